@@ -1,0 +1,147 @@
+//! Edits and patches: what the optimizer proposes.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What an [`Edit`] does to the skill.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum EditOp {
+    /// Adds `content` at the end of the body, before the first protected region.
+    Append,
+    /// Adds `content` below the line that holds `target`.
+    InsertAfter,
+    /// Puts `content` in the place of `target`.
+    Replace,
+    /// Removes `target`.
+    Delete,
+    /// An operation that a model made up; the editor skips it and says so.
+    Unknown(String),
+}
+
+impl EditOp {
+    /// The name used in prompts and files.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Append => "append",
+            Self::InsertAfter => "insert_after",
+            Self::Replace => "replace",
+            Self::Delete => "delete",
+            Self::Unknown(name) => name,
+        }
+    }
+}
+
+impl From<&str> for EditOp {
+    fn from(name: &str) -> Self {
+        match name {
+            "append" => Self::Append,
+            "insert_after" => Self::InsertAfter,
+            "replace" => Self::Replace,
+            "delete" => Self::Delete,
+            other => Self::Unknown(other.to_owned()),
+        }
+    }
+}
+
+impl Serialize for EditOp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for EditOp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::from(String::deserialize(deserializer)?.as_str()))
+    }
+}
+
+/// Which kind of trajectories an edit answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceType {
+    /// Trajectories that failed.
+    Failure,
+    /// Trajectories that succeeded.
+    Success,
+}
+
+impl SourceType {
+    /// The name used in prompts and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Success => "success",
+        }
+    }
+}
+
+/// One bounded change to the skill's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// What to do.
+    pub op: EditOp,
+    /// The new text; ignored for [`EditOp::Delete`].
+    #[serde(default)]
+    pub content: String,
+    /// The anchor in the skill; ignored for [`EditOp::Append`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// How many trajectories support the edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub support_count: Option<u32>,
+    /// Which analyst it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_type: Option<SourceType>,
+    /// The level of the merge tree that produced it, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_level: Option<u32>,
+}
+
+impl Edit {
+    /// An edit without provenance.
+    pub fn new(op: EditOp, target: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            op,
+            content: content.into(),
+            target: target.into(),
+            support_count: None,
+            source_type: None,
+            merge_level: None,
+        }
+    }
+
+    /// An edit that appends `content`.
+    pub fn append(content: impl Into<String>) -> Self {
+        Self::new(EditOp::Append, "", content)
+    }
+}
+
+/// Edits with the argument for them: the output of aggregate and select, the input of update.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Patch {
+    /// The optimizer's argument, or how a fallback came about.
+    #[serde(default)]
+    pub reasoning: String,
+    /// The edits, in the order in which they are applied.
+    #[serde(default)]
+    pub edits: Vec<Edit>,
+    /// The optimizer's own reply to the ranking call, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking_details: Option<serde_json::Value>,
+}
+
+/// What one analyst call proposes for one minibatch of trajectories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RawPatch {
+    /// The proposed edits.
+    pub patch: Patch,
+    /// Which kind of trajectories the analyst saw.
+    pub source_type: SourceType,
+    /// How many trajectories it saw.
+    pub batch_size: u32,
+    /// The ids of the trajectories it saw, in prompt order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub item_ids: Vec<crate::ItemId>,
+    /// What was wrong with the reply and how it was read, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

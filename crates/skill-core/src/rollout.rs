@@ -1,0 +1,174 @@
+//! Rollout results: the trajectory of one task and its score.
+
+use crate::ids::ItemId;
+use crate::usage::Usage;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// A result with a `hard` below this is a failure, every other one a success.
+pub const SUCCESS_THRESHOLD: f64 = 1e-9;
+
+/// Who speaks in a [`Turn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions: the skill stands here.
+    System,
+    /// The task, or the environment.
+    User,
+    /// The agent.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+}
+
+impl Role {
+    /// The name used in prompts and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// One turn of a trajectory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who speaks.
+    pub role: Role,
+    /// What was said.
+    pub content: String,
+}
+
+impl Turn {
+    /// A turn of text.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into() }
+    }
+}
+
+/// What came of running the agent on one item: a score, and the trajectory that explains it.
+///
+/// The field names are those of skillrl 1.0's `rollout_results.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RolloutResult {
+    /// The item.
+    pub id: ItemId,
+    /// The strict score in [0, 1]; below [`SUCCESS_THRESHOLD`] the task failed.
+    #[serde(serialize_with = "integral_as_integer")]
+    pub hard: f64,
+    /// The graded score in [0, 1].
+    pub soft: f64,
+    /// How many times the agent spoke.
+    #[serde(default)]
+    pub n_turns: u32,
+    /// Why the task failed; empty for a success.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fail_reason: String,
+    /// The item's category, where it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task_type: String,
+    /// What the agent was asked to do, where that is not a question.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task_description: String,
+    /// The answer that was scored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub predicted_answer: String,
+    /// The question, where the task is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub question: String,
+    /// What a right answer looks like; the analysts see it, the agent does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reference_text: String,
+    /// The system prompt of the agent's first call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target_system_prompt: String,
+    /// The user prompt of the agent's first call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target_user_prompt: String,
+    /// Every turn, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversation: Vec<Turn>,
+    /// Tokens of all calls of this rollout.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What only this environment knows.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extras: Map<String, Value>,
+}
+
+impl RolloutResult {
+    /// A result with these scores and nothing else; scores are clamped to [0, 1], and what is not a number is 0.
+    pub fn new(id: ItemId, hard: f64, soft: f64) -> Self {
+        Self {
+            id,
+            hard: unit_interval(hard),
+            soft: unit_interval(soft),
+            n_turns: 0,
+            fail_reason: String::new(),
+            task_type: String::new(),
+            task_description: String::new(),
+            predicted_answer: String::new(),
+            question: String::new(),
+            reference_text: String::new(),
+            target_system_prompt: String::new(),
+            target_user_prompt: String::new(),
+            conversation: Vec::new(),
+            usage: Usage::default(),
+            extras: Map::new(),
+        }
+    }
+
+    /// Whether the task counts as solved.
+    pub fn is_success(&self) -> bool {
+        self.hard >= SUCCESS_THRESHOLD
+    }
+}
+
+fn unit_interval(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) }
+}
+
+/// Writes 0 and 1 as integers, as the files of skillrl 1.0 have them.
+fn integral_as_integer<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if *value == 0.0 {
+        serializer.serialize_u8(0)
+    } else if *value == 1.0 {
+        serializer.serialize_u8(1)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+/// Mean scores over a set of results.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct MeanScore {
+    /// Mean of `hard`.
+    pub hard: f64,
+    /// Mean of `soft`.
+    pub soft: f64,
+}
+
+impl MeanScore {
+    /// The plain means, summed in the order given; 0 for no results, as the reference has it.
+    pub fn of(scores: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let (mut hard, mut soft, mut n_results) = (0.0, 0.0, 0_u32);
+        for (item_hard, item_soft) in scores {
+            hard += item_hard;
+            soft += item_soft;
+            n_results += 1;
+        }
+        if n_results == 0 {
+            return Self::default();
+        }
+        Self { hard: hard / f64::from(n_results), soft: soft / f64::from(n_results) }
+    }
+
+    /// The means of a list of results.
+    pub fn of_results(results: &[RolloutResult]) -> Self {
+        Self::of(results.iter().map(|result| (result.hard, result.soft)))
+    }
+}

@@ -1,0 +1,28 @@
+//! Token counts.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// Tokens of one or more model calls, as the provider counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input: u64,
+    /// Tokens of the prompt that the provider took from its cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// Tokens of the reply, reasoning included.
+    pub output: u64,
+    /// Tokens of the reply that were spent on reasoning.
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}

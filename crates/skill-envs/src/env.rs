@@ -1,0 +1,118 @@
+//! The seam: an environment has items and can run one of them.
+
+use crate::error::EnvError;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use skill_core::{ItemId, RolloutResult, SkillDoc};
+use skill_llm::{CallCtx, ChatModel};
+use std::fmt;
+
+/// A task that a skill can be trained on.
+#[async_trait]
+pub trait Env: Send + Sync {
+    /// A short name for records, such as `qa`.
+    fn name(&self) -> &str;
+
+    /// The items of a split, in the order of the data; ids are unique over all splits.
+    fn items(&self, split: Split) -> &[Item];
+
+    /// Everything besides the items that decides a score: scorer, prompt, limits.
+    ///
+    /// A run refuses to resume if this value or the items have changed.
+    fn settings(&self) -> Value {
+        Value::Null
+    }
+
+    /// The skill to start from where the user gives none.
+    fn initial_skill(&self) -> Option<SkillDoc> {
+        None
+    }
+
+    /// The text of an optimizer prompt that this environment replaces, by the prompt's name.
+    fn prompt_override(&self, _name: &str) -> Option<&str> {
+        None
+    }
+
+    /// Runs the agent on one item with this skill and scores what it did.
+    ///
+    /// # Errors
+    ///
+    /// An [`EnvError`] means that the attempt could not be made: the provider failed or the world broke. It never
+    /// becomes a score. A task that the agent failed is an `Ok` with `hard` 0 and a reason.
+    async fn rollout(
+        &self,
+        item: &Item,
+        skill: &SkillDoc,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError>;
+}
+
+/// A part of the data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// What the optimizer learns from.
+    Train,
+    /// What the gate decides by; also called the selection split.
+    Val,
+    /// What the final claim is measured on, once, at the end.
+    Test,
+}
+
+impl Split {
+    /// All splits, in order.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Val, Self::Test];
+
+    /// The name used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Val => "val",
+            Self::Test => "test",
+        }
+    }
+
+    /// The split of this name; the reference systems' aliases are understood.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "train" => Some(Self::Train),
+            "val" | "selection" | "valid_seen" | "validation" => Some(Self::Val),
+            "test" | "valid_unseen" => Some(Self::Test),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One task of a data set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Unique over all splits.
+    pub id: ItemId,
+    /// A category for reports; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task_type: String,
+    /// The task itself, in the shape that its environment understands.
+    pub data: Value,
+}
+
+impl Item {
+    /// An item without a category.
+    pub fn new(id: impl Into<ItemId>, data: Value) -> Self {
+        Self { id: id.into(), task_type: String::new(), data }
+    }
+}
+
+/// What surrounds one rollout.
+#[derive(Debug, Clone, Default)]
+pub struct RolloutCtx {
+    /// The place, deadline and cancellation of the rollout; its calls stand at places inside it.
+    pub call: CallCtx,
+}

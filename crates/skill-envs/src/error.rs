@@ -1,0 +1,79 @@
+//! Why an attempt could not be made.
+
+use skill_core::ItemId;
+use skill_llm::LlmError;
+use std::path::PathBuf;
+
+/// A fault of the environment, of its data or of the provider behind it; never a score.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvError {
+    /// The model could not be asked.
+    #[error(transparent)]
+    Model(#[from] LlmError),
+    /// A data file cannot be read.
+    #[error("cannot read {}", path.display())]
+    ReadData {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A data file is not what it should be.
+    #[error("{}, line {line}: {message}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A data file or directory is not what it should be, as a whole.
+    #[error("{}: {message}", path.display())]
+    BadData {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The environment cannot be set up as configured.
+    #[error("{message}")]
+    Configuration {
+        /// What is wrong and what would be right.
+        message: String,
+    },
+    /// The world broke while an item was running.
+    #[error("item {item}: {message}")]
+    Broken {
+        /// The item.
+        item: ItemId,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl EnvError {
+    /// Whether trying again may help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Model(error) => error.is_retryable(),
+            Self::Broken { .. } => true,
+            Self::ReadData { .. }
+            | Self::BadLine { .. }
+            | Self::BadData { .. }
+            | Self::Configuration { .. } => false,
+        }
+    }
+
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.hint(),
+            Self::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
+            Self::BadLine { .. } | Self::BadData { .. } => "mend the data, then start the same command again",
+            Self::Configuration { .. } => "mend the `env` section of the configuration",
+            Self::Broken { .. } => "start the same command again to go on",
+        }
+    }
+}

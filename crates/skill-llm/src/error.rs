@@ -1,0 +1,215 @@
+//! Why there is no reply.
+
+use std::time::Duration;
+
+/// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// Too many requests or tokens for now.
+    RateLimited,
+    /// The account has no money or quota left: waiting does not help.
+    QuotaExhausted,
+    /// The key is missing, wrong, or not allowed to use the model.
+    Authentication,
+    /// The provider does not accept the request as it stands.
+    BadRequest,
+    /// The prompt does not fit the model's context.
+    ContextTooLong,
+    /// The provider's policy refuses the request.
+    Refused,
+    /// The provider failed.
+    ServerError,
+    /// No answer in time.
+    Timeout,
+    /// No connection, or one that broke.
+    Connection,
+    /// An answer that is not what the protocol promises.
+    InvalidReply,
+    /// The caller gave up.
+    Cancelled,
+    /// The model's configuration cannot work.
+    Configuration,
+}
+
+/// A call that gave no reply.
+///
+/// Texts say what happened and where; they never hold a key, and bodies of servers are cut short.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LlmError {
+    /// HTTP 429, or the provider's equivalent.
+    #[error("{provider} limits the rate of requests (HTTP {status}): {message}")]
+    RateLimited {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The account's quota is used up.
+    #[error("the quota at {provider} is used up (HTTP {status}): {message}")]
+    QuotaExhausted {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// HTTP 401 or 403.
+    #[error("{provider} does not accept the key (HTTP {status}): {message}")]
+    Authentication {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// Another 4xx status.
+    #[error("{provider} does not accept the request (HTTP {status}): {message}")]
+    BadRequest {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// The prompt is too long for the model.
+    #[error("the prompt is too long for the model at {provider} (HTTP {status}): {message}")]
+    ContextTooLong {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// The provider's policy refuses the request.
+    #[error("{provider} refuses the request (HTTP {status}): {message}")]
+    Refused {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// A 5xx status.
+    #[error("{provider} failed (HTTP {status}): {message}")]
+    ServerError {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// No reply in time.
+    #[error("{provider} gave no reply within {} s", after.as_secs_f64())]
+    Timeout {
+        /// Who was asked.
+        provider: String,
+        /// The limit that was reached.
+        after: Duration,
+    },
+    /// No connection, or one that broke.
+    #[error("cannot reach {provider}: {message}")]
+    Connection {
+        /// Who was asked.
+        provider: String,
+        /// What the network said, causes included.
+        message: String,
+    },
+    /// A reply that does not follow the protocol.
+    #[error("the reply of {provider} cannot be read: {message}")]
+    InvalidReply {
+        /// Who answered.
+        provider: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The caller gave up.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The environment variable with the key is not set.
+    #[error("the environment variable {variable} with the key for {provider} is not set")]
+    MissingKey {
+        /// Who needs the key.
+        provider: String,
+        /// The variable that the configuration names.
+        variable: String,
+    },
+    /// The model's configuration cannot work.
+    #[error("{message}")]
+    Configuration {
+        /// What is wrong and where.
+        message: String,
+    },
+}
+
+impl LlmError {
+    /// The class that decides what to do about the error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::RateLimited { .. } => ErrorClass::RateLimited,
+            Self::QuotaExhausted { .. } => ErrorClass::QuotaExhausted,
+            Self::Authentication { .. } | Self::MissingKey { .. } => ErrorClass::Authentication,
+            Self::BadRequest { .. } => ErrorClass::BadRequest,
+            Self::ContextTooLong { .. } => ErrorClass::ContextTooLong,
+            Self::Refused { .. } => ErrorClass::Refused,
+            Self::ServerError { .. } => ErrorClass::ServerError,
+            Self::Timeout { .. } => ErrorClass::Timeout,
+            Self::Connection { .. } => ErrorClass::Connection,
+            Self::InvalidReply { .. } => ErrorClass::InvalidReply,
+            Self::Cancelled => ErrorClass::Cancelled,
+            Self::Configuration { .. } => ErrorClass::Configuration,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self.class() {
+            ErrorClass::RateLimited
+            | ErrorClass::ServerError
+            | ErrorClass::Timeout
+            | ErrorClass::Connection
+            | ErrorClass::InvalidReply => true,
+            ErrorClass::QuotaExhausted
+            | ErrorClass::Authentication
+            | ErrorClass::BadRequest
+            | ErrorClass::ContextTooLong
+            | ErrorClass::Refused
+            | ErrorClass::Cancelled
+            | ErrorClass::Configuration => false,
+        }
+    }
+
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "lower the number of workers, or start the same command again later",
+            Self::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
+            Self::Authentication { .. } => "check the key in the variable that `api_key_env` names",
+            Self::BadRequest { .. } => "check the model's name and its settings in the configuration",
+            Self::ContextTooLong { .. } => {
+                "take a smaller `train.minibatch_size` or a model with a longer context"
+            }
+            Self::Refused { .. } => "look at the item that the request was about, or take another model",
+            Self::ServerError { .. } => "start the same command again later",
+            Self::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
+            Self::Connection { .. } => "check `base_url` and that the server is running",
+            Self::InvalidReply { .. } => {
+                "check that `base_url` is an OpenAI-compatible endpoint, usually ending in /v1"
+            }
+            Self::Cancelled => "start the same command again to go on",
+            Self::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
+            Self::Configuration { .. } => "mend the configuration, then start the same command again",
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Prompt templates: one Markdown file with a system and a user part, rendered by minijinja.
+//!
+//! A template has two blocks:
+//!
+//! ```text
+//! {% block system %}You are an analyst.{% endblock %}
+//! {% block user %}Look at this: {{ text }}{% endblock %}
+//! ```
+//!
+//! A variable that the caller does not give is an error, never an empty string. Nothing is escaped: the
+//! output is plain text.
+
+use crate::chat::Message;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+
+const SYSTEM_BLOCK: &str = "system";
+const USER_BLOCK: &str = "user";
+
+/// A template that could not be read or rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("prompt `{prompt}`: {message}")]
+pub struct PromptError {
+    /// The prompt's name, or the file that replaces it.
+    pub prompt: String,
+    /// What is wrong, with the line.
+    pub message: String,
+}
+
+/// A prompt that is ready to be rendered.
+#[derive(Debug, Clone)]
+pub struct PromptTemplate {
+    name: String,
+    source: String,
+}
+
+impl PromptTemplate {
+    /// Reads a template; `name` stands in errors.
+    ///
+    /// # Errors
+    ///
+    /// A template that does not parse, or that lacks one of the two blocks.
+    pub fn parse(name: impl Into<String>, source: impl Into<String>) -> Result<Self, PromptError> {
+        let template = Self { name: name.into(), source: source.into() };
+        let environment = template.environment()?;
+        drop(environment);
+        let missing = [SYSTEM_BLOCK, USER_BLOCK]
+            .into_iter()
+            .find(|block| !template.source.contains(&format!("block {block}")));
+        if let Some(block) = missing {
+            return Err(PromptError {
+                prompt: template.name.clone(),
+                message: format!("has no `{{% block {block} %}}`"),
+            });
+        }
+        Ok(template)
+    }
+
+    /// The name given to [`PromptTemplate::parse`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text of the template.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Renders both blocks into a system and a user message, each without white space around it.
+    ///
+    /// # Errors
+    ///
+    /// A variable that `context` does not have, or a filter that fails.
+    pub fn render(&self, context: impl Serialize) -> Result<Vec<Message>, PromptError> {
+        let environment = self.environment()?;
+        let template = environment.get_template(&self.name).map_err(|error| self.error(&error))?;
+        let context = minijinja::Value::from(Serde(context));
+        let mut rendered = template.render_captured(context).map_err(|error| self.error(&error))?;
+        let mut block = |name| {
+            rendered.with_state_mut(|state| state.render_block(name)).map_err(|error| self.error(&error))
+        };
+        let (system, user) = (block(SYSTEM_BLOCK)?, block(USER_BLOCK)?);
+        Ok(vec![Message::system(system.trim()), Message::user(user.trim())])
+    }
+
+    fn environment(&self) -> Result<Environment<'_>, PromptError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|error| self.error(&error))?);
+        environment.add_template(&self.name, &self.source).map_err(|error| self.error(&error))?;
+        Ok(environment)
+    }
+
+    fn error(&self, error: &minijinja::Error) -> PromptError {
+        let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+        let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+        PromptError { prompt: self.name.clone(), message: format!("{line}{}{detail}", error.kind()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str =
+        "{% block system %}\nBe brief.\n{% endblock %}\n{% block user %}\nLook: {{ text }}\n{% endblock %}\n";
+
+    #[test]
+    fn renders_a_system_and_a_user_message() {
+        let template = PromptTemplate::parse("look", TEMPLATE).unwrap();
+        let messages = template.render(serde_json::json!({"text": "<b> & {{ x }}"})).unwrap();
+        assert_eq!(messages, vec![Message::system("Be brief."), Message::user("Look: <b> & {{ x }}")]);
+    }
+
+    #[test]
+    fn a_missing_variable_is_an_error_that_names_prompt_and_line() {
+        let template = PromptTemplate::parse("look", TEMPLATE).unwrap();
+        let error = template.render(serde_json::json!({})).unwrap_err();
+        assert_eq!(error.prompt, "look");
+        assert!(error.message.starts_with("line 5: undefined value"), "{error}");
+    }
+
+    #[test]
+    fn a_template_without_a_block_is_refused() {
+        let error = PromptTemplate::parse("look", "{% block system %}x{% endblock %}").unwrap_err();
+        assert!(error.to_string().contains("block user"), "{error}");
+    }
+
+    #[test]
+    fn a_template_that_does_not_parse_is_refused() {
+        let error = PromptTemplate::parse("look", "{% block system %}{{ %}{% endblock %}").unwrap_err();
+        assert!(error.message.starts_with("line 1: "), "{error}");
+    }
+}
