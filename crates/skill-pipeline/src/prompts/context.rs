@@ -1,0 +1,145 @@
+//! The variables that the templates get.
+
+use super::text::{escape_in_skill, fence_for};
+use super::trajectory::render_trajectories;
+use serde::Serialize;
+use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType};
+
+/// Stands for the text of a blank skill.
+const NO_SKILL: &str = "(empty: there is no skill yet)";
+
+/// Variables of `analyst_error` and `analyst_success`.
+#[derive(Debug, Serialize)]
+pub(super) struct AnalystContext {
+    skill: String,
+    edit_budget: u32,
+    n_trajectories: usize,
+    trajectories: String,
+}
+
+impl AnalystContext {
+    pub(super) fn new(skill: &SkillDoc, edit_budget: u32, trajectories: &[&RolloutResult]) -> Self {
+        Self {
+            skill: skill_text(skill),
+            edit_budget,
+            n_trajectories: trajectories.len(),
+            trajectories: render_trajectories(skill, trajectories),
+        }
+    }
+}
+
+/// Variables of `merge_failure` and `merge_success`.
+#[derive(Debug, Serialize)]
+pub(super) struct MergeContext {
+    skill: String,
+    n_patches: usize,
+    level: u32,
+    patches: String,
+    fence: String,
+}
+
+impl MergeContext {
+    pub(super) fn new(skill: &SkillDoc, patches: &[Patch], level: u32) -> serde_json::Result<Self> {
+        let views: Vec<PatchView<'_>> = patches.iter().map(PatchView::new).collect();
+        let json = serde_json::to_string_pretty(&views)?;
+        let fence = fence_for(&json);
+        Ok(Self { skill: skill_text(skill), n_patches: patches.len(), level, patches: json, fence })
+    }
+}
+
+/// Variables of `merge_final`.
+#[derive(Debug, Serialize)]
+pub(super) struct FinalMergeContext {
+    skill: String,
+    n_failure_edits: usize,
+    n_success_edits: usize,
+    groups: String,
+    fence: String,
+}
+
+impl FinalMergeContext {
+    pub(super) fn new(skill: &SkillDoc, failure: &Patch, success: &Patch) -> serde_json::Result<Self> {
+        let groups = serde_json::to_string_pretty(&[failure, success].map(PatchView::new))?;
+        let fence = fence_for(&groups);
+        Ok(Self {
+            skill: skill_text(skill),
+            n_failure_edits: failure.edits.len(),
+            n_success_edits: success.edits.len(),
+            groups,
+            fence,
+        })
+    }
+}
+
+/// Variables of `ranking`.
+#[derive(Debug, Serialize)]
+pub(super) struct RankingContext {
+    skill: String,
+    edit_budget: u32,
+    n_edits: usize,
+    edits: String,
+}
+
+impl RankingContext {
+    pub(super) fn new(skill: &SkillDoc, edits: &[Edit], budget: u32) -> serde_json::Result<Self> {
+        let lines: Result<Vec<String>, _> = edits
+            .iter()
+            .enumerate()
+            .map(|(index, edit)| {
+                let view = EditView { source_type: edit.source_type, ..EditView::new(edit) };
+                serde_json::to_string(&view).map(|json| format!("[{index}] {json}"))
+            })
+            .collect();
+        Ok(Self {
+            skill: skill_text(skill),
+            edit_budget: budget,
+            n_edits: edits.len(),
+            edits: lines?.join("\n"),
+        })
+    }
+}
+
+/// A patch as the optimizer sees and writes it.
+#[derive(Debug, Serialize)]
+struct PatchView<'a> {
+    reasoning: &'a str,
+    edits: Vec<EditView<'a>>,
+}
+
+impl<'a> PatchView<'a> {
+    fn new(patch: &'a Patch) -> Self {
+        Self { reasoning: &patch.reasoning, edits: patch.edits.iter().map(EditView::new).collect() }
+    }
+}
+
+/// An edit as the optimizer sees and writes it: every field that it has to write is there, empty or not.
+#[derive(Debug, Serialize)]
+struct EditView<'a> {
+    op: &'a str,
+    target: &'a str,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    support_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_type: Option<SourceType>,
+}
+
+impl<'a> EditView<'a> {
+    fn new(edit: &'a Edit) -> Self {
+        Self {
+            op: edit.op.as_str(),
+            target: &edit.target,
+            content: &edit.content,
+            support_count: edit.support_count,
+            source_type: None,
+        }
+    }
+}
+
+/// The skill without blank lines around it: leading white space of a line may be part of an anchor and stays.
+fn skill_text(skill: &SkillDoc) -> String {
+    if skill.is_blank() {
+        return NO_SKILL.to_owned();
+    }
+    escape_in_skill(skill.text().trim_end().trim_start_matches(['\n', '\r'])).into_owned()
+}

@@ -1,0 +1,293 @@
+//! The six templates of a run, and what they render to.
+
+use super::context::{AnalystContext, FinalMergeContext, MergeContext, RankingContext};
+use super::name::PromptName;
+use serde::Serialize;
+use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn};
+use skill_llm::{Message, PromptError, PromptTemplate};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory of prompts that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptLibraryError {
+    /// The directory cannot be listed.
+    #[error("cannot read the prompt directory `{}`", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A prompt's file cannot be read, or is not UTF-8.
+    #[error("cannot read the prompt file `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file has the name of no prompt: it would have no effect.
+    #[error("no prompt is called like the file `{}`: did you mean `{nearest}`?", path.display())]
+    UnknownFile {
+        /// The file.
+        path: PathBuf,
+        /// The file name of the prompt with the most similar name.
+        nearest: String,
+    },
+    /// A file is no template.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+/// The prompts of a run: those built in, less what an environment or a directory replaces.
+///
+/// What is given last counts.
+#[derive(Debug, Clone)]
+pub struct PromptLibrary {
+    analyst_error: PromptTemplate,
+    analyst_success: PromptTemplate,
+    merge_failure: PromptTemplate,
+    merge_success: PromptTemplate,
+    merge_final: PromptTemplate,
+    ranking: PromptTemplate,
+}
+
+impl PromptLibrary {
+    /// The prompts that are built in.
+    ///
+    /// # Errors
+    ///
+    /// A built-in prompt that does not parse; a test holds that there is none.
+    pub fn embedded() -> Result<Self, PromptError> {
+        let template = |name: PromptName| PromptTemplate::parse(name.as_str(), name.embedded_source());
+        Ok(Self {
+            analyst_error: template(PromptName::AnalystError)?,
+            analyst_success: template(PromptName::AnalystSuccess)?,
+            merge_failure: template(PromptName::MergeFailure)?,
+            merge_success: template(PromptName::MergeSuccess)?,
+            merge_final: template(PromptName::MergeFinal)?,
+            ranking: template(PromptName::Ranking)?,
+        })
+    }
+
+    /// Replaces every prompt that `directory` has a file `NAME.md` for.
+    ///
+    /// Files with another ending and hidden files are not looked at, and neither is a file whose name is in
+    /// `foreign`, which lists prompts of others (`rollout_qa` or `rollout_qa.md`).
+    ///
+    /// # Errors
+    ///
+    /// A directory or file that cannot be read, a file `*.md` that is no prompt's, a file that is no template.
+    pub fn with_directory(mut self, directory: &Path, foreign: &[&str]) -> Result<Self, PromptLibraryError> {
+        for file in markdown_files(directory)? {
+            let stem = file.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+            if let Some(name) = PromptName::parse(&stem) {
+                let source = std::fs::read_to_string(&file)
+                    .map_err(|source| PromptLibraryError::File { path: file.clone(), source })?;
+                *self.template_mut(name) = PromptTemplate::parse(file.display().to_string(), source)?;
+            } else if !foreign.iter().any(|other| other.strip_suffix(".md").unwrap_or(other) == stem) {
+                let nearest = nearest_file_name(&stem, foreign);
+                return Err(PromptLibraryError::UnknownFile { path: file, nearest });
+            }
+        }
+        Ok(self)
+    }
+
+    /// Replaces one prompt by the text that an environment gives, see [`skill_envs::Env::prompt_override`].
+    ///
+    /// # Errors
+    ///
+    /// A text that is no template.
+    pub fn with_override(mut self, name: PromptName, source: &str) -> Result<Self, PromptError> {
+        let label = format!("{name} of the environment");
+        *self.template_mut(name) = PromptTemplate::parse(label, source)?;
+        Ok(self)
+    }
+
+    /// Renders every prompt with sample data, so that a variable that does not exist is found before a run starts.
+    ///
+    /// # Errors
+    ///
+    /// The first prompt that cannot be rendered.
+    pub fn validate(&self) -> Result<(), PromptError> {
+        let (result, patches, edits) = (sample_result(), [sample_patch(1), sample_patch(3)], sample_edits(3));
+        let [small, large] = &patches;
+        // Twice, since a template may treat one thing otherwise than many, and no skill otherwise than one.
+        for (skill, results, budget) in
+            [("", [&result].as_slice(), 1), ("# Skill\n- Be exact.\n", [&result, &result].as_slice(), 2)]
+        {
+            let skill = SkillDoc::new(skill);
+            for source in [SourceType::Failure, SourceType::Success] {
+                self.analyst(source, &skill, budget, results)?;
+                self.merge(source, &skill, &patches, budget)?;
+            }
+            self.merge_final(&skill, small, large)?;
+            self.merge_final(&skill, large, small)?;
+            self.ranking(&skill, &edits, budget)?;
+        }
+        Ok(())
+    }
+
+    /// The template of a prompt.
+    pub fn template(&self, name: PromptName) -> &PromptTemplate {
+        match name {
+            PromptName::AnalystError => &self.analyst_error,
+            PromptName::AnalystSuccess => &self.analyst_success,
+            PromptName::MergeFailure => &self.merge_failure,
+            PromptName::MergeSuccess => &self.merge_success,
+            PromptName::MergeFinal => &self.merge_final,
+            PromptName::Ranking => &self.ranking,
+        }
+    }
+
+    fn template_mut(&mut self, name: PromptName) -> &mut PromptTemplate {
+        match name {
+            PromptName::AnalystError => &mut self.analyst_error,
+            PromptName::AnalystSuccess => &mut self.analyst_success,
+            PromptName::MergeFailure => &mut self.merge_failure,
+            PromptName::MergeSuccess => &mut self.merge_success,
+            PromptName::MergeFinal => &mut self.merge_final,
+            PromptName::Ranking => &mut self.ranking,
+        }
+    }
+
+    /// The hash of each prompt's text, by its name: a run that goes on with another text names the prompt.
+    pub fn hashes(&self) -> BTreeMap<&'static str, SkillHash> {
+        PromptName::ALL
+            .into_iter()
+            .map(|name| (name.as_str(), SkillHash::of(self.template(name).source())))
+            .collect()
+    }
+
+    /// The hash of all prompts, names and texts: 16 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let lines: Vec<String> =
+            self.hashes().iter().map(|(name, hash)| format!("{name} {hash}\n")).collect();
+        SkillHash::of(&lines.concat()).as_str().to_owned()
+    }
+
+    /// What an analyst is told about one minibatch of trajectories, which all failed or all succeeded.
+    ///
+    /// # Errors
+    ///
+    /// A replaced prompt that cannot be rendered; the built-in ones always can.
+    pub fn analyst(
+        &self,
+        source: SourceType,
+        skill: &SkillDoc,
+        edit_budget: u32,
+        trajectories: &[&RolloutResult],
+    ) -> Result<Vec<Message>, PromptError> {
+        let name = match source {
+            SourceType::Failure => PromptName::AnalystError,
+            SourceType::Success => PromptName::AnalystSuccess,
+        };
+        self.template(name).render(AnalystContext::new(skill, edit_budget, trajectories))
+    }
+
+    /// What the optimizer is told to merge patches of one kind; `level` is the merge tree's, from 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn merge(
+        &self,
+        source: SourceType,
+        skill: &SkillDoc,
+        patches: &[Patch],
+        level: u32,
+    ) -> Result<Vec<Message>, PromptError> {
+        let name = match source {
+            SourceType::Failure => PromptName::MergeFailure,
+            SourceType::Success => PromptName::MergeSuccess,
+        };
+        self.render(name, MergeContext::new(skill, patches, level))
+    }
+
+    /// What the optimizer is told to combine the patch from failures with the patch from successes.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn merge_final(
+        &self,
+        skill: &SkillDoc,
+        failure: &Patch,
+        success: &Patch,
+    ) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::MergeFinal, FinalMergeContext::new(skill, failure, success))
+    }
+
+    /// What the optimizer is told to choose `budget` of `edits`; their indices count from 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn ranking(
+        &self,
+        skill: &SkillDoc,
+        edits: &[Edit],
+        budget: u32,
+    ) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::Ranking, RankingContext::new(skill, edits, budget))
+    }
+
+    fn render(
+        &self,
+        name: PromptName,
+        context: serde_json::Result<impl Serialize>,
+    ) -> Result<Vec<Message>, PromptError> {
+        let template = self.template(name);
+        let context = context.map_err(|error| PromptError {
+            prompt: template.name().to_owned(),
+            message: format!("cannot write the edits as JSON: {error}"),
+        })?;
+        template.render(context)
+    }
+}
+
+/// The files `*.md` of a directory by name; hidden ones are an editor's or the system's.
+fn markdown_files(directory: &Path) -> Result<Vec<PathBuf>, PromptLibraryError> {
+    let error = |source| PromptLibraryError::Directory { path: directory.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(error)? {
+        let path = entry.map_err(error)?.path();
+        let is_markdown = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"));
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if is_markdown && !is_hidden {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn nearest_file_name(stem: &str, foreign: &[&str]) -> String {
+    let stem = stem.to_lowercase();
+    let mut nearest = (0.0, PromptName::AnalystError.as_str());
+    let others = foreign.iter().map(|other| other.strip_suffix(".md").unwrap_or(other));
+    for name in PromptName::ALL.map(PromptName::as_str).into_iter().chain(others) {
+        let similarity = strsim::jaro_winkler(&stem, name);
+        if similarity > nearest.0 {
+            nearest = (similarity, name);
+        }
+    }
+    format!("{}.md", nearest.1)
+}
+
+fn sample_result() -> RolloutResult {
+    let mut result = RolloutResult::new("sample".into(), 0.0, 0.5);
+    result.question = "What is asked?".to_owned();
+    result.conversation = vec![Turn::new(Role::User, "What is asked?"), Turn::new(Role::Assistant, "This.")];
+    result
+}
+
+fn sample_edits(n_edits: usize) -> Vec<Edit> {
+    vec![Edit { support_count: Some(1), ..Edit::new(EditOp::Replace, "exact", "precise") }; n_edits]
+}
+
+fn sample_patch(n_edits: usize) -> Patch {
+    Patch { reasoning: "a reason".to_owned(), edits: sample_edits(n_edits), ranking_details: None }
+}

@@ -1,0 +1,27 @@
+//! The optimizer's prompts: what the analysts, the mergers and the ranker are told.
+//!
+//! [`PromptLibrary`] holds the six templates and turns data of the pipeline into messages. The templates are
+//! embedded; an environment may replace one, and so may a person with a directory of files. This module renders
+//! and nothing else: it calls no model and does not judge replies; [`schema`] says what shape a reply should have.
+//!
+//! # Replacing a prompt
+//!
+//! A prompt is a file `NAME.md` as [`skill_llm::PromptTemplate`] reads it. Its first lines name the variables
+//! that it may use; any other variable is an error, which [`PromptLibrary::validate`] finds before a run starts.
+//!
+//! # What text from outside cannot do
+//!
+//! The skill stands between `<skill>` and `</skill>`, each trajectory between `<trajectory ..>` and
+//! `</trajectory>`. Text from outside cannot end such a block: where it has one of these tags, a backslash is put
+//! behind its `<`, as in `<\/trajectory>`. In the skill only `</skill` is treated so, since edits quote the skill
+//! to the letter. JSON stands in a fence of more backticks than any run of them in it.
+
+mod context;
+mod library;
+mod name;
+pub mod schema;
+mod text;
+pub mod trajectory;
+
+pub use library::{PromptLibrary, PromptLibraryError};
+pub use name::{PromptName, embedded_sources};

@@ -1,0 +1,69 @@
+//! The shapes of the optimizer's replies, for providers that can enforce one.
+//!
+//! They keep to what OpenAI's strict mode takes: every object lists all of its properties as required and allows
+//! no others. The properties stand in the order in which a model should write them: the argument before the edits.
+
+use serde_json::{Value, json};
+use skill_core::{EditOp, SourceType};
+use skill_llm::ResponseSchema;
+
+/// The reply of an analyst: what went wrong, or for successes what worked, and a patch.
+pub fn analyst_schema(source: SourceType) -> ResponseSchema {
+    let (name, summary_key, summary) = match source {
+        SourceType::Failure => {
+            let failure =
+                object(vec![("failure_type", string()), ("count", integer()), ("description", string())]);
+            ("analyst_error", "failure_summary", list(failure))
+        }
+        SourceType::Success => ("analyst_success", "success_patterns", list(string())),
+    };
+    let patch = object(vec![("reasoning", string()), ("edits", list(edit()))]);
+    response(name, object(vec![(summary_key, summary), ("patch", patch)]))
+}
+
+/// The reply of a merge, final or not: a patch, and whether the skill should stay as it is.
+pub fn merge_schema() -> ResponseSchema {
+    let properties =
+        vec![("reasoning", string()), ("edits", list(edit())), ("no_change", json!({"type": "boolean"}))];
+    response("merge", object(properties))
+}
+
+/// The reply of the ranking: indices of edits, the most important first.
+pub fn ranking_schema() -> ResponseSchema {
+    let properties = vec![("reasoning", string()), ("selected_indices", list(integer()))];
+    response("ranking", object(properties))
+}
+
+fn response(name: &str, schema: Value) -> ResponseSchema {
+    ResponseSchema { name: name.to_owned(), schema }
+}
+
+fn edit() -> Value {
+    let ops = [EditOp::Append, EditOp::InsertAfter, EditOp::Replace, EditOp::Delete];
+    let names: Vec<&str> = ops.iter().map(EditOp::as_str).collect();
+    object(vec![
+        ("op", json!({"type": "string", "enum": names})),
+        ("target", string()),
+        ("content", string()),
+        ("support_count", integer()),
+    ])
+}
+
+fn object(properties: Vec<(&str, Value)>) -> Value {
+    let required: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
+    let properties: serde_json::Map<String, Value> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+fn string() -> Value {
+    json!({"type": "string"})
+}
+
+fn integer() -> Value {
+    json!({"type": "integer"})
+}
