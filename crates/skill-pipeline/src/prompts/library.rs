@@ -121,7 +121,7 @@ impl PromptLibrary {
             let skill = SkillDoc::new(skill);
             for source in [SourceType::Failure, SourceType::Success] {
                 self.analyst(source, &skill, budget, results)?;
-                self.merge(source, &skill, &patches, budget)?;
+                self.merge(source, &skill, &patches, 1)?;
             }
             self.merge_final(&skill, small, large)?;
             self.merge_final(&skill, large, small)?;
