@@ -226,7 +226,7 @@ fn a_trajectory_shows_each_thing_once() {
 
 #[test]
 fn long_texts_lose_their_middle_and_say_so() {
-    let long = format!("BEGIN{}END", "ä".repeat(100_000));
+    let long = format!("BEGIN{}END", "ä".repeat(20_000));
     check_trajectory(
         |r| r.question = long.clone(),
         &["Question: BEGINä", "äEND", "characters left out ...]"],
@@ -248,7 +248,7 @@ fn long_texts_lose_their_middle_and_say_so() {
         &[],
     );
     let mut result = failure();
-    result.conversation = (0..1000).map(|n| Turn::new(Role::User, format!("{n} {long}"))).collect();
+    result.conversation = (0..20).map(|n| Turn::new(Role::User, format!("{n} {long}"))).collect();
     let n_chars = render_trajectories(&SKILL.into(), &[&result]).chars().count();
     assert!((MAX_TRAJECTORY_CHARS - 100..MAX_TRAJECTORY_CHARS + 200).contains(&n_chars), "{n_chars}");
 }
