@@ -11,13 +11,25 @@
 //! Functions over text that a model wrote are total: bad text is a normal input with a normal result.
 
 pub mod edit;
+pub mod gate;
 pub mod ids;
+pub mod plan;
+pub mod random;
 pub mod rollout;
+pub mod schedule;
+pub mod select;
 pub mod skill;
+pub mod split;
 pub mod usage;
 
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
+pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
+pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};
+pub use random::PyRandom;
 pub use rollout::{MeanScore, Role, RolloutResult, Turn};
+pub use schedule::{EditBudget, Schedule, ScheduleError};
+pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
+pub use split::{split_by_ratio, split_counts};
 pub use usage::Usage;
