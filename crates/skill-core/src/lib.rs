@@ -13,6 +13,7 @@
 pub mod edit;
 pub mod gate;
 pub mod ids;
+pub mod json;
 pub mod plan;
 pub mod random;
 pub mod rollout;
@@ -25,6 +26,7 @@ pub mod usage;
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
+pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};
 pub use random::PyRandom;
 pub use rollout::{MeanScore, Role, RolloutResult, Turn};

@@ -1,0 +1,202 @@
+//! JSON out of the text that a model wrote.
+//!
+//! Models wrap their JSON in prose, fences and reasoning, forget commas and backslashes, and are cut off in the
+//! middle of a word. Three readings share one tolerant parser:
+//!
+//! - [`extract_json`] gives the one value that is meant, and nothing where that is in doubt;
+//! - [`extract`] gives the one value that fits what the caller expects, says what had to be mended, and keeps
+//!   what is whole of a reply that was cut off;
+//! - [`read_patch`] and [`read_object`] know the replies of this crate's domain.
+//!
+//! All are total and take time linear in the text: no text makes them panic, recurse or look back without end.
+//! They never invent content: a string is what stands between its quotes.
+//!
+//! What is read as what:
+//!
+//! - JSON inside a block of reasoning (`<think>` and its like) at the start is a draft, not the answer.
+//! - A quote inside a string ends it only if what follows can follow a string in that place.
+//! - `NaN`, infinities and numbers beyond a double are `null`; of two equal keys the last one counts.
+//! - An object without quotes around its first key is prose (`{op: delete}`), unless a fence tagged as JSON
+//!   starts with it and [`extract`] is asked.
+//! - What is nested deeper than [`MAX_DEPTH`] is not JSON.
+
+mod parser;
+mod repair;
+mod reply;
+mod scalar;
+mod scan;
+mod source;
+mod string;
+
+pub use repair::Repair;
+pub use reply::{PatchReply, read_object, read_patch};
+
+use repair::Repairs;
+use scan::{Candidate, Found, Scanner, Wanted};
+use serde_json::Value;
+use source::Source;
+use string::Text;
+
+/// How deep containers may be nested: what [`serde_json`] itself reads, whose recursion limit is 128.
+pub const MAX_DEPTH: usize = 127;
+
+/// The JSON value in a model's text, where there is no doubt which one is meant.
+///
+/// In this order:
+///
+/// 1. the first fence tagged `json` whose content is valid, of whatever type;
+/// 2. the text from the first `{` to the last `}`, if that is one valid value;
+/// 3. the only object of the text, mended where it is damaged; an object in a fence tagged as JSON goes
+///    before one in prose.
+///
+/// Two objects, an object that cannot be mended, and one that is cut off give `None`.
+///
+/// ```
+/// use skill_core::json::extract_json;
+/// use serde_json::json;
+///
+/// assert_eq!(extract_json("Sure: {\"a\": \"say \"hi\"\",}"), Some(json!({"a": "say \"hi\""})));
+/// assert_eq!(extract_json("{\"a\": 1} or {\"a\": 2}"), None);
+/// ```
+pub fn extract_json(text: &str) -> Option<Value> {
+    let answer = scan::after_reasoning(text);
+    scan::strict_fence(answer).or_else(|| scan::strict_slice(answer)).or_else(|| only_object(answer))
+}
+
+fn only_object(text: &str) -> Option<Value> {
+    let mut scanner = Scanner::new(text, Wanted::Objects);
+    let mut only = None;
+    let mut in_doubt = false;
+    while let Some(found) = scanner.next() {
+        match found {
+            Found::Value(candidate) if candidate.fenced => {
+                return if candidate.cut { None } else { Some(candidate.value) };
+            }
+            Found::Value(candidate) if only.is_none() && !candidate.cut => only = Some(candidate.value),
+            Found::Value(_) | Found::Broken => in_doubt = true,
+        }
+    }
+    if in_doubt { None } else { only }
+}
+
+/// A value that was found in a text, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extracted {
+    /// The value.
+    pub value: Value,
+    /// What was wrong with the text: each kind of damage once, in the order in which it was met.
+    pub repairs: Vec<Repair>,
+    /// The text ended before the value did.
+    ///
+    /// Members and elements that were whole are kept; the scalar that was being written is dropped with its
+    /// key, and an element of an array that was being written is dropped whole.
+    pub truncated: bool,
+}
+
+/// The value in a model's text that fits what the caller expects.
+///
+/// Among the outermost objects, lists of objects and fenced values, those count that `accept` takes:
+///
+/// 1. whole ones before those that are cut off;
+/// 2. if exactly one of them is in a fence tagged as JSON, that one;
+/// 3. else the last one: a draft comes before the final answer.
+///
+/// Where they are not all equal, [`Repair::SeveralObjects`] says that there was a choice.
+/// What is inside a value is looked at only if that value was damaged beyond recognition.
+///
+/// ```
+/// use skill_core::json::{Repair, extract};
+///
+/// let text = "Draft: {\"plan\": 1}\nAnswer: {\"selected\": [3, 1], \"why\": \"the fir";
+/// let found = extract(text, |value| value.get("selected").is_some()).ok_or("nothing")?;
+/// assert_eq!(found.value, serde_json::json!({"selected": [3, 1]}));
+/// assert_eq!(found.repairs, [Repair::CutOff]);
+/// assert!(found.truncated);
+/// # Ok::<(), &str>(())
+/// ```
+pub fn extract(text: &str, accept: impl Fn(&Value) -> bool) -> Option<Extracted> {
+    let answer = scan::after_reasoning(text);
+    if let Some(found) = extract_from(answer, &accept) {
+        return Some(found);
+    }
+    let decoded = decode_object(answer)?;
+    let mut found = extract_from(&decoded, &accept)?;
+    found.repairs.insert(0, Repair::EncodedTwice);
+    Some(found)
+}
+
+fn extract_from(text: &str, accept: &impl Fn(&Value) -> bool) -> Option<Extracted> {
+    let mut scanner = Scanner::new(text, Wanted::ObjectsAndLists);
+    let mut fitting = Fitting::default();
+    while let Some(found) = scanner.next() {
+        match found {
+            Found::Value(candidate) if accept(&candidate.value) => fitting.offer(candidate),
+            Found::Value(candidate) => {
+                let quotes_guessed = candidate.repairs.has(Repair::UnescapedQuote);
+                if quotes_guessed || candidate.value.is_array() {
+                    scanner.look_inside(candidate.start);
+                }
+            }
+            Found::Broken => {}
+        }
+    }
+    fitting.choose()
+}
+
+/// The candidates that fit so far; of each sort only the last is ever needed.
+#[derive(Default)]
+struct Fitting {
+    fenced: Option<Candidate>,
+    several_fenced: bool,
+    bare: Option<Candidate>,
+    cut: Option<Candidate>,
+    several: bool,
+}
+
+impl Fitting {
+    fn offer(&mut self, candidate: Candidate) {
+        let differs =
+            |other: &Option<Candidate>| other.as_ref().is_some_and(|other| other.value != candidate.value);
+        self.several |= differs(&self.fenced) || differs(&self.bare) || differs(&self.cut);
+        if candidate.cut {
+            self.cut = Some(candidate);
+        } else if candidate.fenced {
+            self.several_fenced |= differs(&self.fenced);
+            self.fenced = Some(candidate);
+        } else {
+            self.bare = Some(candidate);
+        }
+    }
+
+    fn choose(self) -> Option<Extracted> {
+        let chosen = match (self.fenced, self.bare) {
+            (Some(fenced), Some(bare)) if self.several_fenced && bare.start > fenced.start => bare,
+            (Some(fenced), _) => fenced,
+            (None, Some(bare)) => bare,
+            (None, None) => self.cut?,
+        };
+        let mut repairs = chosen.repairs.into_vec();
+        if self.several {
+            repairs.push(Repair::SeveralObjects);
+        }
+        Some(Extracted { value: chosen.value, repairs, truncated: chosen.cut })
+    }
+}
+
+/// Decodes a reply that is nothing but an object written as a JSON string, with or without the quotes around it.
+fn decode_object(text: &str) -> Option<String> {
+    let body = text.trim();
+    let body = body.strip_prefix("```json").or_else(|| body.strip_prefix("```")).unwrap_or(body);
+    let body = body.trim().trim_end_matches("```").trim_end();
+    let body = body.strip_prefix('"').unwrap_or(body);
+    let body = body.strip_suffix('"').unwrap_or(body);
+    let inside = body.strip_prefix('{')?.trim_start_matches("\\n").trim_start();
+    if !inside.starts_with("\\\"") {
+        return None;
+    }
+    let mut repairs = Repairs::default();
+    match string::string(Source::new(&format!("\"{body}\"")), 0, None, &mut repairs) {
+        Text::Whole(decoded, _) => Some(decoded),
+        Text::Cut => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Numbers and bare words.
+
+use super::repair::{Repair, Repairs};
+use super::source::Source;
+use serde_json::Value;
+
+/// Whether a word is a literal of JSON, Python or JavaScript.
+pub(super) fn is_literal(word: &str) -> bool {
+    literal(word).is_some()
+}
+
+/// The value of a literal and the repair that reading it takes, if any.
+fn literal(word: &str) -> Option<(Value, Option<Repair>)> {
+    let exact = match word {
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        "null" => Some(Value::Null),
+        _ => None,
+    };
+    if let Some(value) = exact {
+        return Some((value, None));
+    }
+    let foreign = |value| Some((value, Some(Repair::ForeignLiteral)));
+    match word {
+        "True" | "TRUE" => foreign(Value::Bool(true)),
+        "False" | "FALSE" => foreign(Value::Bool(false)),
+        "None" | "Null" | "NULL" | "nil" | "undefined" => foreign(Value::Null),
+        "NaN" | "nan" | "Infinity" | "inf" => Some((Value::Null, Some(Repair::NotANumber))),
+        _ => None,
+    }
+}
+
+/// What stood where a scalar was looked for.
+#[derive(Debug)]
+pub(super) enum Scalar {
+    /// A value that ends before this position.
+    Value(Value, usize),
+    /// The text ends within the scalar, so that its end is not known.
+    Cut,
+    /// Nothing that is a scalar.
+    Nothing,
+}
+
+/// Reads a bare word: a literal, or a single word where a string was meant.
+pub(super) fn word(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Scalar {
+    let end = source.word_end(at);
+    if end == at {
+        return Scalar::Nothing;
+    }
+    if end == source.len() {
+        return Scalar::Cut;
+    }
+    let word = source.slice(at, end);
+    if let Some((value, repair)) = literal(word) {
+        if let Some(repair) = repair {
+            repairs.note(repair);
+        }
+        return Scalar::Value(value, end);
+    }
+    if matches!(source.byte(source.blank_end(end)), Some(b',' | b'}' | b']')) {
+        repairs.note(Repair::UnquotedText);
+        return Scalar::Value(Value::String(word.to_owned()), end);
+    }
+    Scalar::Nothing
+}
+
+/// Reads a number, in JSON's form or with a sign, point or zeros that JSON does not have.
+pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Scalar {
+    let rest = source.bytes_from(at);
+    let is_part =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'_');
+    let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+    let end = at + length;
+    let token = source.slice(at, end);
+    if end == source.len() {
+        return Scalar::Cut;
+    }
+    if let Ok(value @ Value::Number(_)) = serde_json::from_str::<Value>(token) {
+        return Scalar::Value(value, end);
+    }
+    if matches!(token, "-" | "+") {
+        let word_end = source.word_end(end);
+        if word_end < source.len()
+            && matches!(source.slice(end, word_end), "Infinity" | "inf" | "NaN" | "nan")
+        {
+            repairs.note(Repair::NotANumber);
+            return Scalar::Value(Value::Null, word_end);
+        }
+        return if word_end == source.len() { Scalar::Cut } else { Scalar::Nothing };
+    }
+    // Rust reads what JSON does not: a leading plus, leading zeros, a point at either end.
+    let plain: String = token.chars().filter(|&char| char != '_').collect();
+    let Ok(float) = plain.parse::<f64>() else { return Scalar::Nothing };
+    if !float.is_finite() {
+        repairs.note(Repair::NotANumber);
+        return Scalar::Value(Value::Null, end);
+    }
+    repairs.note(Repair::NumberForm);
+    let digits = plain.strip_prefix('+').unwrap_or(&plain);
+    let value = digits.parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
+    Scalar::Value(value, end)
+}

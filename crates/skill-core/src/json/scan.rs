@@ -1,0 +1,241 @@
+//! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
+
+use super::parser::{self, Failure, Parsed};
+use super::repair::Repairs;
+use super::source::Source;
+use serde_json::Value;
+
+/// Tags around the reasoning that some models write before their answer, compared without regard to case.
+const REASONING_TAGS: [(&str, &str); 6] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[think]", "[/think]"),
+    ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
+];
+
+/// How many times its own length a text may be looked at again after a start that led nowhere.
+const WORK_FACTOR: usize = 4;
+
+/// Tags of a code fence whose content is JSON, in lower case.
+const JSON_TAGS: [&str; 4] = ["json", "jsonc", "json5", "jsonl"];
+
+/// The part of a reply after its reasoning.
+///
+/// JSON in a block of reasoning is a draft; reasoning that never ends leaves nothing.
+/// A closing tag without an opening one counts where an answer follows it: many chat templates write the
+/// opening tag into the prompt.
+pub(super) fn after_reasoning(text: &str) -> &str {
+    let rest = after_blocks(text);
+    match REASONING_TAGS.iter().find_map(|(_, closing)| after_closing_tag(rest, closing)) {
+        Some(answer) => after_blocks(answer),
+        None => rest,
+    }
+}
+
+/// The text after the blocks of reasoning that it starts with.
+fn after_blocks(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char == '\u{feff}');
+        let Some((opening, closing)) =
+            REASONING_TAGS.iter().find(|(opening, _)| starts_with_ignoring_case(rest, opening))
+        else {
+            return rest;
+        };
+        rest = rest
+            .get(opening.len()..)
+            .and_then(|inside| inside.get(find_ignoring_case(inside, closing)? + closing.len()..))
+            .unwrap_or_default();
+    }
+}
+
+/// The answer after the first such tag that ends a line or has an object or fence right behind it.
+fn after_closing_tag<'a>(text: &'a str, closing: &str) -> Option<&'a str> {
+    let mut tail = text;
+    loop {
+        tail = tail.get(find_ignoring_case(tail, closing)? + closing.len()..)?;
+        let next = tail.trim_start_matches([' ', '\t', '\r']);
+        if next.starts_with(['\n', '{']) || next.starts_with("```") {
+            return tail.contains(['{', '[']).then_some(tail);
+        }
+    }
+}
+
+fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
+    text.as_bytes().get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+fn find_ignoring_case(text: &str, tag: &str) -> Option<usize> {
+    let first = *tag.as_bytes().first()?;
+    let mut from = 0;
+    loop {
+        let rest = text.as_bytes().get(from..)?;
+        let at = from + rest.iter().position(|&byte| byte == first)?;
+        if text
+            .as_bytes()
+            .get(at..at + tag.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(tag.as_bytes()))
+        {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+/// A value found in a text.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) value: Value,
+    pub(super) repairs: Repairs,
+    pub(super) cut: bool,
+    /// Where it starts.
+    pub(super) start: usize,
+    /// It stands first in a code fence that is tagged as JSON.
+    pub(super) fenced: bool,
+}
+
+/// What a scan came upon.
+#[derive(Debug)]
+pub(super) enum Found {
+    Value(Candidate),
+    /// Something that starts like JSON and cannot be understood.
+    Broken,
+}
+
+/// Which values a scan looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Objects that start like JSON.
+    Objects,
+    /// Lists of objects too, and in a fence tagged as JSON also lists of anything and objects with bare keys.
+    ObjectsAndLists,
+}
+
+/// Finds the outermost values of a text, from left to right.
+pub(super) struct Scanner<'a> {
+    source: Source<'a>,
+    wanted: Wanted,
+    at: usize,
+    /// Bytes that may still be read a second time.
+    work_left: usize,
+    /// Where the last value found ends.
+    resume_at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str, wanted: Wanted) -> Self {
+        let work_left = text.len().saturating_mul(WORK_FACTOR);
+        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0 }
+    }
+
+    /// Goes on inside the value found last: it was not the answer, and its end was a guess.
+    pub(super) fn look_inside(&mut self, start: usize) {
+        self.restart(start, self.resume_at);
+    }
+
+    /// Goes on one byte after `start`, or at `reached` once too much has been read twice.
+    fn restart(&mut self, start: usize, reached: usize) {
+        let read = reached.saturating_sub(start);
+        self.at = if self.work_left >= read { start + 1 } else { reached.max(start + 1) };
+        self.work_left = self.work_left.saturating_sub(read);
+    }
+
+    pub(super) fn next(&mut self) -> Option<Found> {
+        loop {
+            let rest = self.source.bytes_from(self.at);
+            let lists = self.wanted == Wanted::ObjectsAndLists;
+            let start = self.at + rest.iter().position(|&byte| byte == b'{' || (lists && byte == b'['))?;
+            let fenced = is_fenced(self.source, start);
+            if !self.may_start(start, fenced && lists) {
+                self.at = start + 1;
+                continue;
+            }
+            let failed = match parser::parse(self.source.text, start) {
+                Ok(parsed) => return Some(Found::Value(self.candidate(parsed, start, fenced))),
+                Err(failed) => failed,
+            };
+            if failed.guessed_quotes
+                && let Some(strict) = self.strict(start)
+            {
+                return Some(Found::Value(self.candidate(strict, start, fenced)));
+            }
+            match failed.why {
+                // What is inside a value that is too deep is not an outermost value.
+                Failure::TooDeep => {
+                    self.at = self.source.len();
+                    return Some(Found::Broken);
+                }
+                Failure::Broken => {
+                    self.restart(start, failed.at);
+                    return Some(Found::Broken);
+                }
+                Failure::NotJson => self.restart(start, failed.at),
+            }
+        }
+    }
+
+    /// Whether what follows the bracket at `start` looks like JSON rather than prose.
+    fn may_start(&self, start: usize, declared: bool) -> bool {
+        let inside = self.source.blank_end(start + 1);
+        let next = self.source.byte(inside);
+        if self.source.byte(start) == Some(b'[') {
+            return declared || matches!(next, Some(b'{' | b']'));
+        }
+        match next {
+            None => false,
+            Some(b'}' | b'/' | b'#') => true,
+            Some(_) if self.source.quote_len(inside) > 0 => self.source.key_at(inside),
+            Some(_) => declared,
+        }
+    }
+
+    /// Takes what the tolerant parser read, unless it is JSON to the letter and a repair was a wrong guess.
+    fn candidate(&mut self, parsed: Parsed, start: usize, fenced: bool) -> Candidate {
+        let parsed = if parsed.repairs.is_empty() { parsed } else { self.strict(start).unwrap_or(parsed) };
+        self.at = parsed.end;
+        self.resume_at = parsed.end;
+        Candidate { value: parsed.value, repairs: parsed.repairs, cut: parsed.cut, start, fenced }
+    }
+
+    fn strict(&self, start: usize) -> Option<Parsed> {
+        let mut values = serde_json::Deserializer::from_str(self.source.text.get(start..)?).into_iter();
+        let value = values.next()?.ok()?;
+        let end = start + values.byte_offset();
+        Some(Parsed { value, end, repairs: Repairs::default(), cut: false })
+    }
+}
+
+/// Whether nothing but a fence's opening line, tagged as JSON, stands before `start`.
+fn is_fenced(source: Source<'_>, start: usize) -> bool {
+    let before = source.bytes_from(0).get(..start).unwrap_or_default().trim_ascii_end();
+    JSON_TAGS.iter().any(|tag| {
+        before.len().checked_sub(tag.len()).is_some_and(|at| {
+            before.get(at..).is_some_and(|tail| tail.eq_ignore_ascii_case(tag.as_bytes()))
+                && before.get(..at).is_some_and(|head| {
+                    let head = head.trim_ascii_end();
+                    head.ends_with(b"```") || head.ends_with(b"~~~")
+                })
+        })
+    })
+}
+
+/// The content of the first fence tagged `json` that is JSON to the letter.
+pub(super) fn strict_fence(text: &str) -> Option<Value> {
+    let mut rest = text;
+    loop {
+        let (_, inside) = rest.split_once("```json")?;
+        let (body, _) = inside.split_once("```")?;
+        if let Ok(value) = serde_json::from_str(body) {
+            return Some(value);
+        }
+        rest = inside.get(body.len()..)?;
+    }
+}
+
+/// The text from the first opening to the last closing brace, if it is JSON to the letter.
+pub(super) fn strict_slice(text: &str) -> Option<Value> {
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    serde_json::from_str(text.get(start..=end)?).ok()
+}

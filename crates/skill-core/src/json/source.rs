@@ -1,0 +1,269 @@
+//! The text being read, and the looks ahead that decide whether a quote ends a string.
+//!
+//! Every look ahead goes at most to the second quote from where it starts, or is bounded by a constant, so
+//! that all of them together are linear in the text.
+
+/// The longest key, in bytes, that a look ahead takes for one.
+const MAX_KEY_BYTES: usize = 256;
+
+/// The longest comment, in bytes, that a look ahead steps over.
+const MAX_COMMENT_LOOK: usize = 200;
+
+/// What stands around the container that holds a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Around {
+    Nothing,
+    Object,
+    Array,
+}
+
+/// Where a string value stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The container is an object; otherwise an array.
+    pub(super) in_object: bool,
+    /// What holds the container.
+    pub(super) around: Around,
+    /// The keys of this object are written without quotes.
+    pub(super) bare_keys: bool,
+}
+
+/// A text with total access to its bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.text.len()
+    }
+
+    #[inline]
+    pub(super) fn byte(self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    /// The bytes from `at`; empty past the end.
+    #[inline]
+    pub(super) fn bytes_from(self, at: usize) -> &'a [u8] {
+        self.text.as_bytes().get(at..).unwrap_or_default()
+    }
+
+    /// The text between two positions; empty if they are not on character boundaries.
+    #[inline]
+    pub(super) fn slice(self, from: usize, to: usize) -> &'a str {
+        self.text.get(from..to).unwrap_or_default()
+    }
+
+    pub(super) fn char(self, at: usize) -> Option<char> {
+        self.text.get(at..).and_then(|rest| rest.chars().next())
+    }
+
+    pub(super) fn starts_with(self, at: usize, prefix: &str) -> bool {
+        self.bytes_from(at).starts_with(prefix.as_bytes())
+    }
+
+    /// The position of the first byte from `at` that is not white space.
+    #[inline]
+    pub(super) fn blank_end(self, mut at: usize) -> usize {
+        loop {
+            match self.byte(at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c) => at += 1,
+                Some(byte) if byte >= 0x80 => match self.char(at) {
+                    Some(char) if char.is_whitespace() || matches!(char, '\u{feff}' | '\u{200b}') => {
+                        at += char.len_utf8();
+                    }
+                    _ => return at,
+                },
+                _ => return at,
+            }
+        }
+    }
+
+    /// The end of the comment that starts at `at`, if one does; a comment that is not closed ends with the text.
+    pub(super) fn comment_end(self, at: usize) -> Option<usize> {
+        self.comment_end_within(at, usize::MAX).map(|end| end.unwrap_or(self.len()))
+    }
+
+    /// `Some(None)`: a comment starts here and does not end within `limit` bytes.
+    fn comment_end_within(self, at: usize, limit: usize) -> Option<Option<usize>> {
+        let rest = self.bytes_from(at);
+        let rest = rest.get(..limit).unwrap_or(rest);
+        match rest {
+            [b'/', b'/', ..] | [b'#', ..] => {
+                Some(rest.iter().position(|&byte| byte == b'\n').map(|length| at + length))
+            }
+            [b'/', b'*', tail @ ..] => {
+                Some(tail.windows(2).position(|pair| pair == b"*/").map(|length| at + length + 4))
+            }
+            _ => None,
+        }
+    }
+
+    /// Like [`Self::blank_end`], and steps over one short comment too.
+    fn gap_end(self, at: usize) -> usize {
+        let at = self.blank_end(at);
+        if !matches!(self.byte(at), Some(b'/' | b'#')) {
+            return at;
+        }
+        match self.comment_end_within(at, MAX_COMMENT_LOOK) {
+            Some(Some(end)) => self.blank_end(end),
+            _ => at,
+        }
+    }
+
+    /// The length of the quote at `at`, whatever its kind, or 0.
+    pub(super) fn quote_len(self, at: usize) -> usize {
+        match self.byte(at) {
+            Some(b'"' | b'\'' | b'`') => 1,
+            Some(0xe2) if self.is_curly(at) => 3,
+            _ => 0,
+        }
+    }
+
+    /// Whether a typographic quote (U+2018 to U+201F) stands at `at`.
+    pub(super) fn is_curly(self, at: usize) -> bool {
+        matches!(self.bytes_from(at), [0xe2, 0x80, 0x98..=0x9f, ..])
+    }
+
+    /// Whether a quoted key and its colon stand at `at`, as far as the text goes.
+    pub(super) fn key_at(self, at: usize) -> bool {
+        let opening = self.quote_len(at);
+        match self.quoted_end(at, opening) {
+            _ if opening == 0 => false,
+            Some(end) => matches!(self.byte(self.gap_end(end)), None | Some(b':')),
+            // The text may have ended inside the key.
+            None => self.len() - at <= MAX_KEY_BYTES,
+        }
+    }
+
+    /// Whether a quoted key and its colon stand at `at` for certain.
+    pub(super) fn whole_key_at(self, at: usize) -> bool {
+        self.quoted_end(at, self.quote_len(at)).is_some_and(|end| self.byte(self.gap_end(end)) == Some(b':'))
+    }
+
+    /// The end of the next quote that could close the one at `at`, within the length of a key.
+    fn quoted_end(self, at: usize, opening: usize) -> Option<usize> {
+        let opener = self.byte(at).filter(|_| opening > 0)?;
+        let mut bytes = self.bytes_from(at + opening).iter().enumerate().take(MAX_KEY_BYTES);
+        while let Some((offset, &byte)) = bytes.next() {
+            let here = at + opening + offset;
+            if byte == b'\\' {
+                bytes.next();
+            } else if opener == 0xe2 {
+                if byte == b'"' || self.is_curly(here) {
+                    return Some(here + self.quote_len(here));
+                }
+            } else if byte == opener {
+                return Some(here + 1);
+            }
+        }
+        None
+    }
+
+    /// The end of the bare word at `at`; `at` itself if there is none.
+    pub(super) fn word_end(self, at: usize) -> usize {
+        let rest = self.bytes_from(at);
+        match rest.first() {
+            Some(byte) if byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$') => {}
+            _ => return at,
+        }
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-');
+        at + rest.iter().position(|byte| !is_word(byte)).unwrap_or(rest.len())
+    }
+
+    fn bare_key_at(self, at: usize) -> bool {
+        let end = self.word_end(at);
+        end > at && end - at <= MAX_KEY_BYTES && self.byte(self.blank_end(end)) == Some(b':')
+    }
+
+    /// Whether a quote that ends just before `after` ends the string too: what follows must be a valid
+    /// continuation of the container.
+    pub(super) fn closes(self, place: Place, after: usize) -> bool {
+        let next = self.gap_end(after);
+        let Some(byte) = self.byte(next) else { return true };
+        if place.in_object {
+            self.closes_member(place, after, next, byte)
+        } else {
+            self.closes_element(place, after, next, byte)
+        }
+    }
+
+    fn closes_member(self, place: Place, after: usize, next: usize, byte: u8) -> bool {
+        match byte {
+            b'}' => self.goes_on_after_close(next + 1, place.around),
+            b',' => self.member_may_start(place, self.gap_end(next + 1)),
+            b']' => place.around == Around::Array && self.goes_on_after_close(next + 1, Around::Object),
+            b'+' => self.quote_len(self.blank_end(next + 1)) > 0,
+            b'{' => place.around == Around::Array && self.key_at(self.blank_end(next + 1)),
+            b'`' if self.starts_with(next, "```") => true,
+            _ if self.quote_len(next) > 0 => self.has_line_break(after, next) || self.whole_key_at(next),
+            _ => place.bare_keys && self.has_line_break(after, next) && self.bare_key_at(next),
+        }
+    }
+
+    fn closes_element(self, place: Place, after: usize, next: usize, byte: u8) -> bool {
+        match byte {
+            b']' => self.goes_on_after_close(next + 1, place.around),
+            b',' => self.element_may_start(self.gap_end(next + 1)),
+            b'}' => place.around == Around::Object && self.goes_on_after_close(next + 1, Around::Array),
+            b'+' => self.quote_len(self.blank_end(next + 1)) > 0,
+            b'`' if self.starts_with(next, "```") => true,
+            _ if self.quote_len(next) > 0 => {
+                self.has_line_break(after, next)
+                    || self
+                        .quoted_end(next, self.quote_len(next))
+                        .is_some_and(|end| matches!(self.byte(self.gap_end(end)), None | Some(b',' | b']')))
+            }
+            _ => false,
+        }
+    }
+
+    fn has_line_break(self, from: usize, to: usize) -> bool {
+        self.slice(from, to).contains('\n')
+    }
+
+    /// Whether the text after a closing bracket fits what holds the closed container.
+    fn goes_on_after_close(self, at: usize, around: Around) -> bool {
+        let next = self.gap_end(at);
+        match self.byte(next) {
+            None | Some(b',' | b'}' | b']') => true,
+            Some(b'{') => {
+                around != Around::Object && matches!(self.byte(self.blank_end(next + 1)), Some(b'"' | b'}'))
+            }
+            Some(b'`') if self.starts_with(next, "```") => true,
+            // Prose may follow the outermost value, but not a quote: that one would end the string around it.
+            Some(_) if around == Around::Nothing => self.quote_len(next) == 0,
+            Some(_) => around == Around::Object && self.whole_key_at(next),
+        }
+    }
+
+    fn member_may_start(self, place: Place, at: usize) -> bool {
+        match self.byte(at) {
+            None | Some(b'}') => true,
+            Some(b'{') => place.around == Around::Array && self.key_at(self.blank_end(at + 1)),
+            Some(b']') => place.around == Around::Array && self.goes_on_after_close(at + 1, Around::Object),
+            Some(_) if self.quote_len(at) > 0 => self.key_at(at),
+            Some(_) => place.bare_keys && self.bare_key_at(at),
+        }
+    }
+
+    fn element_may_start(self, at: usize) -> bool {
+        match self.byte(at) {
+            None | Some(b']' | b'{' | b'[' | b'-' | b'0'..=b'9') => true,
+            Some(_) if self.quote_len(at) > 0 => true,
+            Some(_) if self.starts_with(at, "...") => true,
+            Some(_) => {
+                let end = self.word_end(at);
+                end > at
+                    && matches!(self.byte(self.blank_end(end)), None | Some(b',' | b']'))
+                    && super::scalar::is_literal(self.slice(at, end))
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Strings: escapes, raw control characters, and quotes that nobody escaped.
+
+use super::repair::{Repair, Repairs};
+use super::source::{Place, Source};
+
+/// A string that was looked for.
+#[derive(Debug)]
+pub(super) enum Text {
+    /// Its content, and the position after it.
+    Whole(String, usize),
+    /// The text ends within it.
+    Cut,
+}
+
+/// Reads the string whose opening quote stands at `at`.
+///
+/// `place` is `None` for a key, which ends at the first quote that is not escaped.
+/// A value ends at the first one that is followed by a valid continuation; the others belong to its content.
+pub(super) fn string(source: Source<'_>, at: usize, place: Option<Place>, repairs: &mut Repairs) -> Text {
+    if place.is_some() && source.starts_with(at, "\"\"\"") {
+        return triple_quoted(source, at, repairs);
+    }
+    let opening = source.quote_len(at);
+    let curly = opening == 3;
+    match source.byte(at) {
+        Some(b'"') => {}
+        Some(_) if curly => repairs.note(Repair::CurlyQuotes),
+        _ => repairs.note(Repair::OtherQuotes),
+    }
+    let quote = if curly { b'"' } else { source.byte(at).unwrap_or(b'"') };
+    let mut reader =
+        Reader { source, quote, curly, at: at + opening, out: String::new(), embedded: 0, mark: None };
+    reader.read(place, repairs)
+}
+
+/// Where a missing quote would have stood, if the next quote turns out to end a key.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// The position of the comma before the quote.
+    comma: usize,
+    /// How long the content was when the quote was met.
+    out_len: usize,
+}
+
+struct Reader<'a> {
+    source: Source<'a>,
+    quote: u8,
+    curly: bool,
+    at: usize,
+    out: String,
+    /// How many braces of a JSON object quoted within the string are open.
+    embedded: usize,
+    mark: Option<Mark>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Text {
+        loop {
+            let (quote, curly, embedded) = (self.quote, self.curly, self.embedded > 0);
+            let special = |&byte: &u8| {
+                byte == quote
+                    || byte == b'\\'
+                    || byte < 0x20
+                    || (curly && byte == 0xe2)
+                    || (embedded && matches!(byte, b'{' | b'}'))
+            };
+            let rest = self.source.bytes_from(self.at);
+            let length = rest.iter().position(special).unwrap_or(rest.len());
+            self.keep(length);
+            let Some(byte) = self.source.byte(self.at) else { return Text::Cut };
+            match byte {
+                b'\\' => {
+                    let Some(next) = escape(self.source, self.at, &mut self.out, repairs) else {
+                        return Text::Cut;
+                    };
+                    self.at = next;
+                }
+                _ if byte == quote || (curly && self.source.is_curly(self.at)) => {
+                    if let Some(whole) = self.meet_quote(place, repairs) {
+                        return whole;
+                    }
+                }
+                b'{' | b'}' if embedded => {
+                    self.embedded = if byte == b'{' { self.embedded + 1 } else { self.embedded - 1 };
+                    self.keep(1);
+                }
+                // The first byte of a character that only looks like a typographic quote.
+                0xe2 => self.keep(self.source.char(self.at).map_or(1, char::len_utf8)),
+                _ => {
+                    repairs.note(Repair::ControlCharacter);
+                    self.keep(1);
+                }
+            }
+        }
+    }
+
+    /// Copies the next bytes to the content.
+    fn keep(&mut self, length: usize) {
+        self.out.push_str(self.source.slice(self.at, self.at + length));
+        self.at += length;
+    }
+
+    /// Decides about a quote: the end of the string, or a part of it.
+    fn meet_quote(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Option<Text> {
+        let length = self.source.quote_len(self.at).max(1);
+        let after = self.at + length;
+        let Some(place) = place else {
+            return Some(Text::Whole(std::mem::take(&mut self.out), after));
+        };
+        if self.embedded == 0 {
+            if self.source.closes(place, after) {
+                return Some(Text::Whole(std::mem::take(&mut self.out), after));
+            }
+            if place.in_object
+                && self.source.byte(self.source.blank_end(after)) == Some(b':')
+                && let Some(mark) = self.mark
+            {
+                repairs.note(Repair::MissingQuote);
+                self.out.truncate(mark.out_len);
+                self.out.truncate(self.out.trim_end().len());
+                self.out.pop();
+                return Some(Text::Whole(std::mem::take(&mut self.out), mark.comma));
+            }
+        }
+        repairs.note(Repair::UnescapedQuote);
+        self.mark = None;
+        let before = self.source.bytes_from(0).get(..self.at).unwrap_or_default().trim_ascii_end();
+        match before.last() {
+            Some(b',') => self.mark = Some(Mark { comma: before.len() - 1, out_len: self.out.len() }),
+            // An object is quoted: its own quotes end nothing until its braces are closed.
+            Some(b'{') if self.embedded == 0 && self.source.key_at(self.at) => self.embedded = 1,
+            _ => {}
+        }
+        self.keep(length);
+        None
+    }
+}
+
+/// Reads a string between `"""` and `"""`, or an empty one that something odd follows.
+fn triple_quoted(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Text {
+    repairs.note(Repair::TripleQuotes);
+    let mut out = String::new();
+    let mut from = at + 3;
+    loop {
+        let rest = source.bytes_from(from);
+        let Some(length) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else {
+            return Text::Cut;
+        };
+        out.push_str(source.slice(from, from + length));
+        from += length;
+        if source.starts_with(from, "\"\"\"") {
+            // Of four quotes in a row the first belongs to the content.
+            if source.byte(from + 3) != Some(b'"') {
+                return Text::Whole(out, from + 3);
+            }
+        }
+        if source.byte(from) == Some(b'"') {
+            out.push('"');
+            from += 1;
+        } else {
+            match escape(source, from, &mut out, repairs) {
+                Some(next) => from = next,
+                None => return Text::Cut,
+            }
+        }
+    }
+}
+
+/// Decodes the escape at `at` and gives the position after it; `None` if the text ends within it.
+///
+/// A backslash before a character that JSON does not escape is dropped where Markdown habit put it
+/// (`\_`, `\'`, `` \` ``, ..) and kept where it may be meant (`\d`, `\.`, `\(`).
+fn escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut Repairs) -> Option<usize> {
+    let char = source.char(at + 1)?;
+    let plain = match char {
+        '"' | '\\' | '/' => char,
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'u' => return unicode_escape(source, at, out, repairs),
+        '\'' | '`' | '_' | '#' | '~' | '&' | '$' | '<' | '>' | '-' | '!' | '\n' => {
+            repairs.note(Repair::InvalidEscape);
+            char
+        }
+        other => {
+            repairs.note(Repair::InvalidEscape);
+            out.push('\\');
+            other
+        }
+    };
+    out.push(plain);
+    Some(at + 1 + char.len_utf8())
+}
+
+/// Decodes `\uXXXX`, with its second half where it is the first of a surrogate pair.
+fn unicode_escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut Repairs) -> Option<usize> {
+    let Some(first) = code_unit(source, at + 2) else {
+        if at + 6 > source.len() {
+            return None;
+        }
+        repairs.note(Repair::InvalidEscape);
+        out.push_str("\\u");
+        return Some(at + 2);
+    };
+    if let Some(char) = char::from_u32(first) {
+        out.push(char);
+        return Some(at + 6);
+    }
+    if (0xd800..0xdc00).contains(&first)
+        && source.starts_with(at + 6, "\\u")
+        && let Some(second @ 0xdc00..=0xdfff) = code_unit(source, at + 8)
+    {
+        let joined = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        out.push(char::from_u32(joined).unwrap_or(char::REPLACEMENT_CHARACTER));
+        return Some(at + 12);
+    }
+    repairs.note(Repair::LoneSurrogate);
+    out.push(char::REPLACEMENT_CHARACTER);
+    Some(at + 6)
+}
+
+fn code_unit(source: Source<'_>, at: usize) -> Option<u32> {
+    let digits = source.text.get(at..at + 4)?;
+    if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        u32::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
+}
