@@ -79,11 +79,11 @@ impl SourceType {
 pub struct Edit {
     /// What to do.
     pub op: EditOp,
-    /// The new text; ignored for [`EditOp::Delete`].
-    #[serde(default)]
+    /// The new text; ignored for [`EditOp::Delete`]. Null and missing are the same.
+    #[serde(default, deserialize_with = "null_as_empty")]
     pub content: String,
-    /// The anchor in the skill; ignored for [`EditOp::Append`].
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The anchor in the skill; ignored for [`EditOp::Append`]. Null and missing are the same.
+    #[serde(default, deserialize_with = "null_as_empty", skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// How many trajectories support the edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +94,10 @@ pub struct Edit {
     /// The level of the merge tree that produced it, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_level: Option<u32>,
+}
+
+fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Edit {
@@ -119,7 +123,7 @@ impl Edit {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Patch {
     /// The optimizer's argument, or how a fallback came about.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_empty")]
     pub reasoning: String,
     /// The edits, in the order in which they are applied.
     #[serde(default)]
@@ -144,4 +148,28 @@ pub struct RawPatch {
     /// What was wrong with the reply and how it was read, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expect: &Edit) {
+        assert_eq!(&serde_json::from_str::<Edit>(json).unwrap(), expect, "{json}");
+    }
+
+    #[test]
+    fn null_and_missing_are_the_same() {
+        check(r#"{"op": "append", "content": "x"}"#, &Edit::append("x"));
+        check(r#"{"op": "append", "content": "x", "target": null}"#, &Edit::append("x"));
+        check(r#"{"op": "append", "content": null, "support_count": null}"#, &Edit::append(""));
+        check(r#"{"op": "delete", "target": "x"}"#, &Edit::new(EditOp::Delete, "x", ""));
+        check(r#"{"op": "noop", "target": "x"}"#, &Edit::new(EditOp::Unknown("noop".to_owned()), "x", ""));
+    }
+
+    #[test]
+    fn an_edit_without_provenance_is_written_without_it() {
+        assert_eq!(serde_json::to_string(&Edit::append("x")).unwrap(), r#"{"op":"append","content":"x"}"#);
+    }
 }

@@ -1,0 +1,151 @@
+//! What became of an edit, in the names and the fields of the reference's report.
+
+use crate::edit::{Edit, EditOp};
+use serde::{Deserialize, Serialize};
+
+/// How much of a target and of a content a row shows, in characters.
+const MAX_PREVIEW_CHARS: usize = 200;
+
+/// What became of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditStatus {
+    /// The content stands at the end.
+    AppliedAppend,
+    /// The content stands in front of the first protected region.
+    AppliedAppendBeforeProtectedRegion,
+    /// The content stands below the target's line.
+    AppliedInsertAfter,
+    /// There was no such target: the content stands at the end.
+    AppliedInsertAfterFallbackAppend,
+    /// There was no such target: the content stands in front of the first protected region.
+    AppliedInsertAfterFallbackBeforeProtectedRegion,
+    /// The content stands in the target's place.
+    AppliedReplace,
+    /// The target is gone.
+    AppliedDelete,
+    /// The edit would touch, create or break a protected region.
+    SkippedProtectedRegion,
+    /// An edit that adds text has none.
+    SkippedEmptyContent,
+    /// A replacement that does not say of what.
+    SkippedReplaceMissingTarget,
+    /// A replacement of what does not occur.
+    SkippedReplaceTargetNotFound,
+    /// A deletion that does not say of what.
+    SkippedDeleteMissingTarget,
+    /// A deletion of what does not occur.
+    SkippedDeleteTargetNotFound,
+    /// An operation that there is not.
+    SkippedUnknownOp,
+    /// The reference's editor failed on the edit; only its reports have this, ours does not fail.
+    Error,
+}
+
+impl EditStatus {
+    /// The name used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AppliedAppend => "applied_append",
+            Self::AppliedAppendBeforeProtectedRegion => "applied_append_before_protected_region",
+            Self::AppliedInsertAfter => "applied_insert_after",
+            Self::AppliedInsertAfterFallbackAppend => "applied_insert_after_fallback_append",
+            Self::AppliedInsertAfterFallbackBeforeProtectedRegion => {
+                "applied_insert_after_fallback_before_protected_region"
+            }
+            Self::AppliedReplace => "applied_replace",
+            Self::AppliedDelete => "applied_delete",
+            Self::SkippedProtectedRegion => "skipped_protected_region",
+            Self::SkippedEmptyContent => "skipped_empty_content",
+            Self::SkippedReplaceMissingTarget => "skipped_replace_missing_target",
+            Self::SkippedReplaceTargetNotFound => "skipped_replace_target_not_found",
+            Self::SkippedDeleteMissingTarget => "skipped_delete_missing_target",
+            Self::SkippedDeleteTargetNotFound => "skipped_delete_target_not_found",
+            Self::SkippedUnknownOp => "skipped_unknown_op",
+            Self::Error => "error",
+        }
+    }
+
+    /// Whether the edit was carried out.
+    pub fn is_applied(self) -> bool {
+        match self {
+            Self::AppliedAppend
+            | Self::AppliedAppendBeforeProtectedRegion
+            | Self::AppliedInsertAfter
+            | Self::AppliedInsertAfterFallbackAppend
+            | Self::AppliedInsertAfterFallbackBeforeProtectedRegion
+            | Self::AppliedReplace
+            | Self::AppliedDelete => true,
+            Self::SkippedProtectedRegion
+            | Self::SkippedEmptyContent
+            | Self::SkippedReplaceMissingTarget
+            | Self::SkippedReplaceTargetNotFound
+            | Self::SkippedDeleteMissingTarget
+            | Self::SkippedDeleteTargetNotFound
+            | Self::SkippedUnknownOp
+            | Self::Error => false,
+        }
+    }
+
+    /// The status of an insertion that became this append.
+    pub(super) fn of_fallback(self) -> Self {
+        match self {
+            Self::AppliedAppend => Self::AppliedInsertAfterFallbackAppend,
+            Self::AppliedAppendBeforeProtectedRegion => Self::AppliedInsertAfterFallbackBeforeProtectedRegion,
+            other => other,
+        }
+    }
+}
+
+/// One row of a report: an edit, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditRow {
+    /// The operation, also one that there is not.
+    pub op: EditOp,
+    /// The first 200 characters of the target.
+    pub target: String,
+    /// The first 200 characters of the content, as it was used.
+    pub content_preview: String,
+    /// What became of the edit.
+    pub status: EditStatus,
+    /// The edit's number in its patch, from 1.
+    pub index: usize,
+    /// What the status does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl EditRow {
+    pub(super) fn new(
+        edit: &Edit,
+        content: &str,
+        status: EditStatus,
+        index: usize,
+        note: Option<&str>,
+    ) -> Self {
+        Self {
+            op: edit.op.clone(),
+            target: preview(&edit.target),
+            content_preview: preview(content),
+            status,
+            index,
+            note: note.map(str::to_owned),
+        }
+    }
+
+    /// The start of the target, where the edit has one that does not occur in the skill.
+    pub fn missed_anchor(&self) -> Option<&str> {
+        let is_missed = matches!(
+            self.status,
+            EditStatus::AppliedInsertAfterFallbackAppend
+                | EditStatus::AppliedInsertAfterFallbackBeforeProtectedRegion
+                | EditStatus::SkippedReplaceTargetNotFound
+                | EditStatus::SkippedDeleteTargetNotFound
+        );
+        (is_missed && !self.target.is_empty()).then_some(self.target.as_str())
+    }
+}
+
+fn preview(text: &str) -> String {
+    text.chars().take(MAX_PREVIEW_CHARS).collect()
+}
