@@ -1,0 +1,127 @@
+//! What holds for every skill and every patch, however odd.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use skill_core::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
+use skill_core::{Edit, EditOp, RegionKind, SkillDoc, apply_edit, apply_patch, protected_regions};
+
+/// Pieces that meet as markers, fences, line ends and anchors.
+const PIECES: [&str; 25] = [
+    "---",
+    "---\n",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    "a",
+    "- rule\n",
+    "ä",
+    "\u{1f600}",
+    "\u{feff}",
+    "\u{1c}",
+    "<!-- ",
+    "<!-- SLOW_",
+    "SLOW_UPDATE",
+    "UPDATE_START -->",
+    "_END -->",
+    "APPENDIX",
+    " -->",
+    ">",
+    SLOW_UPDATE_START,
+    SLOW_UPDATE_END,
+    APPENDIX_START,
+    APPENDIX_END,
+    "name: x\n",
+];
+
+fn any_text(max_pieces: usize) -> impl Strategy<Value = String> {
+    let piece = prop_oneof![9 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => ".{0,3}"];
+    prop::collection::vec(piece, 0..max_pieces).prop_map(|pieces| pieces.concat())
+}
+
+fn any_skill() -> impl Strategy<Value = String> {
+    let front_matter =
+        prop::sample::select(vec!["", "", "---\nname: x\n---\n", "---\r\nname: x\r\n---\r\n", "---\n"]);
+    (front_matter, any_text(14)).prop_map(|(front_matter, body)| front_matter.to_owned() + &body)
+}
+
+fn any_edit() -> impl Strategy<Value = Edit> {
+    let op = prop::sample::select(vec!["append", "insert_after", "replace", "delete", "delete", "noop"]);
+    (op, any_text(4), any_text(6)).prop_map(|(op, target, content)| Edit::new(op.into(), target, content))
+}
+
+/// The text of every region, by where it starts.
+fn regions(doc: &SkillDoc) -> Vec<(RegionKind, String)> {
+    let text_of = |range: std::ops::Range<usize>| doc.text().get(range).unwrap().to_owned();
+    protected_regions(doc.text()).into_iter().map(|region| (region.kind, text_of(region.range))).collect()
+}
+
+/// Every marker, in order, found the simple way.
+fn markers(doc: &SkillDoc) -> Vec<&'static str> {
+    let mut found: Vec<(usize, &'static str)> =
+        [SLOW_UPDATE_START, SLOW_UPDATE_END, APPENDIX_START, APPENDIX_END]
+            .into_iter()
+            .flat_map(|marker| doc.text().match_indices(marker).map(move |(at, _)| (at, marker)))
+            .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, marker)| marker).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn regions_and_markers_survive_any_patch(skill in any_skill(), edits in prop::collection::vec(any_edit(), 0..8)) {
+        let before = SkillDoc::new(skill);
+        let (after, rows) = apply_patch(&before, &edits);
+        prop_assert_eq!(regions(&after), regions(&before));
+        prop_assert_eq!(markers(&after), markers(&before));
+        prop_assert_eq!(rows.len(), edits.len());
+        for ((row, edit), index) in rows.iter().zip(&edits).zip(1..) {
+            prop_assert_eq!((&row.op, row.index), (&edit.op, index));
+        }
+    }
+
+    #[test]
+    fn a_skipped_edit_changes_nothing(skill in any_skill(), edit in any_edit()) {
+        let before = SkillDoc::new(skill);
+        let (after, row) = apply_edit(&before, &edit);
+        if !row.status.is_applied() {
+            prop_assert_eq!(after, before);
+        }
+    }
+
+    /// What the draft remembers from one edit to the next is what it would find by looking again.
+    #[test]
+    fn a_patch_is_its_edits_one_by_one(skill in any_skill(), edits in prop::collection::vec(any_edit(), 0..8)) {
+        let (at_once, rows) = apply_patch(&SkillDoc::new(skill.as_str()), &edits);
+        let mut doc = SkillDoc::new(skill);
+        for (edit, row) in edits.iter().zip(rows) {
+            let (next, single) = apply_edit(&doc, edit);
+            prop_assert_eq!(single.status, row.status);
+            doc = next;
+        }
+        prop_assert_eq!(doc, at_once);
+    }
+
+    /// Text that an edit is not about stays to the byte.
+    #[test]
+    fn nothing_changes_outside_the_target(before in "[a-z\r\n -]{0,20}", after in "[a-z\r\n -]{0,20}", content in "[A-Y]{0,5}") {
+        prop_assume!(!before.starts_with("---"));
+        let doc = SkillDoc::new(format!("{before}Z{after}"));
+        for op in [EditOp::Replace, EditOp::Delete] {
+            let expect = if op == EditOp::Delete { format!("{before}{after}") } else { format!("{before}{content}{after}") };
+            prop_assume!(!expect.starts_with("---"));
+            let (found, _) = apply_edit(&doc, &Edit::new(op, "Z", content.as_str()));
+            prop_assert_eq!(found.text(), expect);
+        }
+    }
+
+    #[test]
+    fn any_unicode_is_an_input(skill: String, edits in prop::collection::vec(("append|insert_after|replace|delete|.*", any::<String>(), any::<String>()), 0..5)) {
+        let edits: Vec<Edit> =
+            edits.into_iter().map(|(op, target, content)| Edit::new(op.as_str().into(), target, content)).collect();
+        prop_assert_eq!(apply_patch(&SkillDoc::new(skill), &edits).1.len(), edits.len());
+    }
+}
