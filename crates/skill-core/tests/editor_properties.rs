@@ -105,6 +105,21 @@ proptest! {
         prop_assert_eq!(doc, at_once);
     }
 
+    /// A marker does not come to be out of the text on both sides of a change and what is put there.
+    #[test]
+    fn no_change_puts_a_marker_together(
+        marker in prop::sample::select(&[SLOW_UPDATE_START, SLOW_UPDATE_END, APPENDIX_START, APPENDIX_END][..]),
+        cuts in (0_usize..=20, 0_usize..=20),
+        op in prop::sample::select(vec!["replace", "delete"]),
+    ) {
+        let (from, to) = (cuts.0.min(cuts.1), cuts.0.max(cuts.1));
+        let (before, content, after) =
+            (marker.get(..from).unwrap(), marker.get(from..to).unwrap(), marker.get(to..).unwrap());
+        let doc = SkillDoc::new(format!("a {before}Z{after} b"));
+        let (found, _) = apply_edit(&doc, &Edit::new(op.into(), "Z", content));
+        prop_assert_eq!(markers(&found), markers(&doc));
+    }
+
     /// Text that an edit is not about stays to the byte.
     #[test]
     fn nothing_changes_outside_the_target(before in "[a-z\r\n -]{0,20}", after in "[a-z\r\n -]{0,20}", content in "[A-Y]{0,5}") {
