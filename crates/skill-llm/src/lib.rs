@@ -7,11 +7,44 @@
 //!
 //! [`ChatModel`] is the seam: dialects that speak to a provider, layers around them, and models that need no
 //! network (scripted and simulated ones) all implement it.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
+//! | [`scripted`] | replies from a file of rules, or from a function |
+//! | [`meter`] | a layer that adds up calls and tokens |
+//! | [`transport`] | one HTTP exchange, replaceable in tests |
+//! | [`secret`] | keys that cannot be printed |
+//! | [`prompt`] | prompt templates |
+//!
+//! ```
+//! use skill_llm::{CallCtx, ChatModel, ChatRequest, Message, Script, ScriptedModel};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), skill_llm::LlmError> {
+//! let rules = r#"{
+//!     "version": 1,
+//!     "rules": [{"when": {"user_contains": ["France"]}, "reply": "Paris"}],
+//!     "otherwise": {"reply": "I do not know."}
+//! }"#;
+//! let model = ScriptedModel::from_rules("capitals", Script::parse("rules", rules)?);
+//! let request = ChatRequest::new(vec![Message::user("What is the capital of France?")]);
+//! let reply = model.chat(&request, &CallCtx::default()).await?;
+//! assert_eq!(reply.text, "Paris");
+//! assert_eq!(model.id().to_string(), "capitals at scripted");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod call;
 pub mod chat;
 pub mod error;
+pub mod meter;
+pub mod openai;
 pub mod prompt;
+pub mod scripted;
+pub mod secret;
+pub mod transport;
 
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
@@ -19,5 +52,10 @@ pub use chat::{
     ResponseSchema, Sampling, ToolCall, ToolSpec,
 };
 pub use error::{ErrorClass, LlmError};
+pub use meter::{Meter, MeterReading, Metered};
+pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
+pub use scripted::{Script, ScriptedModel};
+pub use secret::ApiKey;
 pub use skill_core::{Role, Usage};
+pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

@@ -1,0 +1,378 @@
+//! What went wrong, by class: from the status, and from the words where the status says too little.
+
+use super::config::Endpoint;
+use crate::error::LlmError;
+use crate::secret::ApiKey;
+use crate::transport::{HttpResponse, TransportError};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The most characters of a provider's words that an error holds.
+const MAX_MESSAGE_CHARS: usize = 500;
+/// The most characters of a body that is not what it should be.
+const MAX_BODY_CHARS: usize = 200;
+
+const QUOTA_CODES: [&str; 4] =
+    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"];
+const QUOTA_WORDS: [&str; 6] = [
+    "insufficient_quota",
+    "billing",
+    "insufficient balance",
+    "insufficient credit",
+    "out of credits",
+    "key limit exceeded",
+];
+/// With these words a limit that speaks of billing passes by itself.
+const WAITING_WORDS: [&str; 5] = ["per minute", "per second", "retry in", "try again in", "retry after"];
+const CONTEXT_CODES: [&str; 3] =
+    ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"];
+const CONTEXT_WORDS: [&str; 13] = [
+    "context_length_exceeded",
+    "maximum context length",
+    "context length exceeded",
+    "context length of",
+    "exceeds the context",
+    "exceed context window",
+    "context window",
+    "available context size",
+    "context size has been exceeded",
+    "maximum model length",
+    "prompt is too long",
+    "input is too long",
+    "reduce the length of the messages",
+];
+const POLICY_CODES: [&str; 4] =
+    ["content_policy_violation", "content_filter", "moderation_blocked", "data_inspection_failed"];
+const POLICY_WORDS: [&str; 7] = [
+    "content policy",
+    "content_policy",
+    "content management policy",
+    "content filter",
+    "usage policies",
+    "safety system",
+    "flagged",
+];
+
+/// Reads what is not a reply.
+pub(super) struct Reader<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) secrets: &'a [ApiKey],
+    /// The limit of the call.
+    pub(super) timeout: Duration,
+}
+
+impl Reader<'_> {
+    /// An exchange without a response.
+    pub(super) fn transport_error(&self, error: TransportError) -> LlmError {
+        let provider = self.provider();
+        match error {
+            TransportError::Timeout { after } => LlmError::Timeout { provider, after },
+            TransportError::Connect { .. } | TransportError::Broken { .. } => {
+                LlmError::Connection { provider, message: self.clean(&error.to_string(), MAX_MESSAGE_CHARS) }
+            }
+            TransportError::TooLarge { .. } => self.invalid(&error.to_string()),
+            TransportError::Unusable { message } => {
+                let message = self.clean(&message, MAX_MESSAGE_CHARS);
+                LlmError::Configuration { message: format!("cannot ask {provider}: {message}") }
+            }
+        }
+    }
+
+    /// A response whose status is not a success.
+    pub(super) fn status_error(&self, response: &HttpResponse) -> LlmError {
+        let status = response.status;
+        let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+        let complaint = Complaint::find(&body).unwrap_or_else(|| {
+            let text = self.clean(&String::from_utf8_lossy(&response.body), MAX_BODY_CHARS);
+            Complaint { message: text, ..Complaint::default() }
+        });
+        if (300..400).contains(&status) {
+            let target = response.header("location").unwrap_or("nowhere");
+            let target = target.split_once('?').map_or(target, |(before, _)| before);
+            let message = format!("it redirects to {target}; redirects are not followed");
+            return self.by_class(status, Kind::BadRequest, &message, None);
+        }
+        if !(400..600).contains(&status) {
+            return self.invalid(&format!("HTTP {status} is not an answer"));
+        }
+        self.classified(status, &complaint, retry_after(response))
+    }
+
+    /// An error inside a response whose status is a success, as OpenRouter sends them.
+    pub(super) fn error_in_body(&self, response: &HttpResponse, body: &Value) -> Option<LlmError> {
+        let in_choice = || body.get("choices")?.get(0)?.get("error").and_then(Complaint::of_object);
+        let complaint = match body.get("error") {
+            Some(error) => Complaint::of_error(error),
+            None => None,
+        };
+        let complaint = complaint.or_else(in_choice)?;
+        let wait = retry_after(response);
+        Some(match complaint.status() {
+            Some(status) => self.classified(status, &complaint, wait),
+            None => self.by_class(response.status, Kind::Server, &complaint.message, wait),
+        })
+    }
+
+    /// The JSON of a body.
+    pub(super) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
+        if response.body.iter().all(u8::is_ascii_whitespace) {
+            return Err(self.invalid("the body is empty"));
+        }
+        serde_json::from_slice(&response.body).map_err(|error| {
+            let text = self.clean(&String::from_utf8_lossy(&response.body), MAX_BODY_CHARS);
+            self.invalid(&format!("it is not JSON ({error}): {text}"))
+        })
+    }
+
+    /// A response that is not what the protocol promises.
+    pub(super) fn invalid(&self, message: &str) -> LlmError {
+        LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
+    }
+
+    fn classified(&self, status: u16, complaint: &Complaint, retry_after: Option<Duration>) -> LlmError {
+        let kind = complaint.kind(status);
+        if status == 404 && kind == Kind::BadRequest {
+            let message = format!("nothing at {}: {}", self.endpoint.shown_url(), complaint.message);
+            return self.by_class(status, kind, &message, retry_after);
+        }
+        self.by_class(status, kind, &complaint.message, retry_after)
+    }
+
+    fn by_class(&self, status: u16, kind: Kind, message: &str, retry_after: Option<Duration>) -> LlmError {
+        let provider = self.provider();
+        let message = self.clean(message, MAX_MESSAGE_CHARS);
+        let message = if message.is_empty() { "it gave no reason".to_owned() } else { message };
+        match kind {
+            Kind::RateLimited => LlmError::RateLimited { provider, status, message, retry_after },
+            Kind::Quota => LlmError::QuotaExhausted { provider, status, message },
+            Kind::Authentication => LlmError::Authentication { provider, status, message },
+            Kind::ContextTooLong => LlmError::ContextTooLong { provider, status, message },
+            Kind::Refused => LlmError::Refused { provider, status, message },
+            Kind::BadRequest => LlmError::BadRequest { provider, status, message },
+            Kind::Timeout => LlmError::Timeout { provider, after: self.timeout },
+            Kind::Server => LlmError::ServerError { provider, status, message, retry_after },
+        }
+    }
+
+    fn provider(&self) -> String {
+        self.endpoint.provider.clone()
+    }
+
+    /// Words of others as an error may hold them: one line, without secrets, cut.
+    fn clean(&self, text: &str, max_chars: usize) -> String {
+        let mut text: String = text
+            .chars()
+            .filter_map(|letter| match letter {
+                '\n' | '\r' | '\t' => Some(' '),
+                letter if letter.is_control() => None,
+                letter => Some(letter),
+            })
+            .collect();
+        // Before the cut, which could leave a part of a secret.
+        for secret in self.secrets {
+            text = secret.scrub(&text);
+        }
+        let text = text.trim();
+        match text.char_indices().nth(max_chars) {
+            Some((cut, _)) => format!("{}..", text.get(..cut).unwrap_or_default()),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The classes that a status can mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    RateLimited,
+    Quota,
+    Authentication,
+    ContextTooLong,
+    Refused,
+    BadRequest,
+    Timeout,
+    Server,
+}
+
+/// What a server says is wrong, from any of the shapes in use.
+#[derive(Debug, Default)]
+struct Complaint {
+    message: String,
+    /// `code` and `type`, in lower case.
+    codes: Vec<String>,
+    /// A status inside the body.
+    number: Option<u16>,
+    /// Whether a moderation gave reasons.
+    moderated: bool,
+}
+
+impl Complaint {
+    /// Looks in the body of a response with an error status.
+    fn find(body: &Value) -> Option<Self> {
+        match body {
+            // Google wraps the object in a list.
+            Value::Array(items) => items.first().and_then(|item| Self::of_error(item.get("error")?)),
+            Value::Object(fields) => {
+                let error = fields.get("error").and_then(Self::of_error);
+                let detail = || {
+                    // FastAPI's validation.
+                    let detail = fields.get("detail").filter(|detail| !detail.is_null())?;
+                    let message = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+                    Some(Self { message, ..Self::default() })
+                };
+                error.or_else(|| Self::of_object(body)).or_else(detail)
+            }
+            Value::String(message) => Some(Self { message: message.clone(), ..Self::default() }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
+    }
+
+    /// The value of a field `error`.
+    fn of_error(error: &Value) -> Option<Self> {
+        match error {
+            Value::Object(_) => Some(Self::of_object(error).unwrap_or_else(|| Self {
+                message: error.to_string(),
+                codes: codes(error),
+                number: number(error),
+                moderated: false,
+            })),
+            Value::String(message) => Some(Self { message: message.clone(), ..Self::default() }),
+            Value::Null | Value::Bool(false) => None,
+            Value::Bool(true) | Value::Number(_) | Value::Array(_) => {
+                Some(Self { message: error.to_string(), ..Self::default() })
+            }
+        }
+    }
+
+    /// An object with a message.
+    fn of_object(error: &Value) -> Option<Self> {
+        let mut message = error.get("message")?.as_str()?.to_owned();
+        let metadata = error.get("metadata");
+        if let Some(raw) = metadata.and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
+            // OpenRouter puts the words of the provider behind it here.
+            message = format!("{message}: {raw}");
+        }
+        let moderated = metadata.and_then(|metadata| metadata.get("reasons")).is_some_and(Value::is_array);
+        Some(Self { message, codes: codes(error), number: number(error), moderated })
+    }
+
+    /// The status that the body itself tells.
+    fn status(&self) -> Option<u16> {
+        if self.number.is_some() {
+            return self.number;
+        }
+        let has = |words: &[&str]| words.iter().any(|word| self.codes.iter().any(|code| code.contains(word)));
+        if has(&["quota", "rate_limit", "too_many_requests"]) {
+            Some(429)
+        } else if has(&["authentication", "invalid_api_key", "unauthorized"]) {
+            Some(401)
+        } else if has(&["permission"]) {
+            Some(403)
+        } else if has(&["timeout"]) {
+            Some(408)
+        } else if has(&["invalid_request", "bad_request", "model_not_found"])
+            || has(&CONTEXT_CODES)
+            || has(&POLICY_CODES)
+        {
+            Some(400)
+        } else {
+            None
+        }
+    }
+
+    fn kind(&self, status: u16) -> Kind {
+        let message = self.message.to_lowercase();
+        let has_code = |codes: &[&str]| self.codes.iter().any(|code| codes.contains(&code.as_str()));
+        let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let context = || has_code(&CONTEXT_CODES) || says(&CONTEXT_WORDS);
+        let refused = || self.moderated || has_code(&POLICY_CODES) || says(&POLICY_WORDS);
+        let quota = || has_code(&QUOTA_CODES) || (says(&QUOTA_WORDS) && !says(&WAITING_WORDS));
+        match status {
+            429 if quota() => Kind::Quota,
+            429 => Kind::RateLimited,
+            402 => Kind::Quota,
+            401 => Kind::Authentication,
+            403 if refused() => Kind::Refused,
+            403 if quota() => Kind::Quota,
+            403 => Kind::Authentication,
+            408 => Kind::Timeout,
+            // Older llama.cpp says this with 500.
+            500..=599 if has_code(&CONTEXT_CODES) || says(&["available context size"]) => {
+                Kind::ContextTooLong
+            }
+            500..=599 => Kind::Server,
+            400 | 413 | 422 if context() => Kind::ContextTooLong,
+            _ if refused() => Kind::Refused,
+            _ => Kind::BadRequest,
+        }
+    }
+}
+
+fn codes(error: &Value) -> Vec<String> {
+    let fields = [error.get("code"), error.get("type"), error.get("status")];
+    fields.into_iter().flatten().filter_map(Value::as_str).map(str::to_lowercase).collect()
+}
+
+fn number(error: &Value) -> Option<u16> {
+    let fields = [error.get("code"), error.get("status")];
+    let numbers = fields.into_iter().flatten().filter_map(|field| match field {
+        Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
+        Value::String(text) => text.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    });
+    let mut errors = numbers.filter(|number| (400..600).contains(number));
+    errors.next()
+}
+
+/// The wait that a server asks for; a date is not understood, since there is no clock here.
+fn retry_after(response: &HttpResponse) -> Option<Duration> {
+    let number = |name| response.header(name).and_then(|text| text.trim().parse::<f64>().ok());
+    let milliseconds = || number("retry-after-ms").map(|milliseconds| milliseconds / 1000.0);
+    let seconds = milliseconds().or_else(|| number("retry-after"))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_wait(headers: &[(&str, &str)], expect: Option<Duration>) {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(retry_after(&HttpResponse { headers, ..HttpResponse::default() }), expect);
+    }
+
+    #[test]
+    fn the_wait_is_read_from_the_headers() {
+        let millis = |millis| Some(Duration::from_millis(millis));
+        check_wait(&[], None);
+        check_wait(&[("Retry-After", "20")], millis(20_000));
+        check_wait(&[("retry-after", " 1.5 ")], millis(1_500));
+        check_wait(&[("retry-after", "0")], millis(0));
+        check_wait(&[("retry-after-ms", "250"), ("retry-after", "1")], millis(250));
+        check_wait(&[("retry-after-ms", "soon"), ("retry-after", "1")], millis(1_000));
+        check_wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")], None);
+        check_wait(&[("retry-after", "-1")], None);
+        check_wait(&[("retry-after", "1e300")], None);
+        check_wait(&[("retry-after", "NaN")], None);
+        check_wait(&[("retry-after", "inf")], None);
+    }
+
+    #[track_caller]
+    fn check_clean(text: &str, max_chars: usize, expect: &str) {
+        let endpoint = Endpoint::parse("http://h").unwrap();
+        let secrets = [ApiKey::new("sk-12345").unwrap()];
+        let reader = Reader { endpoint: &endpoint, secrets: &secrets, timeout: Duration::ZERO };
+        assert_eq!(reader.clean(text, max_chars), expect);
+    }
+
+    #[test]
+    fn words_of_others_are_cleaned() {
+        check_clean(" two\nlines\t", 20, "two lines");
+        check_clean("\u{1b}[31mred\u{7}\u{0}", 20, "[31mred");
+        check_clean("key sk-12345!", 20, "key [key]!");
+        check_clean("key sk-\u{0}12345!", 20, "key [key]!");
+        check_clean("key sk-12345", 7, "key [ke..");
+        check_clean("äöü", 3, "äöü");
+        check_clean("äöü!", 3, "äöü..");
+    }
+}

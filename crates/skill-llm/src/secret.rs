@@ -1,0 +1,168 @@
+//! Keys that cannot be printed.
+//!
+//! [`ApiKey`] has no `Serialize` and a `Debug` without its content: a key cannot reach a file, a log or an error
+//! by accident. [`ApiKey::scrub`] takes it out of text that a server sends back.
+
+use crate::error::LlmError;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::ffi::OsString;
+use std::fmt;
+
+/// What stands in a text where a key stood.
+const SCRUBBED: &str = "[key]";
+/// Shorter keys are placeholders for servers that take any key; scrubbing them would tear words apart.
+const MIN_SCRUBBED_CHARS: usize = 4;
+
+/// The key of an account.
+#[derive(Clone)]
+pub struct ApiKey(SecretString);
+
+impl ApiKey {
+    /// A key from its text; white space around it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Configuration`] if the key is empty or holds control characters, which no header can carry.
+    /// The key is not part of the message.
+    pub fn new(key: &str) -> Result<Self, LlmError> {
+        let key = key.trim();
+        if key.is_empty() {
+            return Err(configuration("the key is empty"));
+        }
+        if key.chars().any(char::is_control) {
+            return Err(configuration("the key holds control characters"));
+        }
+        Ok(Self(SecretString::from(key)))
+    }
+
+    /// The key in an environment variable; white space around it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::MissingKey`] if the variable is not set or empty, [`LlmError::Configuration`] if its value cannot
+    /// be a key. The value is never part of the message.
+    pub fn from_env(variable: &str, provider: &str) -> Result<Self, LlmError> {
+        // These names would make the look-up panic on some platforms.
+        let value = if variable.is_empty() || variable.contains(['=', '\0']) {
+            None
+        } else {
+            std::env::var_os(variable)
+        };
+        Self::from_variable(value, variable, provider)
+    }
+
+    fn from_variable(value: Option<OsString>, variable: &str, provider: &str) -> Result<Self, LlmError> {
+        let missing =
+            || LlmError::MissingKey { provider: provider.to_owned(), variable: variable.to_owned() };
+        let value = value.ok_or_else(missing)?;
+        let Some(value) = value.to_str() else {
+            return Err(configuration(&format!("the environment variable {variable} is not valid UTF-8")));
+        };
+        if value.trim().is_empty() {
+            return Err(missing());
+        }
+        Self::new(value).map_err(|_| {
+            configuration(&format!(
+                "the environment variable {variable} with the key for {provider} holds control characters"
+            ))
+        })
+    }
+
+    /// The text with every occurrence of the key replaced, as it stands and as JSON would write it.
+    ///
+    /// Keys of fewer than 4 characters are left alone: they are placeholders, and parts of words.
+    pub fn scrub(&self, text: &str) -> String {
+        let key = self.0.expose_secret();
+        if key.chars().count() < MIN_SCRUBBED_CHARS {
+            return text.to_owned();
+        }
+        let quoted = serde_json::Value::from(key).to_string();
+        let escaped = quoted.trim_matches('"');
+        let with_escaped_slashes = escaped.replace('/', "\\/");
+        text.replace(key, SCRUBBED).replace(escaped, SCRUBBED).replace(&with_escaped_slashes, SCRUBBED)
+    }
+
+    /// The secret with `prefix` in front of it, such as `Bearer `.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> SecretString {
+        SecretString::from(format!("{prefix}{}", self.0.expose_secret()))
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
+}
+
+fn configuration(message: &str) -> LlmError {
+    LlmError::Configuration { message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-very/secret\"0123456789";
+
+    #[test]
+    fn debug_hides_the_key() {
+        let key = ApiKey::new(KEY).unwrap();
+        assert_eq!(format!("{key:?} {:?}", Some(&key)), "ApiKey(..) Some(ApiKey(..))");
+    }
+
+    #[track_caller]
+    fn check_variable(value: Option<&str>, expect: &str) {
+        let outcome = ApiKey::from_variable(value.map(OsString::from), "QA_KEY", "https://api.example/v1");
+        let shown = match outcome {
+            Ok(key) => format!("key of {} characters", key.0.expose_secret().chars().count()),
+            Err(error) => format!("{:?}: {error}", error.class()),
+        };
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn a_key_comes_from_a_variable() {
+        const MISSING: &str = "Authentication: the environment variable QA_KEY with the key for https://api.example/v1 is not set";
+        const CONTROL: &str = "Configuration: the environment variable QA_KEY with the key for \
+                               https://api.example/v1 holds control characters";
+        check_variable(Some("sk-1234"), "key of 7 characters");
+        check_variable(Some("  sk-1234\r\n"), "key of 7 characters");
+        check_variable(None, MISSING);
+        check_variable(Some(""), MISSING);
+        check_variable(Some(" \t\n"), MISSING);
+        check_variable(Some("sk-12\n34"), CONTROL);
+        check_variable(Some("sk-\u{7f}1"), CONTROL);
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_a_missing_key() {
+        for name in ["SKILL_LLM_TEST_VARIABLE_THAT_NOBODY_SETS", "", "A=B", "A\0B"] {
+            let error = ApiKey::from_env(name, "nobody").unwrap_err();
+            assert!(matches!(error, LlmError::MissingKey { .. }), "{name:?}: {error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_not_text_is_an_error_without_its_value() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let value = OsString::from_vec(b"sk-secret\xff".to_vec());
+        let error = ApiKey::from_variable(Some(value), "QA_KEY", "x").unwrap_err();
+        assert_eq!(error.to_string(), "the environment variable QA_KEY is not valid UTF-8");
+    }
+
+    #[track_caller]
+    fn check_scrub(key: &str, text: &str, expect: &str) {
+        assert_eq!(ApiKey::new(key).unwrap().scrub(text), expect);
+    }
+
+    #[test]
+    fn scrubbing_replaces_every_form() {
+        check_scrub("sk-12345", "wrong key sk-12345, sk-12345!", "wrong key [key], [key]!");
+        check_scrub(KEY, &format!("x{KEY}y"), "x[key]y");
+        check_scrub(KEY, r#"{"k": "sk-very/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
+        check_scrub(KEY, r#"{"k": "sk-very\/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
+        check_scrub("sk-12345", "nothing here", "nothing here");
+        check_scrub("x", "an example", "an example");
+    }
+}
