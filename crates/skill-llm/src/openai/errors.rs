@@ -132,7 +132,8 @@ impl Reader<'_> {
     fn classified(&self, status: u16, complaint: &Complaint, retry_after: Option<Duration>) -> LlmError {
         let kind = complaint.kind(status);
         if status == 404 && kind == Kind::BadRequest {
-            let message = format!("nothing at {}: {}", self.endpoint.shown_url(), complaint.message);
+            let colon = if complaint.message.is_empty() { "" } else { ": " };
+            let message = format!("nothing at {}{colon}{}", self.endpoint.shown_url(), complaint.message);
             return self.by_class(status, kind, &message, retry_after);
         }
         self.by_class(status, kind, &complaint.message, retry_after)

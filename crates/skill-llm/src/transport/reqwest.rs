@@ -27,16 +27,26 @@ impl ReqwestTransport {
     /// [`TransportError::Unusable`] if the machine lets no client be made at all. A machine without certificates is
     /// no such error: only requests to `https` fail there.
     pub fn new() -> Result<Self, TransportError> {
-        install_tls_provider();
-        Self::from_first_attempt(client_builder().build())
+        Self::from_builder(client_builder)
     }
 
-    fn from_first_attempt(attempt: ::reqwest::Result<Client>) -> Result<Self, TransportError> {
-        let first_error = match attempt {
+    /// A transport like that of [`ReqwestTransport::new`] that passes by every proxy.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReqwestTransport::new`].
+    pub fn direct() -> Result<Self, TransportError> {
+        Self::from_builder(|| client_builder().no_proxy())
+    }
+
+    fn from_builder(builder: impl Fn() -> ClientBuilder) -> Result<Self, TransportError> {
+        install_tls_provider();
+        let first_error = match builder().build() {
             Ok(client) => return Ok(Self { client, no_https: None }),
             Err(error) => words(error),
         };
-        let client = client_builder().tls_certs_only([]).build();
+        // The usual reason is a machine without certificates: no certificate at all is better than no client.
+        let client = builder().tls_certs_only([]).build();
         let client = client.map_err(|error| TransportError::Unusable { message: words(error) })?;
         Ok(Self { client, no_https: Some(first_error) })
     }
@@ -189,9 +199,13 @@ mod tests {
 
     #[tokio::test]
     async fn without_certificates_only_https_fails() {
-        install_tls_provider();
-        let refused = Client::builder().user_agent("\n").build();
-        let transport = ReqwestTransport::from_first_attempt(refused).unwrap();
+        let attempts = std::cell::Cell::new(0);
+        let transport = ReqwestTransport::from_builder(|| {
+            attempts.set(attempts.get() + 1);
+            // The first attempt fails, as it does where there are no certificates.
+            if attempts.get() == 1 { client_builder().user_agent("\n") } else { client_builder().no_proxy() }
+        });
+        let transport = transport.unwrap();
         transport.request(request("http://127.0.0.1:1/v1")).unwrap();
         let error = transport.send(request("https://127.0.0.1:1/v1")).await.unwrap_err();
         assert!(matches!(error, TransportError::Connect { .. }), "{error:?}");

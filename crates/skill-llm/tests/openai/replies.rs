@@ -1,0 +1,523 @@
+//! What is made of every answer.
+
+use crate::support::{KEY, block_on, config, outcome, question, response};
+use async_trait::async_trait;
+use proptest::prelude::*;
+use skill_llm::{
+    ApiKey, CallCtx, ChatModel as _, FinishReason, HttpRequest, HttpResponse, LlmError, OpenAiChat,
+    Transport, TransportError, Usage,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Text, tool calls, finish reason and tokens in one line.
+fn shown(body: &str) -> String {
+    match outcome(Ok(response(200, body))) {
+        Ok(reply) => {
+            let calls: Vec<String> = reply
+                .tool_calls
+                .iter()
+                .map(|call| format!(" {}={}({})", call.id, call.name, call.arguments))
+                .collect();
+            let Usage { input, cached, output, reasoning } = reply.usage;
+            let finish = match reply.finish {
+                FinishReason::Other(reason) => format!("other:{reason}"),
+                finish => format!("{finish:?}"),
+            };
+            format!("{finish} {:?}{} {input}/{cached}/{output}/{reasoning}", reply.text, calls.concat())
+        }
+        Err(error) => format!("{:?}: {error}", error.class()),
+    }
+}
+
+#[track_caller]
+fn check_message(message: &str, expect: &str) {
+    let body = format!(r#"{{"choices": [{{"message": {message}, "finish_reason": "stop"}}]}}"#);
+    assert_eq!(shown(&body), expect, "{message}");
+}
+
+#[test]
+fn messages_in_every_shape() {
+    check_message(r#"{"role": "assistant", "content": "hi"}"#, r#"Stop "hi" 0/0/0/0"#);
+    check_message(r#"{"content": null}"#, r#"Stop "" 0/0/0/0"#);
+    check_message("{}", r#"Stop "" 0/0/0/0"#);
+    check_message(r#"{"content": "hi", "refusal": null}"#, r#"Stop "hi" 0/0/0/0"#);
+    check_message(r#"{"content": "hi", "refusal": ""}"#, r#"Stop "hi" 0/0/0/0"#);
+    check_message(r#"{"content": null, "refusal": "I will not."}"#, r#"ContentFilter "I will not." 0/0/0/0"#);
+    check_message(r#"{"content": "hm", "refusal": "no"}"#, r#"ContentFilter "hm" 0/0/0/0"#);
+    check_message(r#"{"content": [{"type": "refusal", "refusal": "no"}]}"#, r#"ContentFilter "no" 0/0/0/0"#);
+    check_message(r#"{"content": "42", "reasoning_content": "long thought"}"#, r#"Stop "42" 0/0/0/0"#);
+    check_message(
+        r#"{"content": [{"type": "text", "text": "a"}, {"type": "thinking", "text": "x"}, {"type": "text", "text": "b"}]}"#,
+        r#"Stop "ab" 0/0/0/0"#,
+    );
+    check_message(
+        r#"{"content": ["a", {"text": "b"}, {"type": "text"}, 7, {"type": "output_text", "text": "c"}]}"#,
+        r#"Stop "abc" 0/0/0/0"#,
+    );
+    check_message(r#"{"content": []}"#, r#"Stop "" 0/0/0/0"#);
+    check_message(r#"{"content": "hi", "tool_calls": null}"#, r#"Stop "hi" 0/0/0/0"#);
+    check_message(
+        r#"{"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{\"a\": 1}"}}]}"#,
+        r#"Stop "" c1=look({"a": 1}) 0/0/0/0"#,
+    );
+    check_message(
+        r#"{"tool_calls": [{"function": {"name": "a", "arguments": {"x": [1]}}}, {"id": "", "function": {"name": "b"}}]}"#,
+        r#"Stop "" call_0=a({"x":[1]}) call_1=b() 0/0/0/0"#,
+    );
+    check_message(
+        r#"{"content": null, "function_call": {"name": "old", "arguments": "not json"}}"#,
+        r#"Stop "" call_0=old(not json) 0/0/0/0"#,
+    );
+    check_message(r#"{"function_call": null}"#, r#"Stop "" 0/0/0/0"#);
+}
+
+#[track_caller]
+fn check_finish(reason: &str, expect: &str) {
+    let body = format!(r#"{{"choices": [{{"message": {{"content": "x"}}{reason}}}]}}"#);
+    assert_eq!(shown(&body), format!(r#"{expect} "x" 0/0/0/0"#));
+}
+
+#[test]
+fn finish_reasons() {
+    check_finish(r#", "finish_reason": "stop""#, "Stop");
+    check_finish(r#", "finish_reason": "length""#, "Length");
+    check_finish(r#", "finish_reason": "tool_calls""#, "ToolCalls");
+    check_finish(r#", "finish_reason": "function_call""#, "ToolCalls");
+    check_finish(r#", "finish_reason": "content_filter""#, "ContentFilter");
+    check_finish(r#", "finish_reason": "eos""#, "other:eos");
+    check_finish(r#", "finish_reason": null"#, "other:");
+    check_finish(r#", "finish_reason": 7"#, "other:");
+    check_finish("", "other:");
+}
+
+#[track_caller]
+fn check_usage(usage: &str, expect: &str) {
+    let body =
+        format!(r#"{{"choices": [{{"message": {{"content": "x"}}, "finish_reason": "stop"}}]{usage}}}"#);
+    assert_eq!(shown(&body), format!(r#"Stop "x" {expect}"#));
+}
+
+#[test]
+fn tokens() {
+    check_usage(
+        r#", "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 14}"#,
+        "9/4/5/3",
+    );
+    check_usage(r#", "usage": {"prompt_tokens": 9, "completion_tokens": 5}"#, "9/0/5/0");
+    check_usage(r#", "usage": {"prompt_tokens": 9, "prompt_cache_hit_tokens": 8}"#, "9/8/0/0");
+    check_usage(r#", "usage": {"prompt_tokens": 9, "prompt_tokens_details": null}"#, "9/0/0/0");
+    check_usage(r#", "usage": {"prompt_tokens": null, "completion_tokens": -1}"#, "0/0/0/0");
+    check_usage(r#", "usage": null"#, "0/0/0/0");
+    check_usage(r#", "usage": "many""#, "0/0/0/0");
+    check_usage("", "0/0/0/0");
+}
+
+#[track_caller]
+fn check_body(body: &str, expect: &str) {
+    assert_eq!(shown(body), expect, "{body}");
+}
+
+#[test]
+fn bodies_that_are_no_reply() {
+    let invalid =
+        |message: &str| format!("InvalidReply: the reply of http://llm.example/v1 cannot be read: {message}");
+    check_body("", &invalid("the body is empty"));
+    check_body(" \n", &invalid("the body is empty"));
+    check_body("{}", &invalid("it has no `choices`"));
+    check_body("[]", &invalid("it has no `choices`"));
+    check_body("null", &invalid("it has no `choices`"));
+    check_body(r#"{"choices": null}"#, &invalid("it has no `choices`"));
+    check_body(r#"{"choices": {}}"#, &invalid("`choices` is not a list"));
+    check_body(r#"{"choices": []}"#, &invalid("`choices` is empty"));
+    check_body(r#"{"choices": [{}]}"#, &invalid("`choices[0]` has no `message`"));
+    check_body(r#"{"choices": [{"message": "hi"}]}"#, &invalid("`choices[0]` has no `message`"));
+    check_message(r#"{"content": 7}"#, &invalid("`content` is neither text nor a list of parts"));
+    check_message(
+        r#"{"content": {"text": "hi"}}"#,
+        &invalid("`content` is neither text nor a list of parts"),
+    );
+    check_message(r#"{"tool_calls": "look"}"#, &invalid("`tool_calls` is not a list"));
+    check_message(r#"{"tool_calls": [{}]}"#, &invalid("`tool_calls[0]` has no function"));
+    check_message(r#"{"tool_calls": [{"function": {}}]}"#, &invalid("`tool_calls[0]` has no name"));
+    check_body(
+        "<html>\n<body>It works!</body></html>",
+        &invalid("it is not JSON (expected value at line 1 column 1): <html> <body>It works!</body></html>"),
+    );
+    let long = format!("plain {}", "x".repeat(300));
+    let cut = format!("it is not JSON (expected value at line 1 column 1): plain {}..", "x".repeat(194));
+    check_body(&long, &invalid(&cut));
+    check_body(
+        r#"{"choices": [{"message": {"content": "cu"#,
+        &invalid(
+            "it is not JSON (EOF while parsing a string at line 1 column 40): {\"choices\": [{\"message\": {\"content\": \"cu",
+        ),
+    );
+}
+
+#[track_caller]
+fn check_status(status: u16, body: &str, expect: &str) {
+    let error = outcome(Ok(response(status, body))).unwrap_err();
+    let message = error.to_string();
+    let words = message.split_once("): ").map_or(message.as_str(), |(_, words)| words);
+    assert_eq!(format!("{:?}: {words}", error.class()), expect, "{status} {body}");
+}
+
+#[test]
+fn limits_and_quotas() {
+    check_status(
+        429,
+        r#"{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}"#,
+        "RateLimited: slow down",
+    );
+    check_status(429, "", "RateLimited: it gave no reason");
+    check_status(429, "Too Many Requests", "RateLimited: Too Many Requests");
+    check_status(
+        429,
+        r#"{"error": {"message": "no quota left", "type": "insufficient_quota", "code": null}}"#,
+        "QuotaExhausted: no quota left",
+    );
+    check_status(
+        429,
+        r#"{"error": {"message": "check your plan and billing details"}}"#,
+        "QuotaExhausted: check your plan and billing details",
+    );
+    check_status(
+        429,
+        r#"[{"error": {"code": 429, "message": "5 requests per minute; see billing", "status": "RESOURCE_EXHAUSTED"}}]"#,
+        "RateLimited: 5 requests per minute; see billing",
+    );
+    check_status(
+        402,
+        r#"{"error": {"message": "Insufficient Balance"}}"#,
+        "QuotaExhausted: Insufficient Balance",
+    );
+    check_status(
+        403,
+        r#"{"error": {"message": "Key limit exceeded"}}"#,
+        "QuotaExhausted: Key limit exceeded",
+    );
+}
+
+#[test]
+fn keys_and_policies() {
+    check_status(401, r#"{"error": {"message": "wrong key"}}"#, "Authentication: wrong key");
+    check_status(
+        401,
+        r#"{"error": {"message": "see billing, flagged"}}"#,
+        "Authentication: see billing, flagged",
+    );
+    check_status(403, "forbidden", "Authentication: forbidden");
+    check_status(
+        403,
+        r#"{"error": {"code": 403, "message": "moderated", "metadata": {"reasons": ["violence"]}}}"#,
+        "Refused: moderated",
+    );
+    check_status(400, r#"{"error": {"code": "content_policy_violation", "message": "no"}}"#, "Refused: no");
+    check_status(400, r#"{"error": {"code": "content_filter", "message": "no"}}"#, "Refused: no");
+    check_status(
+        400,
+        r#"{"error": {"message": "triggered our content management policy"}}"#,
+        "Refused: triggered our content management policy",
+    );
+}
+
+#[test]
+fn prompts_that_are_too_long() {
+    check_status(
+        400,
+        r#"{"error": {"message": "too much", "type": "invalid_request_error", "code": "context_length_exceeded"}}"#,
+        "ContextTooLong: too much",
+    );
+    check_status(
+        400,
+        r#"{"object": "error", "message": "This model's maximum context length is 4096 tokens.", "type": "BadRequestError", "code": 400}"#,
+        "ContextTooLong: This model's maximum context length is 4096 tokens.",
+    );
+    check_status(
+        500,
+        r#"{"error": {"code": 500, "message": "too big", "type": "exceed_context_size_error", "n_ctx": 256}}"#,
+        "ContextTooLong: too big",
+    );
+    check_status(
+        400,
+        r#"{"error": {"message": "the request exceeds the available context size"}}"#,
+        "ContextTooLong: the request exceeds the available context size",
+    );
+    check_status(
+        413,
+        r#"{"error": {"message": "Prompt is too long"}}"#,
+        "ContextTooLong: Prompt is too long",
+    );
+    check_status(
+        422,
+        r#"{"detail": "Requested tokens (2285) exceed context window of 2048"}"#,
+        "ContextTooLong: Requested tokens (2285) exceed context window of 2048",
+    );
+    check_status(
+        400,
+        r#"{"error": {"message": "Provider returned error", "metadata": {"raw": "maximum context length is 8"}}}"#,
+        "ContextTooLong: Provider returned error: maximum context length is 8",
+    );
+    check_status(413, "too large", "BadRequest: too large");
+}
+
+#[test]
+fn other_failures() {
+    check_status(400, r#"{"error": "model is required"}"#, "BadRequest: model is required");
+    check_status(400, r#"{"error": {"code": 17}}"#, r#"BadRequest: {"code":17}"#);
+    check_status(400, r#""no""#, "BadRequest: no");
+    check_status(400, r#"{"error": null}"#, r#"BadRequest: {"error": null}"#);
+    check_status(422, r#"{"detail": [{"loc": ["body"]}]}"#, r#"BadRequest: [{"loc":["body"]}]"#);
+    check_status(405, "", "BadRequest: it gave no reason");
+    check_status(
+        404,
+        r#"{"error": {"message": "The model does not exist"}}"#,
+        "BadRequest: nothing at http://llm.example/v1/chat/completions: The model does not exist",
+    );
+    check_status(404, "<html>", "BadRequest: nothing at http://llm.example/v1/chat/completions: <html>");
+    check_status(408, "", "Timeout: http://llm.example/v1 gave no reply within 300 s");
+    check_status(500, r#"{"error": {"message": "sorry"}}"#, "ServerError: sorry");
+    check_status(502, "<html>Bad Gateway</html>", "ServerError: <html>Bad Gateway</html>");
+    check_status(
+        503,
+        r#"{"error": {"code": 503, "message": "Loading model"}}"#,
+        "ServerError: Loading model",
+    );
+    check_status(529, r#"{"error": {"type": "overloaded_error", "message": "busy"}}"#, "ServerError: busy");
+    check_status(308, "", "BadRequest: it redirects to nowhere; redirects are not followed");
+    check_status(
+        101,
+        "",
+        "InvalidReply: the reply of http://llm.example/v1 cannot be read: HTTP 101 is not an answer",
+    );
+    check_status(
+        204,
+        "",
+        "InvalidReply: the reply of http://llm.example/v1 cannot be read: the body is empty",
+    );
+}
+
+#[test]
+fn failures_inside_a_success() {
+    check_status(200, r#"{"error": {"code": 429, "message": "busy"}}"#, "RateLimited: busy");
+    check_status(200, r#"{"error": {"code": "429", "message": "busy"}}"#, "RateLimited: busy");
+    check_status(200, r#"{"error": {"code": 402, "message": "pay"}}"#, "QuotaExhausted: pay");
+    check_status(200, r#"{"error": {"code": 401, "message": "key"}}"#, "Authentication: key");
+    check_status(200, r#"{"error": {"code": 400, "message": "bad"}}"#, "BadRequest: bad");
+    check_status(200, r#"{"error": {"code": 502, "message": "down"}}"#, "ServerError: down");
+    check_status(
+        200,
+        r#"{"error": {"code": "insufficient_quota", "message": "pay"}}"#,
+        "QuotaExhausted: pay",
+    );
+    check_status(200, r#"{"error": {"code": "invalid_api_key", "message": "key"}}"#, "Authentication: key");
+    check_status(200, r#"{"error": {"type": "permission_error", "message": "no"}}"#, "Authentication: no");
+    check_status(200, r#"{"error": {"type": "invalid_request_error", "message": "bad"}}"#, "BadRequest: bad");
+    check_status(
+        200,
+        r#"{"error": {"code": "context_length_exceeded", "message": "long"}}"#,
+        "ContextTooLong: long",
+    );
+    check_status(200, r#"{"error": {"message": "odd"}, "choices": []}"#, "ServerError: odd");
+    check_status(200, r#"{"error": "odd"}"#, "ServerError: odd");
+    check_status(
+        200,
+        r#"{"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"code": 502, "message": "lost"}}]}"#,
+        "ServerError: lost",
+    );
+    check_body(
+        r#"{"error": null, "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}"#,
+        r#"Stop "x" 0/0/0/0"#,
+    );
+}
+
+#[test]
+fn the_wait_that_the_server_asks_for_is_kept() {
+    for (status, seconds) in [(429, 7), (503, 9)] {
+        let headers = vec![("retry-after".to_owned(), seconds.to_string())];
+        let error = outcome(Ok(HttpResponse { headers, ..response(status, "") })).unwrap_err();
+        let (LlmError::RateLimited { retry_after, .. } | LlmError::ServerError { retry_after, .. }) = error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!(retry_after, Some(Duration::from_secs(seconds)));
+    }
+}
+
+#[test]
+fn a_redirect_names_its_target_without_the_query() {
+    let headers = vec![("Location".to_owned(), "https://elsewhere/v2?key=1".to_owned())];
+    let error = outcome(Ok(HttpResponse { headers, ..response(301, "") })).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "http://llm.example/v1 does not accept the request (HTTP 301): it redirects to https://elsewhere/v2; \
+         redirects are not followed"
+    );
+}
+
+#[track_caller]
+fn check_transport(error: TransportError, expect: &str) {
+    let error = outcome(Err(error)).unwrap_err();
+    assert_eq!(format!("{:?}: {error}", error.class()), expect);
+}
+
+#[test]
+fn failures_of_the_transport() {
+    check_transport(
+        TransportError::Timeout { after: Duration::from_millis(1500) },
+        "Timeout: http://llm.example/v1 gave no reply within 1.5 s",
+    );
+    check_transport(
+        TransportError::Connect { message: "connection refused".to_owned() },
+        "Connection: cannot reach http://llm.example/v1: connection refused",
+    );
+    check_transport(
+        TransportError::Broken { message: "reset".to_owned() },
+        "Connection: cannot reach http://llm.example/v1: the connection broke: reset",
+    );
+    check_transport(
+        TransportError::TooLarge { limit: 5 },
+        "InvalidReply: the reply of http://llm.example/v1 cannot be read: the response has more than 5 bytes",
+    );
+    check_transport(
+        TransportError::Unusable { message: "bad header".to_owned() },
+        "Configuration: cannot ask http://llm.example/v1: bad header",
+    );
+}
+
+#[test]
+fn nothing_shows_the_key() {
+    let echo = format!("you sent\u{0} {KEY} and {KEY}");
+    let long = format!("{}{KEY}", "x".repeat(495));
+    let mut seen = Vec::new();
+    for text in [echo, long] {
+        for status in [101, 200, 301, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500] {
+            for body in [
+                text.clone(),
+                serde_json::json!({ "error": text }).to_string(),
+                serde_json::json!({"error": {"message": text, "metadata": {"raw": text}}}).to_string(),
+                serde_json::json!({ "detail": [text] }).to_string(),
+                serde_json::json!({"choices": [{"error": {"message": text}}]}).to_string(),
+            ] {
+                let headers = vec![("location".to_owned(), text.clone())];
+                seen.push(outcome(Ok(HttpResponse { headers, ..response(status, body) })).unwrap_err());
+            }
+        }
+        for error in [
+            TransportError::Connect { message: text.clone() },
+            TransportError::Broken { message: text.clone() },
+            TransportError::Unusable { message: text.clone() },
+        ] {
+            seen.push(outcome(Err(error)).unwrap_err());
+        }
+    }
+    for error in seen {
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(KEY) && !shown.contains("sk-t"), "{shown}");
+        assert!(error.to_string().chars().count() < 700, "{shown}");
+    }
+    let mut config = config();
+    config.extra_headers.push(("X-Api-Key".to_owned(), KEY.to_owned()));
+    let model = OpenAiChat::new(config.clone()).unwrap();
+    for shown in [format!("{config:?}"), format!("{model:?}"), format!("{:?}", ApiKey::new(KEY))] {
+        assert!(!shown.contains(KEY), "{shown}");
+    }
+}
+
+#[test]
+fn the_value_of_a_secret_header_is_scrubbed_too() {
+    let mut config = config();
+    config.api_key = None;
+    config.extra_headers.push(("api-key".to_owned(), "azure-secret".to_owned()));
+    let transport = crate::support::Canned::new(Ok(response(401, "not azure-secret")));
+    let model = OpenAiChat::with_transport(config, transport).unwrap();
+    let error = block_on(model.chat(&question(), &CallCtx::default())).unwrap_err();
+    assert!(error.to_string().ends_with("not [key]"), "{error}");
+}
+
+/// Never answers.
+struct Silent;
+
+#[async_trait]
+impl Transport for Silent {
+    async fn send(&self, _: HttpRequest) -> Result<HttpResponse, TransportError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_call_that_waits() {
+    let model = OpenAiChat::with_transport(config(), Arc::new(Silent)).unwrap();
+    let call = CallCtx::default();
+    let request = question();
+    let (outcome, ()) = tokio::join!(model.chat(&request, &call), async { call.cancel.cancel() });
+    assert!(matches!(outcome, Err(LlmError::Cancelled)), "{outcome:?}");
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let name = prop_oneof![
+        prop::sample::select(vec![
+            "choices",
+            "message",
+            "content",
+            "error",
+            "code",
+            "type",
+            "text",
+            "tool_calls",
+            "function",
+            "name",
+            "arguments",
+            "usage",
+            "prompt_tokens",
+            "prompt_tokens_details",
+            "cached_tokens",
+            "refusal",
+            "metadata",
+            "raw",
+            "finish_reason",
+            "detail",
+            "status",
+            "function_call",
+        ])
+        .prop_map(str::to_owned),
+        ".{0,4}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 48, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((name.clone(), inner), 0..5)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(status in 100_u16..600, body in prop::collection::vec(any::<u8>(), 0..200)) {
+        drop(outcome(Ok(response(status, body))));
+    }
+
+    #[test]
+    fn no_json_makes_it_panic(status in prop_oneof![Just(200_u16), 100_u16..600], body in json()) {
+        drop(outcome(Ok(response(status, body.to_string()))));
+    }
+
+    #[test]
+    fn no_choice_makes_it_panic(message in json(), usage in json(), error in json()) {
+        let body = serde_json::json!({
+            "choices": [{"message": message, "error": error}], "usage": usage,
+        });
+        drop(outcome(Ok(response(200, body.to_string()))));
+    }
+}
