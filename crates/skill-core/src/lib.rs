@@ -41,6 +41,7 @@
 //! assert_eq!(decision.state.best_score, 0.5);
 //! ```
 
+pub mod canonical;
 pub mod edit;
 pub mod editor;
 pub mod gate;

@@ -62,6 +62,13 @@ pub struct EditBudget {
     pub min: u32,
 }
 
+impl Default for EditBudget {
+    /// The paper's protocol: from 4 edits down to 2 by cosine.
+    fn default() -> Self {
+        Self { schedule: Schedule::Cosine, max: 4, min: 2 }
+    }
+}
+
 impl EditBudget {
     /// A budget that goes from `max` edits to `min` edits.
     ///
