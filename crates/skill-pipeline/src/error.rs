@@ -1,0 +1,131 @@
+//! Why a run stopped before its end.
+
+use skill_core::ItemId;
+use skill_envs::{EnvError, Split};
+use skill_llm::{LlmError, PromptError};
+use std::path::PathBuf;
+
+/// A run that cannot start or go on; what was written before it stays and the run can be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// A rollout could not be made.
+    #[error("{place}: item {item}")]
+    Rollout {
+        /// Where in the run.
+        place: String,
+        /// Which item.
+        item: ItemId,
+        /// What happened.
+        #[source]
+        source: EnvError,
+    },
+    /// The optimizer could not be asked.
+    #[error("{place}")]
+    Optimizer {
+        /// Where in the run.
+        place: String,
+        /// What happened.
+        #[source]
+        source: LlmError,
+    },
+    /// A prompt cannot be rendered.
+    #[error("cannot render a prompt")]
+    Prompt(#[from] PromptError),
+    /// The settings contradict each other.
+    #[error("{message}")]
+    Settings {
+        /// What is wrong and what would be right.
+        message: String,
+    },
+    /// A split that the run needs has no items.
+    #[error("the {split} split of environment `{env}` has no items")]
+    EmptySplit {
+        /// The environment.
+        env: String,
+        /// The split.
+        split: Split,
+    },
+    /// Two items have the same id.
+    #[error("item id `{id}` stands in the data more than once ({first} and {second})")]
+    DuplicateItem {
+        /// The id.
+        id: ItemId,
+        /// Where it stands first.
+        first: Split,
+        /// Where it stands again.
+        second: Split,
+    },
+    /// A file or directory of the run cannot be read or written.
+    #[error("cannot {action} {}", path.display())]
+    RunDir {
+        /// `read`, `write`, `create`, `lock`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file of the run is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The run was written by a newer version.
+    #[error("{} has format version {found}, this program reads up to {supported}", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: String,
+        /// The newest version that can be read.
+        supported: String,
+    },
+    /// Another process works on the run.
+    #[error("another process is working on the run in {}", path.display())]
+    Locked {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// The run directory holds a run of other settings.
+    #[error("the run in {} was started with other settings: {}", path.display(), changes.join("; "))]
+    Mismatch {
+        /// The run directory.
+        path: PathBuf,
+        /// One phrase for each setting that differs.
+        changes: Vec<String>,
+    },
+    /// A person stopped the run.
+    #[error("stopped after step {last_step} of {total_steps}")]
+    Stopped {
+        /// The last finished step.
+        last_step: u32,
+        /// The steps of the whole run.
+        total_steps: u32,
+    },
+}
+
+impl PipelineError {
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Rollout { source, .. } => source.hint(),
+            Self::Optimizer { source, .. } => source.hint(),
+            Self::Prompt(_) => "mend the file in the directory that `prompts.dir` names",
+            Self::Settings { .. } => "mend the configuration",
+            Self::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
+            Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
+            Self::RunDir { .. } => "check `run.dir`, its permissions and the free space",
+            Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
+            Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
+            Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Mismatch { .. } => {
+                "set these back to go on with this run, or start a new one with another `run.dir`"
+            }
+            Self::Stopped { .. } => "start the same command again to go on",
+        }
+    }
+}

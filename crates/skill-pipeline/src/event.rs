@@ -1,0 +1,166 @@
+//! Events: everything that a person or a program can follow while a run works.
+//!
+//! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
+
+use crate::run_dir::format::{StepRecord, Summary};
+use serde::Serialize;
+use skill_core::{EpochIdx, MeanScore, StepIdx};
+use std::path::PathBuf;
+
+/// A part of a run that has work of its own to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The initial skill on the selection split, before the first step.
+    Baseline,
+    /// The current skill on a training batch.
+    Rollout,
+    /// Analysts read trajectories and propose edits.
+    Reflect,
+    /// The proposals become one patch.
+    Aggregate,
+    /// The patch is cut to the edit budget.
+    Select,
+    /// The patch is applied.
+    Update,
+    /// The candidate on the selection split.
+    Evaluate,
+    /// The initial skill on the test split, after the last step.
+    TestBaseline,
+    /// The best skill on the test split, after the last step.
+    TestBest,
+}
+
+impl Stage {
+    /// The name used in files and places.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Rollout => "rollout",
+            Self::Reflect => "reflect",
+            Self::Aggregate => "aggregate",
+            Self::Select => "select",
+            Self::Update => "update",
+            Self::Evaluate => "evaluate",
+            Self::TestBaseline => "test_baseline",
+            Self::TestBest => "test_best",
+        }
+    }
+}
+
+/// Something that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A process took up the run.
+    RunStarted {
+        /// The run directory.
+        dir: PathBuf,
+        /// The environment's name.
+        env: String,
+        /// Items of train, val and test.
+        n_items: [usize; 3],
+        /// Steps of the whole run.
+        total_steps: u32,
+        /// Steps that were already finished when the process started.
+        finished_steps: u32,
+        /// Model calls in flight at most.
+        workers: usize,
+    },
+    /// The initial skill was measured on the selection split.
+    BaselineMeasured {
+        /// Its mean scores.
+        score: MeanScore,
+        /// Its score under the gate's metric.
+        gate_score: f64,
+    },
+    /// A step begins.
+    StepStarted {
+        /// The step, from 1.
+        step: StepIdx,
+        /// Steps of the whole run.
+        total_steps: u32,
+        /// The epoch, from 1.
+        epoch: EpochIdx,
+        /// Items in the batch.
+        batch_size: usize,
+    },
+    /// A stage begins; `step` is absent outside of steps.
+    StageStarted {
+        /// The step, from 1.
+        step: Option<StepIdx>,
+        /// The stage.
+        stage: Stage,
+        /// Units of work: items, or model calls.
+        total: usize,
+    },
+    /// A unit of work of a stage is done.
+    StageProgress {
+        /// The step, from 1.
+        step: Option<StepIdx>,
+        /// The stage.
+        stage: Stage,
+        /// Units done.
+        done: usize,
+        /// Units in all.
+        total: usize,
+    },
+    /// A stage is done.
+    StageFinished {
+        /// The step, from 1.
+        step: Option<StepIdx>,
+        /// The stage.
+        stage: Stage,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// Something that the run goes on after but a person should know.
+    Warning {
+        /// The step, from 1.
+        step: Option<StepIdx>,
+        /// One sentence.
+        message: String,
+    },
+    /// A step is done and written.
+    StepFinished {
+        /// What `step_record.json` holds.
+        record: Box<StepRecord>,
+    },
+    /// A skill was measured on the test split.
+    TestMeasured {
+        /// [`Stage::TestBaseline`] or [`Stage::TestBest`].
+        stage: Stage,
+        /// Its mean scores.
+        score: MeanScore,
+    },
+    /// The run is complete.
+    RunFinished {
+        /// What `summary.json` holds.
+        summary: Box<Summary>,
+    },
+    /// The process ends before the run does.
+    RunStopped {
+        /// Why, as one sentence.
+        reason: String,
+    },
+}
+
+/// A reader of events; called in order, from one task at a time, and expected to return at once.
+pub trait EventSink: Send + Sync {
+    /// Takes one event.
+    fn emit(&self, event: &Event);
+}
+
+/// A sink for those who do not look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit(&self, _event: &Event) {}
+}
+
+impl<F: Fn(&Event) + Send + Sync> EventSink for F {
+    fn emit(&self, event: &Event) {
+        self(event);
+    }
+}

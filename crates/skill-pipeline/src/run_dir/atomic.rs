@@ -1,0 +1,85 @@
+//! Whole files or none: write beside, flush to the disk, rename, flush the directory.
+
+use crate::error::PipelineError;
+use serde::Serialize;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PipelineError {
+    move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
+}
+
+/// Creates a directory with its parents.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the directory.
+pub fn create_dir(path: &Path) -> Result<(), PipelineError> {
+    fs::create_dir_all(path).map_err(failed("create", path))
+}
+
+/// Writes a file whole: a reader, or a process that starts after a crash, sees the old bytes or the new ones.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file; the old file is untouched.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    create_dir(parent)?;
+    let mut file =
+        tempfile::Builder::new().prefix(".writing-").tempfile_in(parent).map_err(failed("write", path))?;
+    file.write_all(bytes).map_err(failed("write", path))?;
+    set_readable(file.as_file()).map_err(failed("write", path))?;
+    file.as_file().sync_all().map_err(failed("write", path))?;
+    file.persist(path).map_err(|error| failed("write", path)(error.error))?;
+    sync_dir(parent).map_err(failed("write", parent))
+}
+
+/// Writes a value as indented JSON with a newline at the end.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file; the old file is untouched.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| failed("write", path)(std::io::Error::from(error)))?;
+    bytes.push(b'\n');
+    write(path, &bytes)
+}
+
+/// Removes a directory with all that is in it, if it is there.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the directory.
+pub fn remove_dir(path: &Path) -> Result<(), PipelineError> {
+    match fs::remove_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("write", path)(error)),
+    }
+}
+
+/// Temporary files are private by default; a run directory is read by other people's programs.
+#[cfg(unix)]
+fn set_readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn set_readable(_file: &fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// A rename is on the disk only when its directory is.
+#[cfg(unix)]
+fn sync_dir(path: &Path) -> std::io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_dir(_path: &Path) -> std::io::Result<()> {
+    Ok(())
+}

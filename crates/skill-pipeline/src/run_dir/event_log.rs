@@ -1,0 +1,134 @@
+//! `events.jsonl` and `timings.json`: the only files of a run that know what time it is.
+
+use super::atomic;
+use super::format::FORMAT_VERSION;
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink, Stage};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use skill_core::StepIdx;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Writes events to `events.jsonl`, each with its time, and passes them on.
+///
+/// Progress inside a stage is passed on but not written: it would be most of the file.
+pub struct EventLog<'run> {
+    file: Mutex<File>,
+    sink: &'run dyn EventSink,
+}
+
+impl<'run> EventLog<'run> {
+    /// Opens the log of a run directory for adding to it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be opened.
+    pub fn open(run_dir: &Path, sink: &'run dyn EventSink) -> Result<Self, PipelineError> {
+        let path = run_dir.join("events.jsonl");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|source| PipelineError::RunDir { action: "write", path, source })?;
+        Ok(Self { file: Mutex::new(file), sink })
+    }
+
+    fn write(&self, event: &Event) -> std::io::Result<()> {
+        let mut line = serde_json::to_value(event)?;
+        if let Some(fields) = line.as_object_mut() {
+            fields.insert("unix_ms".to_owned(), json!(unix_millis()));
+        }
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+}
+
+impl EventSink for EventLog<'_> {
+    fn emit(&self, event: &Event) {
+        if !matches!(event, Event::StageProgress { .. })
+            && let Err(error) = self.write(event)
+        {
+            tracing::warn!(%error, "an event could not be written to events.jsonl");
+        }
+        self.sink.emit(event);
+    }
+}
+
+/// `timings.json`: seconds by step and stage, and the processes that worked on the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timings {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// One entry per process that took up the run, in order.
+    pub processes: Vec<ProcessTiming>,
+    /// Seconds by stage, for each step; `0` stands for what is outside of steps.
+    pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
+}
+
+/// The work of one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessTiming {
+    /// When it started, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Steps that were finished when it started.
+    pub finished_steps: u32,
+    /// Model calls in flight at most.
+    pub workers: usize,
+    /// How long it has worked, in seconds, as of the last step it finished.
+    pub seconds: f64,
+}
+
+impl Timings {
+    /// Reads the timings of a run; what cannot be read begins anew, since nothing is decided by it.
+    pub fn read_or_new(run_dir: &Path) -> Self {
+        std::fs::read(run_dir.join("timings.json"))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_else(|| Self {
+                format_version: FORMAT_VERSION.to_owned(),
+                processes: Vec::new(),
+                steps: BTreeMap::new(),
+            })
+    }
+
+    /// Notes that a process takes up the run.
+    pub fn begin_process(&mut self, finished_steps: StepIdx, workers: usize) {
+        self.processes.push(ProcessTiming {
+            started_unix_ms: unix_millis(),
+            finished_steps: finished_steps.0,
+            workers,
+            seconds: 0.0,
+        });
+    }
+
+    /// Notes how long a stage took; a step that is run again counts its last time only.
+    pub fn record(&mut self, step: Option<StepIdx>, stage: Stage, seconds: f64) {
+        let rounded = (seconds * 1000.0).round() / 1000.0;
+        self.steps
+            .entry(step.unwrap_or_default().0)
+            .or_default()
+            .insert(format!("{}_s", stage.as_str()), rounded);
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write(&mut self, run_dir: &Path, process_seconds: f64) -> Result<(), PipelineError> {
+        if let Some(process) = self.processes.last_mut() {
+            process.seconds = (process_seconds * 1000.0).round() / 1000.0;
+        }
+        atomic::write_json(&run_dir.join("timings.json"), self)
+    }
+}
+
+fn unix_millis() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,281 @@
+//! What the files of a run directory hold.
+//!
+//! Field names and file names are those of skillrl 1.0 where it has them, because people's scripts read them.
+//! Objects carry `format_version`; a newer major version is refused. Nothing measured in seconds stands in any of
+//! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
+//! byte for byte.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use skill_core::{EpochIdx, ItemId, MeanScore, SkillHash, StepIdx};
+use std::collections::BTreeMap;
+
+/// The version of the formats in this module, `major.minor`.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// `config.json`: what decides the results of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigFile {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The resolved configuration, without what only changes speed or cost.
+    pub config: Value,
+    /// Every setting that must stay the same while the run is resumed, by name.
+    pub identity: BTreeMap<String, Value>,
+}
+
+/// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuntimeState {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The last step whose files are all written; 0 after the baseline.
+    pub last_completed_step: StepIdx,
+    /// The gate's score of the current skill.
+    pub current_score: f64,
+    /// The current skill, as a check on `skills/`.
+    pub current_skill_hash: SkillHash,
+    /// The step that made the current skill; 0 is the initial one.
+    pub current_step: StepIdx,
+    /// The gate's score of the best skill.
+    pub best_score: f64,
+    /// The best skill, as a check on `skills/`.
+    pub best_skill_hash: SkillHash,
+    /// The step that made the best skill; 0 is the initial one.
+    pub best_step: StepIdx,
+    /// The initial skill on the selection split.
+    pub baseline: MeanScore,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepAction {
+    /// The candidate is better than every skill before it.
+    AcceptNewBest,
+    /// The candidate is better than the current skill.
+    Accept,
+    /// The candidate is not better than the current skill.
+    Reject,
+    /// The candidate is the current skill to the byte: nothing was evaluated.
+    SkipNoOp,
+    /// Nobody proposed an edit.
+    SkipNoPatches,
+}
+
+impl StepAction {
+    /// The name used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AcceptNewBest => "accept_new_best",
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::SkipNoOp => "skip_no_op",
+            Self::SkipNoPatches => "skip_no_patches",
+        }
+    }
+
+    /// Whether the candidate became the current skill.
+    pub fn is_accept(self) -> bool {
+        matches!(self, Self::AcceptNewBest | Self::Accept)
+    }
+
+    /// Whether the step ended without an evaluation.
+    pub fn is_skip(self) -> bool {
+        matches!(self, Self::SkipNoOp | Self::SkipNoPatches)
+    }
+}
+
+/// How many edits of a patch took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ApplySummary {
+    /// Edits in the patch.
+    pub total: usize,
+    /// Edits that changed the skill.
+    pub applied: usize,
+    /// Edits that did not.
+    pub skipped: usize,
+}
+
+/// Calls and tokens of one stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StageTokens {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Tokens of prompts, cached ones included.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that the provider took from its cache.
+    pub cached_tokens: u64,
+    /// Tokens of replies.
+    pub completion_tokens: u64,
+}
+
+impl std::ops::AddAssign for StageTokens {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.prompt_tokens += other.prompt_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.completion_tokens += other.completion_tokens;
+    }
+}
+
+/// Calls and tokens by stage, in the order in which the stages ran.
+pub type TokensByStage = IndexMap<String, StageTokens>;
+
+/// `steps/step_0001/step_record.json`, and a row of `history.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The step, from 1.
+    pub step: StepIdx,
+    /// The epoch, from 1.
+    pub epoch: EpochIdx,
+    /// The step within its epoch, from 0.
+    pub step_in_epoch: usize,
+    /// The seed of the batch, which shuffles the minibatches.
+    pub batch_seed: u64,
+    /// The items of the batch, in order.
+    pub batch_item_ids: Vec<ItemId>,
+    /// Mean `hard` of the batch, to 6 digits.
+    pub rollout_hard: f64,
+    /// Mean `soft` of the batch, to 6 digits.
+    pub rollout_soft: f64,
+    /// Items of the batch.
+    pub rollout_n: usize,
+    /// Analysts of failures that proposed a patch.
+    pub n_failure_patches: usize,
+    /// Analysts of successes that proposed a patch.
+    pub n_success_patches: usize,
+    /// Edits after merging.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_edits_merged: Option<usize>,
+    /// Edits after ranking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_edits_ranked: Option<usize>,
+    /// The most edits that this step could apply.
+    pub edit_budget: u32,
+    /// How the edits fared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply_report: Option<ApplySummary>,
+    /// The candidate's hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_hash: Option<SkillHash>,
+    /// The candidate's length in characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_skill_len: Option<usize>,
+    /// The candidate's mean `hard` on the selection split; absent if it was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_hard: Option<f64>,
+    /// The candidate's mean `soft` on the selection split; absent if it was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_soft: Option<f64>,
+    /// The step whose evaluation of the same skill was used again; 0 is the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_from_step: Option<StepIdx>,
+    /// The metric of the gate.
+    pub gate_metric: String,
+    /// The candidate's score under that metric; absent if it was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_gate_score: Option<f64>,
+    /// What the step came to.
+    pub action: StepAction,
+    /// The score of the current skill before the step.
+    pub score_before: f64,
+    /// The score of the current skill after the step.
+    pub current_score: f64,
+    /// The score of the best skill after the step.
+    pub best_score: f64,
+    /// The step that made the best skill.
+    pub best_step: StepIdx,
+    /// Calls and tokens by stage.
+    pub tokens: TokensByStage,
+    /// What went wrong without stopping the step, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// `summary.json` beside the results of an evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationSummary {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The skill that was measured.
+    pub skill_hash: SkillHash,
+    /// Mean `hard`.
+    pub hard: f64,
+    /// Mean `soft`.
+    pub soft: f64,
+    /// Items.
+    pub n: usize,
+    /// The same by task type, where items have one.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub by_task_type: IndexMap<String, TaskTypeScore>,
+    /// Calls and tokens.
+    pub tokens: StageTokens,
+}
+
+/// The scores of one task type.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TaskTypeScore {
+    /// Mean `hard`.
+    pub hard: f64,
+    /// Mean `soft`.
+    pub soft: f64,
+    /// Items.
+    pub n: usize,
+}
+
+/// `summary.json` of the run: what it came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The program that wrote it.
+    pub version: String,
+    /// The environment's name.
+    pub env: String,
+    /// The resolved configuration, as in `config.json`.
+    pub config: Value,
+    /// Steps of the run.
+    pub total_steps: usize,
+    /// Steps whose candidate was accepted.
+    pub total_accepts: usize,
+    /// Steps whose candidate was rejected.
+    pub total_rejects: usize,
+    /// Steps without an evaluation: no edits, or edits that changed nothing.
+    pub total_skips: usize,
+    /// The step that made the best skill; 0 is the initial one.
+    pub best_step: StepIdx,
+    /// The best skill.
+    pub best_skill_hash: SkillHash,
+    /// The gate's score of the initial skill.
+    pub baseline_selection_score: f64,
+    /// The gate's score of the best skill: the best of several noisy measurements, so it flatters.
+    pub best_selection_score: f64,
+    /// The gate's score of the last current skill.
+    pub current_selection_score: f64,
+    /// Mean `hard` of the initial skill on the test split; null if the test split was not read.
+    pub baseline_test_hard: Option<f64>,
+    /// Mean `soft` of the initial skill on the test split.
+    pub baseline_test_soft: Option<f64>,
+    /// Mean `hard` of the best skill on the test split.
+    pub test_hard: Option<f64>,
+    /// Mean `soft` of the best skill on the test split.
+    pub test_soft: Option<f64>,
+    /// `test_hard - baseline_test_hard`, to 6 digits.
+    pub test_delta_hard: Option<f64>,
+    /// Calls and tokens by stage, over all processes of the run.
+    pub token_summary: TokensByStage,
+    /// What people's scripts may add; kept when the file is read and written.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extras: Map<String, Value>,
+}
+
+/// Whether a file of this version can be read: the same major version.
+pub fn is_supported(version: &str) -> bool {
+    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
+    match (major(version), major(FORMAT_VERSION)) {
+        (Some(found), Some(supported)) => found <= supported,
+        (None, _) | (_, None) => false,
+    }
+}

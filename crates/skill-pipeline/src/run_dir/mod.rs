@@ -1,0 +1,332 @@
+//! The run directory: where the files of a run are, who holds it, and how it is read back.
+
+pub mod atomic;
+pub mod event_log;
+pub mod format;
+
+use crate::error::PipelineError;
+use crate::stage::evaluate::Evaluation;
+use format::{
+    ConfigFile, EvaluationSummary, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord, Summary,
+    TaskTypeScore,
+};
+use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use skill_core::{MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where an evaluation's results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvaluationDir {
+    /// The initial skill on the selection split.
+    Baseline,
+    /// The candidate of a step on the selection split.
+    Selection(StepIdx),
+    /// The initial skill on the test split.
+    TestBaseline,
+    /// The best skill on the test split.
+    TestBest,
+}
+
+/// A run directory that this process holds: a second process that wants it is refused.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl RunDir {
+    /// Creates the directory if it is not there and takes its lock.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be made or written, or one that another process holds.
+    pub fn open(path: &Path) -> Result<Self, PipelineError> {
+        atomic::create_dir(path)?;
+        let lock_path = path.join("run.lock");
+        let locking = |source| PipelineError::RunDir { action: "lock", path: lock_path.clone(), source };
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(locking)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(locking(source)),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory of a step's files.
+    pub fn step_dir(&self, step: StepIdx) -> PathBuf {
+        self.path.join("steps").join(format!("step_{:04}", step.0))
+    }
+
+    fn snapshot_path(&self, step: StepIdx) -> PathBuf {
+        self.path.join("skills").join(format!("skill_v{:04}.md", step.0))
+    }
+
+    fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
+        match dir {
+            EvaluationDir::Baseline => self.path.join("baseline_selection_eval"),
+            EvaluationDir::Selection(step) => self.step_dir(step).join("selection_eval"),
+            EvaluationDir::TestBaseline => self.path.join("test_eval_baseline"),
+            EvaluationDir::TestBest => self.path.join("test_eval_best"),
+        }
+    }
+
+    /// What was asked when the run was started or last resumed; `None` for a directory without a run.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or is of a newer format.
+    pub fn read_config(&self) -> Result<Option<ConfigFile>, PipelineError> {
+        read_versioned(&self.path.join("config.json"))
+    }
+
+    /// Writes `config.json` and, if there is a text of it, `config.toml`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_config(&self, config: &ConfigFile, source_text: Option<&str>) -> Result<(), PipelineError> {
+        atomic::write_json(&self.path.join("config.json"), config)?;
+        match source_text {
+            Some(text) => atomic::write(&self.path.join("config.toml"), text.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the run stands; `None` if its baseline is not measured yet.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or is of a newer format.
+    pub fn read_state(&self) -> Result<Option<RuntimeState>, PipelineError> {
+        read_versioned(&self.path.join("runtime_state.json"))
+    }
+
+    /// Writes `runtime_state.json`: what it names is done.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_state(&self, state: &RuntimeState) -> Result<(), PipelineError> {
+        atomic::write_json(&self.path.join("runtime_state.json"), state)
+    }
+
+    /// The records of the steps up to `last`, in order.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or lacks a step.
+    pub fn read_history(&self, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
+        let path = self.path.join("history.json");
+        let mut history: Vec<StepRecord> = match read_value(&path)? {
+            Some(value) => from_value(&path, value)?,
+            None => Vec::new(),
+        };
+        history.retain(|record| record.step <= last);
+        let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
+        if !in_order || history.len() != last.0 as usize {
+            let message = format!("does not hold each of the steps 1 to {last} once");
+            return Err(PipelineError::Corrupt { path, message });
+        }
+        Ok(history)
+    }
+
+    /// Writes `history.json`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
+        atomic::write_json(&self.path.join("history.json"), &history)
+    }
+
+    /// Writes the skill that is current after a step.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_snapshot(&self, step: StepIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
+        atomic::write(&self.snapshot_path(step), skill.text().as_bytes())
+    }
+
+    /// The skill that was current after a step, if it is the one that the hash names.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or has been changed.
+    pub fn read_snapshot(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
+        let path = self.snapshot_path(step);
+        let text = fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        let skill = SkillDoc::new(text);
+        if skill.hash() == *hash {
+            return Ok(skill);
+        }
+        let message = format!("has the hash {}, but the run left it with {hash}", skill.hash());
+        Err(PipelineError::Corrupt { path, message })
+    }
+
+    /// Writes `current_skill.md` and `best_skill.md`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
+        atomic::write(&self.path.join("current_skill.md"), current.text().as_bytes())?;
+        atomic::write(&self.path.join("best_skill.md"), best.text().as_bytes())
+    }
+
+    /// Writes `results.json` and `summary.json` of an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_evaluation(
+        &self,
+        dir: EvaluationDir,
+        skill: &SkillHash,
+        evaluation: &Evaluation,
+        tokens: StageTokens,
+    ) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(dir);
+        atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
+        atomic::write_json(&dir.join("summary.json"), &summarise(skill, evaluation, tokens))
+    }
+
+    /// The summary of an evaluation; `None` if it was not made.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or is of a newer format.
+    pub fn read_evaluation(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
+        read_versioned(&self.evaluation_dir(dir).join("summary.json"))
+    }
+
+    /// Writes `summary.json` of the run.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
+        atomic::write_json(&self.path.join("summary.json"), summary)
+    }
+
+    /// Takes the run's `summary.json` away: a run that goes on is not finished.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be removed.
+    pub fn remove_summary(&self) -> Result<(), PipelineError> {
+        let path = self.path.join("summary.json");
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(PipelineError::RunDir { action: "write", path, source }),
+        }
+    }
+
+    /// The results of an evaluation that was written.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, cannot be read, or is not what it should be.
+    pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
+        let path = self.evaluation_dir(dir).join("results.json");
+        match read_value(&path)? {
+            Some(value) => from_value(&path, value),
+            None => Err(PipelineError::Corrupt { path, message: "is missing".to_owned() }),
+        }
+    }
+}
+
+/// The summary of an evaluation, with the scores by task type.
+pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens) -> EvaluationSummary {
+    let mut groups: IndexMap<&str, Vec<(f64, f64)>> = IndexMap::new();
+    for result in evaluation.results.iter().filter(|result| !result.task_type.is_empty()) {
+        groups.entry(&result.task_type).or_default().push((result.hard, result.soft));
+    }
+    groups.sort_unstable_keys();
+    let by_task_type = groups.into_iter().map(|(task_type, scores)| {
+        let (n, mean) = (scores.len(), MeanScore::of(scores));
+        (task_type.to_owned(), TaskTypeScore { hard: mean.hard, soft: mean.soft, n })
+    });
+    EvaluationSummary {
+        format_version: FORMAT_VERSION.to_owned(),
+        skill_hash: skill.clone(),
+        hard: evaluation.score.hard,
+        soft: evaluation.score.soft,
+        n: evaluation.results.len(),
+        by_task_type: by_task_type.collect(),
+        tokens,
+    }
+}
+
+/// How far a run has come, for those who only look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// There is no run.
+    Absent,
+    /// The run has begun and has no summary yet.
+    Unfinished,
+    /// The run is complete.
+    Finished,
+}
+
+/// Looks at a run directory without taking its lock.
+pub fn run_status(path: &Path) -> RunStatus {
+    if path.join("summary.json").is_file() {
+        RunStatus::Finished
+    } else if path.join("config.json").is_file() {
+        RunStatus::Unfinished
+    } else {
+        RunStatus::Absent
+    }
+}
+
+fn read_value(path: &Path) -> Result<Option<Value>, PipelineError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| PipelineError::Corrupt {
+        path: path.to_owned(),
+        message: format!("is not JSON: {error}"),
+    })
+}
+
+fn from_value<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T, PipelineError> {
+    serde_json::from_value(value).map_err(|error| PipelineError::Corrupt {
+        path: path.to_owned(),
+        message: format!("is not of the expected form: {error}"),
+    })
+}
+
+fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+    let Some(value) = read_value(path)? else { return Ok(None) };
+    let version = value.get("format_version").and_then(Value::as_str).unwrap_or_default();
+    if version.is_empty() {
+        let message = "has no `format_version`: it is not a file of this program".to_owned();
+        return Err(PipelineError::Corrupt { path: path.to_owned(), message });
+    }
+    if !format::is_supported(version) {
+        return Err(PipelineError::NewerFormat {
+            path: path.to_owned(),
+            found: version.to_owned(),
+            supported: FORMAT_VERSION.to_owned(),
+        });
+    }
+    from_value(path, value).map(Some)
+}

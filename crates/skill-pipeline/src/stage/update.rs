@@ -1,0 +1,19 @@
+//! Stage 5, update: the edits are applied, deterministically, without a model.
+
+use skill_core::editor::{EditRow, apply_patch};
+use skill_core::{Patch, SkillDoc};
+
+/// A skill that may replace the current one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The edited skill.
+    pub skill: SkillDoc,
+    /// One row per edit, in order.
+    pub report: Vec<EditRow>,
+}
+
+/// Applies the edits in order, each to the result of the one before.
+pub fn update(skill: &SkillDoc, patch: &Patch) -> Candidate {
+    let (skill, report) = apply_patch(skill, &patch.edits);
+    Candidate { skill, report }
+}

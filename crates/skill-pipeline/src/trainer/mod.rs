@@ -1,0 +1,114 @@
+//! The trainer: it owns the state of a run, calls the stages in order, writes the run directory and emits events.
+
+mod finish;
+mod run;
+mod settings;
+mod state;
+mod step;
+
+pub use run::environment_prompts;
+pub use settings::{StopSignal, TrainSettings};
+pub use state::{ScoredSkill, TrainState};
+
+use crate::error::PipelineError;
+use crate::event::{EventSink, NoEvents};
+use crate::prompts::PromptLibrary;
+use crate::run_dir::format::Summary;
+use serde_json::Value;
+use skill_core::SkillDoc;
+use skill_envs::Env;
+use skill_llm::ChatModel;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a configuration file says, for the run directory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunConfig {
+    /// The text of the file, kept as `config.toml`.
+    pub source_text: Option<String>,
+    /// The resolved settings without secrets and without what only changes speed or cost, kept as `config.json`.
+    pub resolved: Value,
+    /// Settings that decide results and that only the caller knows, by name.
+    pub identity: Vec<(String, Value)>,
+}
+
+/// Trains the skill of an agent.
+///
+/// Everything but the environment and the two models has a default; see [`TrainSettings`].
+#[derive(Clone)]
+pub struct Trainer {
+    env: Arc<dyn Env>,
+    target: Arc<dyn ChatModel>,
+    optimizer: Arc<dyn ChatModel>,
+    settings: TrainSettings,
+    prompts: Option<PromptLibrary>,
+    initial_skill: Option<SkillDoc>,
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+    config: RunConfig,
+}
+
+impl Trainer {
+    /// A trainer with the defaults: the environment's initial skill or an empty one, and the built-in prompts.
+    pub fn new(env: Arc<dyn Env>, target: Arc<dyn ChatModel>, optimizer: Arc<dyn ChatModel>) -> Self {
+        Self {
+            env,
+            target,
+            optimizer,
+            settings: TrainSettings::default(),
+            prompts: None,
+            initial_skill: None,
+            events: Arc::new(NoEvents),
+            stop: StopSignal::default(),
+            config: RunConfig::default(),
+        }
+    }
+
+    /// Trains with these settings.
+    #[must_use]
+    pub fn with_settings(self, settings: TrainSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Starts from this skill.
+    #[must_use]
+    pub fn with_initial_skill(self, skill: SkillDoc) -> Self {
+        Self { initial_skill: Some(skill), ..self }
+    }
+
+    /// Asks the optimizer with these prompts; those that the environment replaces are not looked at then.
+    #[must_use]
+    pub fn with_prompts(self, prompts: PromptLibrary) -> Self {
+        Self { prompts: Some(prompts), ..self }
+    }
+
+    /// Tells this reader what happens.
+    #[must_use]
+    pub fn with_events(self, events: Arc<dyn EventSink>) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Stops when told to.
+    #[must_use]
+    pub fn with_stop(self, stop: StopSignal) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Keeps this configuration in the run directory.
+    #[must_use]
+    pub fn with_config(self, config: RunConfig) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Starts the run in this directory, or goes on with it after its last finished step.
+    ///
+    /// A run that is finished already is summed up again, without a model call.
+    ///
+    /// # Errors
+    ///
+    /// Settings that cannot work, a directory that holds another run or cannot be written, and faults of the
+    /// models or the environment. What was written stays, and the same call goes on from there.
+    pub async fn train(&self, dir: &Path) -> Result<Summary, PipelineError> {
+        run::train(self, dir).await
+    }
+}

@@ -1,0 +1,301 @@
+//! One process's work on a run: open or resume, baseline, steps, final evaluation.
+
+use super::{TrainSettings, TrainState, Trainer};
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _, Stage};
+use crate::identity::{check_identity, check_items, run_identity};
+use crate::prompts::{PromptLibrary, PromptName};
+use crate::run_dir::event_log::{EventLog, Timings};
+use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, StageTokens, Summary};
+use crate::run_dir::{EvaluationDir, RunDir};
+use crate::stage::evaluate::evaluate;
+use crate::stage::{Optimizer, StageCtx};
+use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
+use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_envs::{Env, Split};
+use skill_llm::PromptError;
+use skill_llm::meter::{MeterReading, Metered};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Gradient accumulation: how many batches make one step.
+const ACCUMULATION: usize = 1;
+
+pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
+    let settings = &trainer.settings;
+    settings.validate()?;
+    check_items(trainer.env.as_ref(), settings.eval_test)?;
+    let prompts = trainer.prompt_library()?;
+    let initial_skill =
+        trainer.initial_skill.clone().or_else(|| trainer.env.initial_skill()).unwrap_or_default();
+
+    let dir = RunDir::open(path)?;
+    claim(trainer, &dir, &prompts, &initial_skill)?;
+    let log = EventLog::open(path, trainer.events.as_ref())?;
+    let mut run = Run {
+        env: trainer.env.as_ref(),
+        settings,
+        stop: &trainer.stop,
+        target: Metered::new(Arc::clone(&trainer.target)),
+        optimizer: Metered::new(Arc::clone(&trainer.optimizer)),
+        timings: Timings::read_or_new(path),
+        started: Instant::now(),
+        config: &trainer.config.resolved,
+        prompts,
+        initial_skill,
+        dir,
+        log,
+    };
+    let outcome = run.work().await;
+    if let Err(error) = &outcome {
+        run.log.emit(&Event::RunStopped { reason: error.to_string() });
+    }
+    outcome
+}
+
+/// Checks that the directory holds this run or none, and writes what is asked now.
+fn claim(
+    trainer: &Trainer,
+    dir: &RunDir,
+    prompts: &PromptLibrary,
+    initial_skill: &SkillDoc,
+) -> Result<(), PipelineError> {
+    let identity = run_identity(
+        &trainer.config.identity,
+        &trainer.settings,
+        trainer.env.as_ref(),
+        [("target", trainer.target.id()), ("optimizer", trainer.optimizer.id())],
+        prompts,
+        initial_skill,
+    );
+    if let Some(stored) = dir.read_config()? {
+        check_identity(dir.path(), &stored.identity, &identity)?;
+    }
+    let config = ConfigFile {
+        format_version: FORMAT_VERSION.to_owned(),
+        config: trainer.config.resolved.clone(),
+        identity,
+    };
+    dir.write_config(&config, trainer.config.source_text.as_deref())
+}
+
+impl Trainer {
+    /// The caller's prompts, else the built-in ones with what the environment replaces.
+    fn prompt_library(&self) -> Result<PromptLibrary, PipelineError> {
+        let prompts = match &self.prompts {
+            Some(prompts) => prompts.clone(),
+            None => environment_prompts(self.env.as_ref())?,
+        };
+        prompts.validate()?;
+        Ok(prompts)
+    }
+}
+
+/// The built-in prompts with what an environment replaces.
+///
+/// # Errors
+///
+/// A replacement that is no template.
+pub fn environment_prompts(env: &dyn Env) -> Result<PromptLibrary, PromptError> {
+    let mut prompts = PromptLibrary::embedded()?;
+    for name in PromptName::ALL {
+        if let Some(source) = env.prompt_override(name.as_str()) {
+            prompts = prompts.with_override(name, source)?;
+        }
+    }
+    Ok(prompts)
+}
+
+/// A run that this process holds.
+pub(super) struct Run<'run> {
+    pub(super) env: &'run dyn Env,
+    pub(super) settings: &'run TrainSettings,
+    pub(super) stop: &'run super::StopSignal,
+    pub(super) target: Metered,
+    pub(super) optimizer: Metered,
+    pub(super) prompts: PromptLibrary,
+    pub(super) initial_skill: SkillDoc,
+    pub(super) dir: RunDir,
+    pub(super) log: EventLog<'run>,
+    pub(super) config: &'run serde_json::Value,
+    timings: Timings,
+    started: Instant,
+}
+
+/// A step that is to be made.
+pub(super) struct StepPlan {
+    pub(super) step: StepIdx,
+    pub(super) epoch: EpochIdx,
+    pub(super) step_in_epoch: usize,
+    pub(super) total_steps: u32,
+    pub(super) batch: BatchPlan,
+}
+
+/// A stage that is under way: what it started from.
+pub(super) struct StageWatch {
+    step: Option<StepIdx>,
+    stage: Stage,
+    began: Instant,
+    target: MeterReading,
+    optimizer: MeterReading,
+}
+
+impl Run<'_> {
+    async fn work(&mut self) -> Result<Summary, PipelineError> {
+        let n_train = self.env.items(Split::Train).len();
+        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, ACCUMULATION);
+        let total_steps = u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(self.settings.epochs);
+        let stored = TrainState::read(&self.dir, &self.initial_skill)?;
+        let finished = stored.as_ref().map_or(StepIdx(0), |state| state.last_step);
+        if finished.0 < total_steps {
+            self.dir.remove_summary()?;
+        }
+        self.timings.begin_process(finished, self.settings.workers);
+        self.log.emit(&Event::RunStarted {
+            dir: self.dir.path().to_owned(),
+            env: self.env.name().to_owned(),
+            n_items: Split::ALL.map(|split| self.env.items(split).len()),
+            total_steps,
+            finished_steps: finished.0,
+            workers: self.settings.workers,
+        });
+        let mut state = match stored {
+            Some(state) => state,
+            None => self.measure_baseline(total_steps).await?,
+        };
+        for epoch in 1..=self.settings.epochs {
+            let epoch = EpochIdx(epoch);
+            let plan = plan_train_epoch(
+                n_train,
+                epoch,
+                per_epoch,
+                ACCUMULATION,
+                self.settings.batch_size,
+                self.settings.seed,
+            );
+            for (step_in_epoch, batch) in plan.into_iter().enumerate() {
+                let earlier = (epoch.0 as usize - 1) * per_epoch;
+                let step = StepIdx(u32::try_from(earlier + step_in_epoch + 1).unwrap_or(u32::MAX));
+                if step <= state.last_step {
+                    continue;
+                }
+                self.check_stop(state.last_step, total_steps)?;
+                self.make_step(&mut state, StepPlan { step, epoch, step_in_epoch, total_steps, batch })
+                    .await?;
+            }
+        }
+        self.check_stop(state.last_step, total_steps)?;
+        let summary =
+            self.finish(&state).await.map_err(|error| self.or_stopped(error, &state, total_steps))?;
+        self.write_timings()?;
+        self.log.emit(&Event::RunFinished { summary: Box::new(summary.clone()) });
+        Ok(summary)
+    }
+
+    async fn measure_baseline(&mut self, total_steps: u32) -> Result<TrainState, PipelineError> {
+        let skill = self.initial_skill.clone();
+        self.dir.write_snapshot(StepIdx(0), &skill)?;
+        self.dir.write_skills(&skill, &skill)?;
+        let watch = self.begin(None, Stage::Baseline);
+        let ctx = self.stage_ctx(&watch);
+        let stopped = || PipelineError::Stopped { last_step: 0, total_steps };
+        let evaluation = evaluate(self.env, Split::Val, &skill, &self.target, &ctx)
+            .await
+            .map_err(|error| if self.stop.now.is_cancelled() { stopped() } else { error })?;
+        let tokens = self.end(&watch);
+        self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
+        let gate_score = self.settings.gate.score(evaluation.score);
+        let state = TrainState::after_baseline(skill, evaluation.score, gate_score);
+        state.write(&self.dir)?;
+        self.write_timings()?;
+        self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
+        if gate_score >= 1.0 {
+            let message = "the initial skill solves every item of the selection split: nothing can be accepted; give the split harder items";
+            self.log.emit(&Event::Warning { step: None, message: message.to_owned() });
+        }
+        Ok(state)
+    }
+
+    async fn make_step(&mut self, state: &mut TrainState, plan: StepPlan) -> Result<(), PipelineError> {
+        self.log.emit(&Event::StepStarted {
+            step: plan.step,
+            total_steps: plan.total_steps,
+            epoch: plan.epoch,
+            batch_size: plan.batch.item_idx.len(),
+        });
+        let total_steps = plan.total_steps;
+        let (record, candidate) =
+            self.step(state, plan).await.map_err(|error| self.or_stopped(error, state, total_steps))?;
+        crate::run_dir::atomic::write_json(
+            &self.dir.step_dir(record.step).join("step_record.json"),
+            &record,
+        )?;
+        state.apply(record.clone(), candidate);
+        state.write(&self.dir)?;
+        self.write_timings()?;
+        self.log.emit(&Event::StepFinished { record: Box::new(record) });
+        Ok(())
+    }
+
+    fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
+        if self.stop.after_step.is_cancelled() || self.stop.now.is_cancelled() {
+            return Err(PipelineError::Stopped { last_step: last_step.0, total_steps });
+        }
+        Ok(())
+    }
+
+    /// A call that was cancelled because a person stopped the run is not a fault.
+    fn or_stopped(&self, error: PipelineError, state: &TrainState, total_steps: u32) -> PipelineError {
+        if self.stop.now.is_cancelled() {
+            return PipelineError::Stopped { last_step: state.last_step.0, total_steps };
+        }
+        error
+    }
+
+    /// Starts the clock and the counters of a stage.
+    pub(super) fn begin(&self, step: Option<StepIdx>, stage: Stage) -> StageWatch {
+        StageWatch {
+            step,
+            stage,
+            began: Instant::now(),
+            target: self.target.meter().snapshot(),
+            optimizer: self.optimizer.meter().snapshot(),
+        }
+    }
+
+    /// What surrounds a stage that was begun.
+    pub(super) fn stage_ctx(&self, watch: &StageWatch) -> StageCtx<'_> {
+        StageCtx {
+            step: watch.step,
+            stage: watch.stage,
+            workers: self.settings.workers,
+            cancel: self.stop.now.clone(),
+            events: &self.log,
+        }
+    }
+
+    /// The optimizer as the stages ask it.
+    pub(super) fn optimizer(&self) -> Optimizer<'_> {
+        Optimizer { model: &self.optimizer, max_tokens: self.settings.max_reply_tokens }
+    }
+
+    /// Stops the clock of a stage and returns what it used.
+    pub(super) fn end(&mut self, watch: &StageWatch) -> StageTokens {
+        let seconds = watch.began.elapsed().as_secs_f64();
+        self.timings.record(watch.step, watch.stage, seconds);
+        self.log.emit(&Event::StageFinished { step: watch.step, stage: watch.stage, seconds });
+        let target = self.target.meter().snapshot().since(&watch.target);
+        let optimizer = self.optimizer.meter().snapshot().since(&watch.optimizer);
+        StageTokens {
+            calls: target.calls + optimizer.calls,
+            prompt_tokens: target.usage.input + optimizer.usage.input,
+            cached_tokens: target.usage.cached + optimizer.usage.cached,
+            completion_tokens: target.usage.output + optimizer.usage.output,
+        }
+    }
+
+    pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {
+        self.timings.write(self.dir.path(), self.started.elapsed().as_secs_f64())
+    }
+}

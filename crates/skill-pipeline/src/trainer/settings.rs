@@ -1,0 +1,102 @@
+//! The settings of training; the defaults are the paper's protocol.
+
+use crate::error::PipelineError;
+use serde_json::{Value, json};
+use skill_core::gate::Gate;
+use skill_core::schedule::EditBudget;
+use tokio_util::sync::CancellationToken;
+
+/// How to train.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainSettings {
+    /// Seed of every shuffle.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: u32,
+    /// Training items per step.
+    pub batch_size: usize,
+    /// Trajectories per analyst call.
+    pub minibatch_size: usize,
+    /// Patches per merge call; at least 2.
+    pub merge_batch_size: usize,
+    /// The most edits per step, and how that falls over the run.
+    pub edit_budget: EditBudget,
+    /// How a candidate is compared with the current skill.
+    pub gate: Gate,
+    /// The most tokens of an optimizer's reply.
+    pub max_reply_tokens: u32,
+    /// Whether the initial and the best skill are measured on the test split at the end.
+    pub eval_test: bool,
+    /// Model calls in flight at most; changes nothing but time.
+    pub workers: usize,
+}
+
+impl Default for TrainSettings {
+    fn default() -> Self {
+        Self {
+            seed: 42,
+            epochs: 4,
+            batch_size: 40,
+            minibatch_size: 8,
+            merge_batch_size: 8,
+            edit_budget: EditBudget::default(),
+            gate: Gate::default(),
+            max_reply_tokens: 16_384,
+            eval_test: true,
+            workers: 8,
+        }
+    }
+}
+
+impl TrainSettings {
+    /// Refuses settings that cannot work.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Settings`] naming the setting.
+    pub fn validate(&self) -> Result<(), PipelineError> {
+        let positive = [
+            ("train.epochs", u64::from(self.epochs)),
+            ("train.batch_size", self.batch_size as u64),
+            ("train.minibatch_size", self.minibatch_size as u64),
+            ("limits.max_reply_tokens", u64::from(self.max_reply_tokens)),
+            ("run.workers", self.workers as u64),
+        ];
+        if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
+            return Err(PipelineError::Settings { message: format!("`{name}` is 0; it must be at least 1") });
+        }
+        if self.merge_batch_size < 2 {
+            let message =
+                format!("`train.merge_batch_size` is {}; it must be at least 2", self.merge_batch_size);
+            return Err(PipelineError::Settings { message });
+        }
+        Ok(())
+    }
+
+    /// The settings that decide results, by name: all but epochs and workers.
+    pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        [
+            ("run.seed", json!(self.seed)),
+            ("train.batch_size", json!(self.batch_size)),
+            ("train.minibatch_size", json!(self.minibatch_size)),
+            ("train.merge_batch_size", json!(self.merge_batch_size)),
+            ("train.edit_budget", json!(self.edit_budget.max)),
+            ("train.min_edit_budget", json!(self.edit_budget.min)),
+            ("train.schedule", json!(self.edit_budget.schedule)),
+            ("gate.metric", json!(self.gate.metric)),
+            ("gate.mixed_weight", json!(self.gate.mixed_weight)),
+            ("limits.max_reply_tokens", json!(self.max_reply_tokens)),
+            ("eval.test", json!(self.eval_test)),
+        ]
+        .into_iter()
+    }
+}
+
+/// How a person stops a run.
+#[derive(Debug, Clone, Default)]
+pub struct StopSignal {
+    /// Ends the run after the step that is under way.
+    pub after_step: CancellationToken,
+    /// Ends the run at once; the step under way is run again on resume.
+    pub now: CancellationToken,
+}
