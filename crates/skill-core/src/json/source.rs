@@ -6,6 +6,9 @@
 /// The longest key, in bytes, that a look ahead takes for one.
 const MAX_KEY_BYTES: usize = 256;
 
+/// The longest string, in bytes, that a look ahead takes for one.
+const MAX_STRING_LOOK: usize = 4096;
+
 /// The longest comment, in bytes, that a look ahead steps over.
 const MAX_COMMENT_LOOK: usize = 200;
 
@@ -134,7 +137,7 @@ impl<'a> Source<'a> {
     /// Whether a quoted key and its colon stand at `at`, as far as the text goes.
     pub(super) fn key_at(self, at: usize) -> bool {
         let opening = self.quote_len(at);
-        match self.quoted_end(at, opening) {
+        match self.quoted_end(at, opening, MAX_KEY_BYTES) {
             _ if opening == 0 => false,
             Some(end) => matches!(self.byte(self.gap_end(end)), None | Some(b':')),
             // The text may have ended inside the key.
@@ -144,13 +147,14 @@ impl<'a> Source<'a> {
 
     /// Whether a quoted key and its colon stand at `at` for certain.
     pub(super) fn whole_key_at(self, at: usize) -> bool {
-        self.quoted_end(at, self.quote_len(at)).is_some_and(|end| self.byte(self.gap_end(end)) == Some(b':'))
+        self.quoted_end(at, self.quote_len(at), MAX_KEY_BYTES)
+            .is_some_and(|end| self.byte(self.gap_end(end)) == Some(b':'))
     }
 
-    /// The end of the next quote that could close the one at `at`, within the length of a key.
-    fn quoted_end(self, at: usize, opening: usize) -> Option<usize> {
+    /// The end of the next quote that could close the one at `at`, within `limit` bytes.
+    fn quoted_end(self, at: usize, opening: usize, limit: usize) -> Option<usize> {
         let opener = self.byte(at).filter(|_| opening > 0)?;
-        let mut bytes = self.bytes_from(at + opening).iter().enumerate().take(MAX_KEY_BYTES);
+        let mut bytes = self.bytes_from(at + opening).iter().enumerate().take(limit);
         while let Some((offset, &byte)) = bytes.next() {
             let here = at + opening + offset;
             if byte == b'\\' {
@@ -202,7 +206,9 @@ impl<'a> Source<'a> {
             b'+' => self.quote_len(self.blank_end(next + 1)) > 0,
             b'{' => place.around == Around::Array && self.key_at(self.blank_end(next + 1)),
             b'`' if self.starts_with(next, "```") => true,
-            _ if self.quote_len(next) > 0 => self.has_line_break(after, next) || self.whole_key_at(next),
+            _ if self.quote_len(next) > 0 => {
+                self.whole_key_at(next) || (self.has_line_break(after, next) && self.string_at(next))
+            }
             _ => place.bare_keys && self.has_line_break(after, next) && self.bare_key_at(next),
         }
     }
@@ -214,14 +220,20 @@ impl<'a> Source<'a> {
             b'}' => place.around == Around::Object && self.goes_on_after_close(next + 1, Around::Array),
             b'+' => self.quote_len(self.blank_end(next + 1)) > 0,
             b'`' if self.starts_with(next, "```") => true,
-            _ if self.quote_len(next) > 0 => {
-                self.has_line_break(after, next)
-                    || self
-                        .quoted_end(next, self.quote_len(next))
-                        .is_some_and(|end| matches!(self.byte(self.gap_end(end)), None | Some(b',' | b']')))
-            }
+            _ if self.quote_len(next) > 0 => self.string_at(next),
             _ => false,
         }
+    }
+
+    /// Whether a string without inner quotes stands at `at`, with something behind it that can follow a string.
+    fn string_at(self, at: usize) -> bool {
+        self.quoted_end(at, self.quote_len(at), MAX_STRING_LOOK).is_some_and(|end| {
+            let next = self.gap_end(end);
+            match self.byte(next) {
+                None | Some(b',' | b']' | b'}') => true,
+                Some(_) => self.quote_len(next) > 0 && self.has_line_break(end, next),
+            }
+        })
     }
 
     fn has_line_break(self, from: usize, to: usize) -> bool {
