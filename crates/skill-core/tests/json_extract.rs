@@ -81,6 +81,7 @@ fn reasoning_is_a_draft() {
     check("<think>x</think><think>{\"a\":1}</think>{\"b\":2}", json!({"b": 2}));
     check("I think {\"a\":1}\n</think>\n{\"b\":2}", json!({"b": 2}));
     check("{\"a\":1}\n</think>\nThat was it.", json!({"a": 1}));
+    check("{\"a\":\"```json 1```\"}", json!({"a": "```json 1```"}));
     check("{\"a\":\"close with </think> always\"}", json!({"a": "close with </think> always"}));
     nothing("<think>{\"a\":1}");
     nothing("<think>{\"a\":1}</think>");

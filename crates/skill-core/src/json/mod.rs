@@ -60,7 +60,10 @@ pub const MAX_DEPTH: usize = 127;
 /// ```
 pub fn extract_json(text: &str) -> Option<Value> {
     let answer = scan::after_reasoning(text);
-    scan::strict_fence(answer).or_else(|| scan::strict_slice(answer)).or_else(|| only_object(answer))
+    let slice = scan::strict_slice(answer);
+    scan::strict_fence(answer, slice.as_ref())
+        .or_else(|| slice.map(|slice| slice.value))
+        .or_else(|| only_object(answer))
 }
 
 fn only_object(text: &str) -> Option<Value> {

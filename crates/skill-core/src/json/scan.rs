@@ -221,21 +221,37 @@ fn is_fenced(source: Source<'_>, start: usize) -> bool {
     })
 }
 
-/// The content of the first fence tagged `json` that is JSON to the letter.
-pub(super) fn strict_fence(text: &str) -> Option<Value> {
-    let mut rest = text;
-    loop {
-        let (_, inside) = rest.split_once("```json")?;
-        let (body, _) = inside.split_once("```")?;
-        if let Ok(value) = serde_json::from_str(body) {
-            return Some(value);
-        }
-        rest = inside.get(body.len()..)?;
-    }
+/// A value that is JSON to the letter, and where it stands.
+pub(super) struct Strict {
+    pub(super) value: Value,
+    start: usize,
+    end: usize,
 }
 
 /// The text from the first opening to the last closing brace, if it is JSON to the letter.
-pub(super) fn strict_slice(text: &str) -> Option<Value> {
+pub(super) fn strict_slice(text: &str) -> Option<Strict> {
     let (start, end) = (text.find('{')?, text.rfind('}')?);
-    serde_json::from_str(text.get(start..=end)?).ok()
+    let value = serde_json::from_str(text.get(start..=end)?).ok()?;
+    Some(Strict { value, start, end })
+}
+
+/// The content of the first fence tagged `json` that is JSON to the letter.
+///
+/// A fence within `slice` stands in one of its strings and does not count.
+pub(super) fn strict_fence(text: &str, slice: Option<&Strict>) -> Option<Value> {
+    const OPENING: &str = "```json";
+    let mut from = 0;
+    loop {
+        let start = from + text.get(from..)?.find(OPENING)?;
+        from = start + OPENING.len();
+        if slice.is_some_and(|slice| (slice.start..slice.end).contains(&start)) {
+            continue;
+        }
+        let rest = text.get(from..)?;
+        let length = rest.find("```")?;
+        if let Ok(value) = serde_json::from_str(rest.get(..length)?) {
+            return Some(value);
+        }
+        from += length;
+    }
 }

@@ -141,7 +141,11 @@ impl<'a> Source<'a> {
             _ if opening == 0 => false,
             Some(end) => matches!(self.byte(self.gap_end(end)), None | Some(b':')),
             // The text may have ended inside the key.
-            None => self.len() - at <= MAX_KEY_BYTES,
+            None => {
+                let rest = self.bytes_from(at + opening);
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ');
+                rest.len() <= MAX_KEY_BYTES && rest.iter().all(is_part)
+            }
         }
     }
 
@@ -194,7 +198,7 @@ impl<'a> Source<'a> {
         if place.in_object {
             self.closes_member(place, after, next, byte)
         } else {
-            self.closes_element(place, after, next, byte)
+            self.closes_element(place, next, byte)
         }
     }
 
@@ -213,7 +217,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn closes_element(self, place: Place, after: usize, next: usize, byte: u8) -> bool {
+    fn closes_element(self, place: Place, next: usize, byte: u8) -> bool {
         match byte {
             b']' => self.goes_on_after_close(next + 1, place.around),
             b',' => self.element_may_start(self.gap_end(next + 1)),

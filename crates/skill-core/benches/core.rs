@@ -1,0 +1,110 @@
+//! How fast the core is where its speed is promised: `cargo bench -p skill-core`.
+//!
+//! One module per promise. To add one, write the module; divan finds what is marked `#[divan::bench]`.
+//!
+//! - [`json`]: 1 MB of hostile text is read in under 50 ms, and twice the text takes twice the time.
+
+fn main() {
+    divan::main();
+}
+
+/// JSON extraction from texts that are made to be slow to read.
+mod json {
+    use divan::counter::BytesCount;
+    use divan::{Bencher, black_box};
+    use serde_json::Value;
+    use skill_core::json::{extract, extract_json, read_patch};
+    use std::fmt;
+
+    /// The sizes over which the time must grow in proportion.
+    const SIZES: [usize; 3] = [256 * 1024, 512 * 1024, 1024 * 1024];
+
+    /// A text that is one piece over and over.
+    #[derive(Clone, Copy)]
+    struct Hostile {
+        name: &'static str,
+        start: &'static str,
+        piece: &'static str,
+        size: usize,
+    }
+
+    impl fmt::Display for Hostile {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{} {} kB", self.name, self.size / 1024)
+        }
+    }
+
+    impl Hostile {
+        fn text(self) -> String {
+            let mut text = self.start.to_owned();
+            text.push_str(&self.piece.repeat(self.size / self.piece.len()));
+            text
+        }
+    }
+
+    /// A name, how the text starts, and the piece that is repeated.
+    const KINDS: [(&str, &str, &str); 24] = [
+        ("open braces", "", "{"),
+        ("open brackets", "", "["),
+        ("quotes", "", "\""),
+        ("quotes in a string", "{\"a\":\"", "\""),
+        ("backslashes in a string", "{\"a\":\"", "\\\\"),
+        ("nested members", "", "[{\"a\":"),
+        ("fence openings", "", "```json"),
+        ("fenced openings", "", "```json\n{\"a\":"),
+        ("missing commas", "", "{\"a\":\"b\" \"c\""),
+        ("quoted words in a string", "{\"a\":\"", "say \"b\", then "),
+        ("quotes and blanks", "{\"a\":\"", "\"          "),
+        ("quotes and comments", "{\"a\":\"", "\"/*"),
+        ("open comments", "", "{/*"),
+        ("empty objects", "", "{}"),
+        ("small objects", "", "{\"a\":1}"),
+        ("broken objects", "", "{\"a\":@"),
+        ("single quotes", "", "{'a':'"),
+        ("broken keys", "", "{\"a\":1,@"),
+        ("trailing commas", "{\"a\":[", "1,,"),
+        ("nested lists of objects", "", "[{\"a\":[{},"),
+        ("closing tags", "", "</think>\n{"),
+        ("many members", "{\"a\":{", "\"b\":1 "),
+        ("joined strings", "{\"a\":", "\"b\"\n"),
+        ("curly quotes", "{“a”:“", "“b”, "),
+    ];
+
+    fn hostile() -> Vec<Hostile> {
+        let kind = |(name, start, piece)| SIZES.map(|size| Hostile { name, start, piece, size });
+        KINDS.into_iter().flat_map(kind).collect()
+    }
+
+    /// A good reply of a megabyte, for comparison.
+    fn reply() -> String {
+        let edit = r#"{"op": "append", "target": "", "content": "Read the \"header\" before the cell.\nThen answer."}"#;
+        let edits = vec![edit; 1024 * 1024 / (edit.len() + 1)].join(",");
+        format!("Here:\n```json\n{{\"patch\": {{\"reasoning\": \"r\", \"edits\": [{edits}]}}}}\n```\n")
+    }
+
+    #[divan::bench(args = hostile(), sample_count = 5, sample_size = 1)]
+    fn extract_json_from(bencher: Bencher, hostile: Hostile) {
+        let text = hostile.text();
+        bencher.counter(BytesCount::of_str(&text)).bench(|| extract_json(black_box(&text)));
+    }
+
+    #[divan::bench(args = hostile(), sample_count = 5, sample_size = 1)]
+    fn extract_fitting_from(bencher: Bencher, hostile: Hostile) {
+        let text = hostile.text();
+        let fits = |value: &Value| value.get("edits").is_some();
+        bencher.counter(BytesCount::of_str(&text)).bench(|| extract(black_box(&text), fits));
+    }
+
+    #[divan::bench(sample_count = 10)]
+    fn read_good_patch(bencher: Bencher) {
+        let text = reply();
+        bencher.counter(BytesCount::of_str(&text)).bench(|| read_patch(black_box(&text)));
+    }
+
+    #[divan::bench(sample_count = 10)]
+    fn read_cut_patch(bencher: Bencher) {
+        let text = reply();
+        let cut = text.trim_end_matches(['\n', '`', '}', ']', '"', '.']).to_owned();
+        bencher.counter(BytesCount::of_str(&cut)).bench(|| read_patch(black_box(&cut)));
+    }
+}
