@@ -33,7 +33,7 @@ fn write_value(value: &Value, out: &mut String) {
         }
         Value::Array(elements) => write_list(elements, ('[', ']'), out, write_value),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            out.push_str(&value.to_string())
+            out.push_str(&value.to_string());
         }
     }
 }

@@ -42,14 +42,12 @@ pub(super) struct Failed {
 }
 
 /// Reads the object or array whose opening bracket stands at `start`.
-pub(super) fn parse(text: &str, start: usize) -> Result<Parsed, Failed> {
-    let mut parser = Parser {
-        source: Source::new(text),
-        at: start,
-        repairs: Repairs::default(),
-        stack: Vec::new(),
-        sure: false,
-    };
+///
+/// `stack` is room to work in; what it holds is dropped.
+pub(super) fn parse(text: &str, start: usize, stack: &mut Vec<Frame>) -> Result<Parsed, Failed> {
+    stack.clear();
+    let mut parser =
+        Parser { source: Source::new(text), at: start, repairs: Repairs::default(), stack, sure: false };
     match parser.run() {
         Ok((value, cut)) => Ok(Parsed { value, end: parser.at, repairs: parser.repairs, cut }),
         Err(why) => {
@@ -59,6 +57,7 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Parsed, Failed> {
     }
 }
 
+#[derive(Debug)]
 enum Container {
     Object {
         members: Map<String, Value>,
@@ -70,7 +69,9 @@ enum Container {
     Array(Vec<Value>),
 }
 
-struct Frame {
+/// An open container.
+#[derive(Debug)]
+pub(super) struct Frame {
     container: Container,
     /// A value has ended, and no comma has come since.
     comma_due: bool,
@@ -91,7 +92,7 @@ struct Parser<'a> {
     source: Source<'a>,
     at: usize,
     repairs: Repairs,
-    stack: Vec<Frame>,
+    stack: &'a mut Vec<Frame>,
     /// Enough was read to know that this was meant to be JSON.
     sure: bool,
 }

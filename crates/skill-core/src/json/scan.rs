@@ -1,6 +1,6 @@
 //! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
 
-use super::parser::{self, Failure, Parsed};
+use super::parser::{self, Failure, Frame, Parsed};
 use super::repair::Repairs;
 use super::source::Source;
 use serde_json::Value;
@@ -28,7 +28,7 @@ const JSON_TAGS: [&str; 4] = ["json", "jsonc", "json5", "jsonl"];
 /// opening tag into the prompt.
 pub(super) fn after_reasoning(text: &str) -> &str {
     let rest = after_blocks(text);
-    match REASONING_TAGS.iter().find_map(|(_, closing)| after_closing_tag(rest, closing)) {
+    match ['<', '[', '\u{25c1}'].into_iter().find_map(|first| after_closing_tag(rest, first)) {
         Some(answer) => after_blocks(answer),
         None => rest,
     }
@@ -51,11 +51,21 @@ fn after_blocks(text: &str) -> &str {
     }
 }
 
-/// The answer after the first such tag that ends a line or has an object or fence right behind it.
-fn after_closing_tag<'a>(text: &'a str, closing: &str) -> Option<&'a str> {
+/// The answer after the first closing tag with this first character that ends a line or has an object or
+/// fence right behind it.
+fn after_closing_tag(text: &str, first: char) -> Option<&str> {
     let mut tail = text;
     loop {
-        tail = tail.get(find_ignoring_case(tail, closing)? + closing.len()..)?;
+        tail = tail.get(tail.find(first)?..)?;
+        let closing = REASONING_TAGS
+            .iter()
+            .map(|(_, closing)| *closing)
+            .find(|closing| starts_with_ignoring_case(tail, closing));
+        let Some(closing) = closing else {
+            tail = tail.get(first.len_utf8()..)?;
+            continue;
+        };
+        tail = tail.get(closing.len()..)?;
         let next = tail.trim_start_matches([' ', '\t', '\r']);
         if next.starts_with(['\n', '{']) || next.starts_with("```") {
             return tail.contains(['{', '[']).then_some(tail);
@@ -68,20 +78,10 @@ fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
 }
 
 fn find_ignoring_case(text: &str, tag: &str) -> Option<usize> {
-    let first = *tag.as_bytes().first()?;
-    let mut from = 0;
-    loop {
-        let rest = text.as_bytes().get(from..)?;
-        let at = from + rest.iter().position(|&byte| byte == first)?;
-        if text
-            .as_bytes()
-            .get(at..at + tag.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(tag.as_bytes()))
-        {
-            return Some(at);
-        }
-        from = at + 1;
-    }
+    let first = tag.chars().next()?;
+    text.match_indices(first)
+        .map(|(at, _)| at)
+        .find(|&at| text.get(at..).is_some_and(|tail| starts_with_ignoring_case(tail, tag)))
 }
 
 /// A value found in a text.
@@ -122,12 +122,14 @@ pub(super) struct Scanner<'a> {
     work_left: usize,
     /// Where the last value found ends.
     resume_at: usize,
+    /// The parser's stack, kept so that many small values need only one.
+    stack: Vec<Frame>,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str, wanted: Wanted) -> Self {
         let work_left = text.len().saturating_mul(WORK_FACTOR);
-        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0 }
+        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0, stack: Vec::new() }
     }
 
     /// Goes on inside the value found last: it was not the answer, and its end was a guess.
@@ -152,7 +154,7 @@ impl<'a> Scanner<'a> {
                 self.at = start + 1;
                 continue;
             }
-            let failed = match parser::parse(self.source.text, start) {
+            let failed = match parser::parse(self.source.text, start, &mut self.stack) {
                 Ok(parsed) => return Some(Found::Value(self.candidate(parsed, start, fenced))),
                 Err(failed) => failed,
             };

@@ -90,22 +90,37 @@ impl<'a> Source<'a> {
 
     /// The end of the comment that starts at `at`, if one does; a comment that is not closed ends with the text.
     pub(super) fn comment_end(self, at: usize) -> Option<usize> {
-        self.comment_end_within(at, usize::MAX).map(|end| end.unwrap_or(self.len()))
+        let rest = self.bytes_from(at);
+        let length = match rest {
+            [b'/', b'/', ..] | [b'#', ..] => rest.iter().position(|&byte| byte == b'\n'),
+            [b'/', b'*', tail @ ..] => {
+                tail.windows(2).position(|pair| pair == b"*/").map(|length| length + 4)
+            }
+            _ => return None,
+        };
+        Some(at + length.unwrap_or(rest.len()))
     }
 
-    /// `Some(None)`: a comment starts here and does not end within `limit` bytes.
-    fn comment_end_within(self, at: usize, limit: usize) -> Option<Option<usize>> {
+    /// Like [`Self::comment_end`], for a comment that ends soon and has no quote before a comment in it: so no
+    /// byte is looked at from more than one quote.
+    fn short_comment_end(self, at: usize) -> Option<usize> {
         let rest = self.bytes_from(at);
-        let rest = rest.get(..limit).unwrap_or(rest);
-        match rest {
-            [b'/', b'/', ..] | [b'#', ..] => {
-                Some(rest.iter().position(|&byte| byte == b'\n').map(|length| at + length))
+        let (is_block, start) = match rest {
+            [b'/', b'/', ..] => (false, 2),
+            [b'#', ..] => (false, 1),
+            [b'/', b'*', ..] => (true, 2),
+            _ => return None,
+        };
+        let mut before = 0;
+        for (offset, &byte) in rest.iter().enumerate().take(MAX_COMMENT_LOOK).skip(start) {
+            match byte {
+                b'\n' if !is_block => return Some(at + offset),
+                b'/' if is_block && before == b'*' => return Some(at + offset + 1),
+                b'/' | b'#' if matches!(before, b'"' | b'\'' | b'`' | 0x98..=0x9f) => return None,
+                _ => before = byte,
             }
-            [b'/', b'*', tail @ ..] => {
-                Some(tail.windows(2).position(|pair| pair == b"*/").map(|length| at + length + 4))
-            }
-            _ => None,
         }
+        None
     }
 
     /// Like [`Self::blank_end`], and steps over one short comment too.
@@ -114,10 +129,7 @@ impl<'a> Source<'a> {
         if !matches!(self.byte(at), Some(b'/' | b'#')) {
             return at;
         }
-        match self.comment_end_within(at, MAX_COMMENT_LOOK) {
-            Some(Some(end)) => self.blank_end(end),
-            _ => at,
-        }
+        self.short_comment_end(at).map_or(at, |end| self.blank_end(end))
     }
 
     /// The length of the quote at `at`, whatever its kind, or 0.

@@ -1,0 +1,235 @@
+//! Whole runs on a toy world: what is written, what resumes, what is refused.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod world;
+
+use serde_json::Value;
+use skill_envs::Split;
+use skill_pipeline::{PipelineError, StepAction, Summary, TrainSettings};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use world::{Job, WORDS, files, settings, target};
+
+fn read(path: impl AsRef<Path>) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn actions(dir: &Path) -> Vec<String> {
+    read(dir.join("history.json"))
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["action"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn trained(dir: &Path) -> Summary {
+    Job::default().run(dir).unwrap()
+}
+
+#[test]
+fn a_run_finds_a_better_skill_and_leaves_the_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = trained(dir.path());
+    assert_eq!(summary.total_steps, 6);
+    assert!(summary.total_accepts > 0, "{summary:?}");
+    assert!(summary.test_hard > summary.baseline_test_hard, "{summary:?}");
+    let names: Vec<String> = files(dir.path()).into_keys().collect();
+    insta::assert_snapshot!(names.join("\n"));
+    let best = std::fs::read_to_string(dir.path().join("best_skill.md")).unwrap();
+    let n_rules = WORDS.iter().filter(|word| best.contains(&format!("- rule {word}"))).count();
+    assert_eq!(summary.test_hard, Some(n_rules as f64 / 10.0));
+}
+
+#[test]
+fn a_step_record_says_everything_about_its_step() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(dir.path());
+    insta::assert_json_snapshot!(read(dir.path().join("steps/step_0001/step_record.json")));
+    insta::assert_json_snapshot!("summary", read(dir.path().join("summary.json")), {".version" => "[version]"});
+}
+
+#[test]
+fn one_worker_and_a_thousand_write_the_same_files() {
+    let [one, many] = [1, 1000].map(|workers| {
+        let dir = tempfile::tempdir().unwrap();
+        Job { settings: TrainSettings { workers, ..settings() }, ..Job::default() }.run(dir.path()).unwrap();
+        files(dir.path())
+    });
+    assert_eq!(one, many);
+}
+
+#[test]
+fn a_run_stopped_after_any_step_resumes_to_the_files_of_an_undisturbed_one() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    trained(undisturbed.path());
+    for stop_after in 1..=5 {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = Job { stop_after, ..Job::default() }.run(dir.path());
+        assert!(matches!(stopped, Err(PipelineError::Stopped { last_step, .. }) if last_step == stop_after));
+        let rest = target(usize::MAX);
+        Job { target: rest.clone(), ..Job::default() }.run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "stopped after step {stop_after}");
+    }
+}
+
+#[test]
+fn a_fault_at_any_call_stops_the_run_without_a_score_and_the_run_goes_on_later() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let whole = target(usize::MAX);
+    Job { target: whole.clone(), ..Job::default() }.run(undisturbed.path()).unwrap();
+    let n_calls = whole.n_calls.load(Ordering::Relaxed);
+    for fails_from in (0..n_calls).step_by(7) {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Job { target: target(fails_from), ..Job::default() }.run(dir.path()).unwrap_err();
+        assert!(matches!(error, PipelineError::Rollout { .. }), "{error:?}");
+        Job::default().run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "failed from call {fails_from} on");
+    }
+}
+
+#[test]
+fn a_finished_run_is_summed_up_again_without_a_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = trained(dir.path());
+    let before = files(dir.path());
+    let silent = target(0);
+    let again = Job { target: silent.clone(), ..Job::default() }.run(dir.path()).unwrap();
+    assert_eq!((again, files(dir.path())), (first, before));
+    assert_eq!(silent.n_calls.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn more_epochs_extend_a_finished_run_and_measure_the_skill_they_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let short = Job { settings: TrainSettings { epochs: 1, ..settings() }, ..Job::default() }
+        .run(dir.path())
+        .unwrap();
+    let long = Job { settings: TrainSettings { epochs: 3, ..settings() }, ..Job::default() }
+        .run(dir.path())
+        .unwrap();
+    assert_eq!((short.total_steps, long.total_steps), (3, 9));
+    assert!(long.best_skill_hash != short.best_skill_hash);
+    assert!(long.test_hard > short.test_hard, "the final evaluation belongs to the skill it measured");
+    assert_eq!(long.baseline_test_hard, short.baseline_test_hard);
+}
+
+#[test]
+fn a_candidate_that_is_the_current_skill_is_a_no_op_and_costs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(dir.path());
+    let history = read(dir.path().join("history.json"));
+    let no_ops: Vec<&Value> =
+        history.as_array().unwrap().iter().filter(|record| record["action"] == "skip_no_op").collect();
+    assert!(!no_ops.is_empty(), "{:?}", actions(dir.path()));
+    for record in no_ops {
+        assert_eq!(record["selection_hard"], Value::Null);
+        assert_eq!(record["tokens"]["evaluate"], Value::Null);
+        let step_dir = dir.path().join(format!("steps/step_{:04}", record["step"].as_u64().unwrap()));
+        assert!(!step_dir.join("selection_eval").exists());
+    }
+    assert!(StepAction::SkipNoOp.is_skip() && !StepAction::SkipNoOp.is_accept());
+}
+
+#[test]
+fn a_run_of_other_settings_is_refused_by_name() {
+    #[track_caller]
+    fn check(job: Job, expect: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        Job { stop_after: 1, ..Job::default() }.run(dir.path()).unwrap_err();
+        let before = files(dir.path());
+        let error = job.run(dir.path()).unwrap_err();
+        assert!(matches!(error, PipelineError::Mismatch { .. }), "{error:?}");
+        assert!(error.to_string().contains(expect), "{error}");
+        assert_eq!(files(dir.path()), before, "a refused run loses nothing");
+    }
+    let with = |settings| Job { settings, ..Job::default() };
+    check(with(TrainSettings { seed: 43, ..settings() }), "`run.seed` was 42, is 43");
+    check(with(TrainSettings { batch_size: 5, ..settings() }), "`train.batch_size` was 4, is 5");
+    check(with(TrainSettings { eval_test: false, ..settings() }), "`eval.test` was true, is false");
+    let gate = skill_core::Gate { metric: skill_core::GateMetric::Soft, ..settings().gate };
+    check(with(TrainSettings { gate, ..settings() }), "`gate.metric` was \"hard\", is \"soft\"");
+    check(Job { skill: "# Other\n", ..Job::default() }, "the initial skill has changed");
+    let mut fewer = settings();
+    fewer.eval_test = false;
+    check(
+        Job { env: world::Words::without(Split::Test), settings: fewer, ..Job::default() },
+        "the data of the test split has changed",
+    );
+}
+
+#[test]
+fn workers_and_epochs_may_change() {
+    let dir = tempfile::tempdir().unwrap();
+    Job { stop_after: 2, ..Job::default() }.run(dir.path()).unwrap_err();
+    let changed = TrainSettings { workers: 3, epochs: 4, ..settings() };
+    assert_eq!(Job { settings: changed, ..Job::default() }.run(dir.path()).unwrap().total_steps, 12);
+}
+
+#[test]
+fn a_split_without_items_is_refused_before_anything_is_written() {
+    for split in Split::ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = dir.path().join("run");
+        let error = Job { env: world::Words::without(split), ..Job::default() }.run(&run_dir).unwrap_err();
+        assert!(
+            matches!(error, PipelineError::EmptySplit { split: empty, .. } if empty == split),
+            "{error:?}"
+        );
+        assert!(!run_dir.exists());
+    }
+}
+
+#[test]
+fn a_run_directory_that_cannot_be_used_is_refused() {
+    #[track_caller]
+    fn check(spoil: impl Fn(&Path), expect: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = dir.path().join("run");
+        Job { stop_after: 2, ..Job::default() }.run(&run_dir).unwrap_err();
+        spoil(&run_dir);
+        let error = Job::default().run(&run_dir).unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+    let edit = |name: &'static str, from: &'static str, to: &'static str| {
+        move |dir: &Path| {
+            let text = std::fs::read_to_string(dir.join(name)).unwrap();
+            assert!(text.contains(from), "{text}");
+            std::fs::write(dir.join(name), text.replace(from, to)).unwrap();
+        }
+    };
+    let newer = "has format version 2.0, this program reads up to 1.0";
+    check(edit("runtime_state.json", "\"1.0\"", "\"2.0\""), newer);
+    check(edit("config.json", "\"format_version\": \"1.0\"", "\"format_version\": \"2.0\""), newer);
+    check(edit("runtime_state.json", "format_version", "version"), "has no `format_version`");
+    check(edit("runtime_state.json", "{", "["), "is not JSON");
+    check(edit("history.json", "\"step\": 2", "\"step\": 7"), "does not hold each of the steps 1 to 2 once");
+    check(edit("skills/skill_v0002.md", "base", "bass"), "but the run left it with");
+    check(|dir: &Path| std::fs::remove_file(dir.join("skills/skill_v0002.md")).unwrap(), "cannot read");
+}
+
+#[test]
+fn a_run_directory_below_a_file_is_a_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "x").unwrap();
+    let error = Job::default().run(&dir.path().join("file/run")).unwrap_err();
+    assert!(matches!(error, PipelineError::RunDir { action: "create", .. }), "{error:?}");
+}
+
+#[test]
+fn a_second_process_on_the_same_run_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = skill_pipeline::run_dir::RunDir::open(dir.path()).unwrap();
+    let error = Job::default().run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::Locked { .. }), "{error:?}");
+    drop(held);
+    trained(dir.path());
+}
+
+#[test]
+fn training_can_be_spawned() {
+    fn is_send(_: impl Send) {}
+    let trainer =
+        skill_pipeline::Trainer::new(std::sync::Arc::new(world::Words::new()), target(0), world::optimizer());
+    is_send(async move { trainer.train(Path::new("never")).await });
+}

@@ -1,0 +1,232 @@
+//! A toy world: an item is solved if its word stands in the skill.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_core::{RolloutResult, SkillDoc};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
+use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub(crate) const WORDS: [&str; 10] =
+    ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"];
+pub(crate) const INITIAL_SKILL: &str = "# Skill\n\n- base\n";
+
+pub(crate) struct Words {
+    splits: [Vec<Item>; 3],
+}
+
+impl Words {
+    pub(crate) fn new() -> Self {
+        let items = |prefix: &str| {
+            WORDS
+                .iter()
+                .enumerate()
+                .map(|(idx, word)| Item::new(format!("{prefix}{idx}"), json!(word)))
+                .collect()
+        };
+        Self { splits: [items("tr"), items("va"), items("te")] }
+    }
+
+    pub(crate) fn without(split: Split) -> Self {
+        let mut words = Self::new();
+        words.splits[split as usize].clear();
+        words
+    }
+}
+
+#[async_trait]
+impl Env for Words {
+    fn name(&self) -> &str {
+        "words"
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        &self.splits[split as usize]
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        skill: &SkillDoc,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let word = item.data.as_str().unwrap();
+        let request = ChatRequest::new(vec![Message::system(skill.text()), Message::user(word)]);
+        let reply = target.chat(&request, &ctx.call).await?;
+        let is_solved = reply.text == "yes";
+        let mut result = RolloutResult::new(
+            item.id.clone(),
+            f64::from(u8::from(is_solved)),
+            if is_solved { 1.0 } else { 0.25 },
+        );
+        result.fail_reason = if is_solved { String::new() } else { format!("missing: {word}") };
+        Ok(result)
+    }
+}
+
+/// Counts calls; a fault ends every call from the given one on.
+pub(crate) struct Counted {
+    inner: ScriptedModel,
+    pub(crate) n_calls: AtomicUsize,
+    fails_from: usize,
+}
+
+#[async_trait]
+impl ChatModel for Counted {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let call_idx = self.n_calls.fetch_add(1, Ordering::Relaxed);
+        // Replies come in an order of their own, as from a real provider.
+        for _ in 0..(call_idx * 7) % 5 {
+            tokio::task::yield_now().await;
+        }
+        if call_idx >= self.fails_from {
+            let provider = "test".to_owned();
+            return Err(LlmError::ServerError {
+                provider,
+                status: 503,
+                message: "busy".to_owned(),
+                retry_after: None,
+            });
+        }
+        self.inner.chat(request, call).await
+    }
+}
+
+pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
+    let inner = ScriptedModel::from_fn("target", |request: &ChatRequest, _: &CallCtx| {
+        let is_known = request.text_of(Role::System).contains(&request.text_of(Role::User));
+        Ok(ChatReply::text(
+            if is_known { "yes" } else { "no" },
+            Usage { input: 10, output: 1, ..Usage::default() },
+        ))
+    });
+    Arc::new(Counted { inner, n_calls: AtomicUsize::new(0), fails_from })
+}
+
+/// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
+pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
+    Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| {
+        let prompt = request.text_of(Role::User);
+        let edits = if prompt.contains("# Failed trajectories") {
+            let words: Vec<&str> =
+                prompt.lines().filter_map(|line| line.strip_prefix("Why it failed: missing: ")).collect();
+            if words.contains(&"hotel") {
+                json!([{"op": "replace", "target": "- not there", "content": "- x"}])
+            } else {
+                words
+                    .iter()
+                    .map(|word| json!({"op": "append", "content": format!("- rule {word}")}))
+                    .collect()
+            }
+        } else if let Some((_, list)) = prompt.split_once("```json") {
+            let patches: Value = serde_json::from_str(list.split("```").next().unwrap()).unwrap();
+            patches
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|patch| patch["edits"].as_array().unwrap().clone())
+                .collect()
+        } else {
+            json!([])
+        };
+        let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0, 1], "no_change": false});
+        Ok(ChatReply::text(reply.to_string(), Usage { input: 100, output: 20, ..Usage::default() }))
+    }))
+}
+
+/// Stops the run when a step is finished.
+pub(crate) struct StopAfter {
+    pub(crate) step: u32,
+    pub(crate) stop: StopSignal,
+    pub(crate) seen: Mutex<Vec<String>>,
+}
+
+impl EventSink for StopAfter {
+    fn emit(&self, event: &Event) {
+        self.seen
+            .lock()
+            .unwrap()
+            .push(serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned());
+        if let Event::StepFinished { record } = event
+            && record.step.0 == self.step
+        {
+            self.stop.after_step.cancel();
+        }
+    }
+}
+
+pub(crate) fn settings() -> TrainSettings {
+    TrainSettings {
+        epochs: 2,
+        batch_size: 4,
+        minibatch_size: 2,
+        merge_batch_size: 2,
+        edit_budget: skill_core::EditBudget::new(skill_core::Schedule::Cosine, 2, 1).unwrap(),
+        ..TrainSettings::default()
+    }
+}
+
+pub(crate) struct Job {
+    pub(crate) settings: TrainSettings,
+    pub(crate) env: Words,
+    pub(crate) target: Arc<Counted>,
+    pub(crate) stop_after: u32,
+    pub(crate) skill: &'static str,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self {
+            settings: settings(),
+            env: Words::new(),
+            target: target(usize::MAX),
+            stop_after: u32::MAX,
+            skill: INITIAL_SKILL,
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn run(self, dir: &Path) -> Result<Summary, PipelineError> {
+        let stop = StopSignal::default();
+        let events = StopAfter { step: self.stop_after, stop: stop.clone(), seen: Mutex::default() };
+        let trainer = Trainer::new(Arc::new(self.env), self.target, optimizer())
+            .with_settings(self.settings)
+            .with_initial_skill(SkillDoc::new(self.skill))
+            .with_events(Arc::new(events))
+            .with_stop(stop);
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(trainer.train(dir))
+    }
+}
+
+/// Every file of a run that has to be the same whenever the run is made, by path.
+pub(crate) fn files(dir: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/");
+            if path.is_dir() {
+                open.push(path);
+            } else if !["events.jsonl", "timings.json"].contains(&name.as_str()) {
+                files.insert(name, std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    files
+}
