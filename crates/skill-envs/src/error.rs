@@ -29,6 +29,18 @@ pub enum EnvError {
         /// What is wrong.
         message: String,
     },
+    /// An element of a JSON array is not what it should be.
+    #[error("{}, element {element} (line {line}): {message}", path.display())]
+    BadElement {
+        /// The file.
+        path: PathBuf,
+        /// The number of the element, from 1.
+        element: usize,
+        /// The line where it starts, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
     /// A data file or directory is not what it should be, as a whole.
     #[error("{}: {message}", path.display())]
     BadData {
@@ -61,6 +73,7 @@ impl EnvError {
             Self::Broken { .. } => true,
             Self::ReadData { .. }
             | Self::BadLine { .. }
+            | Self::BadElement { .. }
             | Self::BadData { .. }
             | Self::Configuration { .. } => false,
         }
@@ -71,7 +84,9 @@ impl EnvError {
         match self {
             Self::Model(error) => error.hint(),
             Self::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
-            Self::BadLine { .. } | Self::BadData { .. } => "mend the data, then start the same command again",
+            Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => {
+                "mend the data, then start the same command again"
+            }
             Self::Configuration { .. } => "mend the `env` section of the configuration",
             Self::Broken { .. } => "start the same command again to go on",
         }

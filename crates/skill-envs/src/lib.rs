@@ -2,11 +2,68 @@
 //!
 //! # Who should depend on this crate alone
 //!
-//! Anybody who wants the built-in worlds without training, or who writes an [`Env`] of their own.
+//! Anybody who wants the built-in worlds without training, who writes an [`Env`] of their own, or who wants
+//! only the scorers in [`score`].
 //! Nothing here knows about training.
+//!
+//! # Environments
+//!
+//! Each stands behind a cargo feature of its name.
+//!
+//! - `qa` (on by default): questions with known answers, from JSON or JSON Lines.
+#![cfg_attr(
+    feature = "qa",
+    doc = r##"
+# Example
 
+A model that always says the same, measured on two questions:
+
+```
+use skill_core::{SkillDoc, Usage};
+use skill_envs::qa::{QaEnv, QaItem, QaSettings};
+use skill_envs::{Env, RolloutCtx, Split};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+
+struct Parrot(ModelId);
+
+#[async_trait::async_trait]
+impl ChatModel for Parrot {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+    async fn chat(&self, _: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
+        Ok(ChatReply::text("The Nile.", Usage::default()))
+    }
+}
+
+# #[tokio::main(flavor = "current_thread")]
+# async fn main() -> Result<(), Box<dyn std::error::Error>> {
+let questions = vec![
+    QaItem::new("q1", "Which river flows through Cairo?", ["Nile", "the Nile"]),
+    QaItem::new("q2", "Which river flows through Vienna?", ["Danube"]),
+];
+let env = QaEnv::from_items(Vec::new(), Vec::new(), questions, QaSettings::default())?;
+let parrot = Parrot(ModelId::new("example", "parrot"));
+let skill = SkillDoc::new("Answer with the bare name.");
+let mut n_solved = 0;
+for item in env.items(Split::Test) {
+    let result = env.rollout(item, &skill, &parrot, &RolloutCtx::default()).await?;
+    n_solved += u32::from(result.is_success());
+}
+assert_eq!(n_solved, 1);
+# Ok(())
+# }
+```
+"##
+)]
+
+#[cfg(feature = "qa")]
+mod data;
 pub mod env;
 pub mod error;
+#[cfg(feature = "qa")]
+pub mod qa;
+pub mod score;
 
 pub use env::{Env, Item, RolloutCtx, Split};
 pub use error::EnvError;

@@ -1,0 +1,103 @@
+//! Finds the files of a data set.
+
+use super::read::Format;
+use crate::env::Split;
+use crate::error::EnvError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files that a data set consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DataFiles {
+    /// One file that is still to be split.
+    Whole(PathBuf),
+    /// A file for each split, in the order of [`Split::ALL`].
+    Parts([PathBuf; 3]),
+}
+
+/// The files at this path: itself, or the parts in a directory.
+///
+/// # Errors
+///
+/// Nothing at this path, a directory that cannot be read, or one in which a part is missing or ambiguous.
+pub(crate) fn find(path: &Path) -> Result<DataFiles, EnvError> {
+    let metadata = fs::metadata(path).map_err(|source| read_error(path, source))?;
+    if !metadata.is_dir() {
+        return Ok(DataFiles::Whole(path.to_path_buf()));
+    }
+    let names = entry_names(path)?;
+    let [train, val, test] = Split::ALL.map(|split| part(path, &names, split));
+    Ok(DataFiles::Parts([train?, val?, test?]))
+}
+
+/// The names under which a split's part is looked for.
+fn part_names(split: Split) -> &'static [&'static str] {
+    match split {
+        Split::Train => &["train"],
+        Split::Val => &["val", "valid", "validation", "selection", "valid_seen"],
+        Split::Test => &["test", "valid_unseen"],
+    }
+}
+
+fn part(directory: &Path, names: &[String], split: Split) -> Result<PathBuf, EnvError> {
+    let is_part = |name: &&String| {
+        let stem = Format::of(Path::new(name)).and_then(|_| Path::new(name).file_stem()?.to_str());
+        part_names(split).contains(&stem.unwrap_or(name))
+    };
+    let found: Vec<&String> = names.iter().filter(is_part).collect();
+    match found.as_slice() {
+        [] => Err(bad_data(
+            directory,
+            format!(
+                "has no part for the split `{split}`; expected {split}.jsonl, {split}.json or a directory {split}"
+            ),
+        )),
+        [name] => {
+            let part = directory.join(name);
+            if part.is_dir() { only_data_file(&part) } else { Ok(part) }
+        }
+        several => Err(bad_data(
+            directory,
+            format!("has several parts for the split `{split}`: {}; keep one", joined(several)),
+        )),
+    }
+}
+
+fn only_data_file(directory: &Path) -> Result<PathBuf, EnvError> {
+    let names = entry_names(directory)?;
+    let found: Vec<&String> = names.iter().filter(|name| Format::of(Path::new(name)).is_some()).collect();
+    match found.as_slice() {
+        [] => Err(bad_data(directory, "holds no .jsonl or .json file; expected exactly one".to_owned())),
+        [name] => Ok(directory.join(name)),
+        several => {
+            Err(bad_data(directory, format!("holds several data files: {}; keep one", joined(several))))
+        }
+    }
+}
+
+/// The names in a directory, sorted; hidden entries and names that are not Unicode are nobody's data.
+fn entry_names(directory: &Path) -> Result<Vec<String>, EnvError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|source| read_error(directory, source))? {
+        let entry = entry.map_err(|source| read_error(directory, source))?;
+        if let Ok(name) = entry.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn joined(names: &[&String]) -> String {
+    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn read_error(path: &Path, source: std::io::Error) -> EnvError {
+    EnvError::ReadData { path: path.to_path_buf(), source }
+}
+
+fn bad_data(path: &Path, message: String) -> EnvError {
+    EnvError::BadData { path: path.to_path_buf(), message }
+}

@@ -1,0 +1,67 @@
+//! Records of a data set, read from JSON or JSON Lines, each with the place where it stands.
+//!
+//! This is the part of loading that every environment with a data file shares: finding the files of the
+//! splits, reading records, and saying where a wrong one is. What a record means is the environment's business.
+
+mod layout;
+mod read;
+
+pub(crate) use layout::{DataFiles, find};
+pub(crate) use read::read_records;
+
+use crate::error::EnvError;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One JSON object of a data file.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    /// The object.
+    pub(crate) fields: Map<String, Value>,
+    /// Where it stands.
+    pub(crate) place: Place,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    file: Arc<PathBuf>,
+    line: usize,
+    /// The number in the array, from 1, where the file is one.
+    element: Option<usize>,
+}
+
+impl Place {
+    /// An error at this place.
+    pub(crate) fn error(&self, message: impl Into<String>) -> EnvError {
+        let (path, line, message) = (self.file.as_ref().clone(), self.line, message.into());
+        match self.element {
+            Some(element) => EnvError::BadElement { path, element, line, message },
+            None => EnvError::BadLine { path, line, message },
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, ", self.file.display())?;
+        match self.element {
+            Some(element) => write!(f, "element {element} (line {})", self.line),
+            None => write!(f, "line {}", self.line),
+        }
+    }
+}
+
+/// What kind of value this is, as a person would say it.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,194 @@
+//! Reads the records of one file.
+
+use super::{Place, Record, kind_of};
+use crate::error::EnvError;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest data file that is read: 1 GiB.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// The format of a data file, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    /// One array of objects.
+    Json,
+    /// One object a line.
+    JsonLines,
+}
+
+impl Format {
+    /// The format of this file; `None` if the name says nothing.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?;
+        if extension.eq_ignore_ascii_case("json") {
+            Some(Self::Json)
+        } else if extension.eq_ignore_ascii_case("jsonl") {
+            Some(Self::JsonLines)
+        } else {
+            None
+        }
+    }
+}
+
+/// All records of a file, in order.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not UTF-8, is not JSON, or holds something that is not an object.
+pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
+    let Some(format) = Format::of(path) else {
+        return Err(EnvError::BadData {
+            path: path.to_path_buf(),
+            message: "the name must end in .jsonl (one item a line) or .json (an array of items)".to_owned(),
+        });
+    };
+    let text = read_text(path)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    match format {
+        Format::Json => json_records(path, text),
+        Format::JsonLines => json_lines_records(path, text),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, EnvError> {
+    let read_error = |source| EnvError::ReadData { path: path.to_path_buf(), source };
+    let file = File::open(path).map_err(read_error)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
+    if u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > MAX_FILE_BYTES) {
+        return Err(EnvError::BadData {
+            path: path.to_path_buf(),
+            message: format!("is larger than {MAX_FILE_BYTES} bytes"),
+        });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let n_valid = error.utf8_error().valid_up_to();
+        let valid = error.as_bytes().get(..n_valid).unwrap_or_default();
+        EnvError::BadLine {
+            path: path.to_path_buf(),
+            line: 1 + valid.iter().filter(|byte| **byte == b'\n').count(),
+            message: "is not UTF-8; save the file in this encoding".to_owned(),
+        }
+    })
+}
+
+fn json_lines_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
+    let file = Arc::new(path.to_path_buf());
+    let mut records = Vec::new();
+    for (line_idx, line) in text.split('\n').enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let place = Place { file: Arc::clone(&file), line: line_idx + 1, element: None };
+        let value = serde_json::from_str(line).map_err(|error| {
+            let fault = json_fault(line, &error);
+            place.error(format!("is not JSON: {fault}; a .jsonl file holds one whole object on each line"))
+        })?;
+        records.push(record(value, place)?);
+    }
+    Ok(records)
+}
+
+fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+        let fault = json_fault(line, &error);
+        EnvError::BadLine {
+            path: path.to_path_buf(),
+            line: error.line(),
+            message: format!(
+                "is not JSON: {fault}; a .json file holds one array of items, a .jsonl file one item a line"
+            ),
+        }
+    })?;
+    let Value::Array(elements) = value else {
+        return Err(EnvError::BadData {
+            path: path.to_path_buf(),
+            message: format!("is {} at its top, not an array of items", kind_of(&value)),
+        });
+    };
+    let file: Arc<PathBuf> = Arc::new(path.to_path_buf());
+    let starts = element_lines(text);
+    let numbered = elements.into_iter().zip(starts).enumerate();
+    numbered
+        .map(|(element_idx, (value, line))| {
+            record(value, Place { file: Arc::clone(&file), line, element: Some(element_idx + 1) })
+        })
+        .collect()
+}
+
+fn record(value: Value, place: Place) -> Result<Record, EnvError> {
+    match value {
+        Value::Object(fields) => Ok(Record { fields, place }),
+        other => {
+            Err(place.error(format!("an item must be an object {{..}}, but this is {}", kind_of(&other))))
+        }
+    }
+}
+
+/// What the parser says, with the column in characters and without the line, which the caller knows better.
+fn json_fault(line: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let what = text.strip_suffix(&position).unwrap_or(&text);
+    let column = line.get(..error.column()).map_or(error.column(), |head| head.chars().count());
+    format!("{what} at column {column}")
+}
+
+/// The line at which each element of the array starts; the text is known to be JSON.
+fn element_lines(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let (mut line, mut depth) = (1, 0_usize);
+    let (mut in_string, mut is_escaped, mut awaits_element) = (false, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            continue;
+        }
+        if depth == 1 && awaits_element && !byte.is_ascii_whitespace() && byte != b']' {
+            lines.push(line);
+            awaits_element = false;
+        }
+        match byte {
+            b'\n' => line += 1,
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                awaits_element |= depth == 0;
+                depth += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => awaits_element |= depth == 1,
+            _ => {}
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_element_lines(text: &str, expect: &[usize]) {
+        assert_eq!(element_lines(text), expect, "{text}");
+        let elements: Vec<Value> = serde_json::from_str(text).unwrap();
+        assert_eq!(elements.len(), expect.len(), "{text}");
+    }
+
+    #[test]
+    fn elements_are_found_where_they_start() {
+        check_element_lines("[]", &[]);
+        check_element_lines(" [ \n ] ", &[]);
+        check_element_lines("[1, 2,\n3]", &[1, 1, 2]);
+        check_element_lines("[\n{\"a\": [1, 2]},\n\n  {\"b\": {\"c\": 1, \"d\": 2}}\n]", &[2, 4]);
+        check_element_lines(r#"["],[\"", "\\", [",\"]"], null]"#, &[1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a `qa` environment is made from.
+
+use crate::score::{Score, contains, em_f1};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where the data is, how it is split, and how replies are asked for and scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QaConfig {
+    /// A directory with `train`, `val` and `test`, or one `.jsonl` or `.json` file.
+    pub data: PathBuf,
+    /// The weights of train, val and test where `data` is one file.
+    #[serde(default = "default_split_ratio")]
+    pub split_ratio: [u32; 3],
+    /// The seed of the shuffle before one file is split.
+    #[serde(default = "default_split_seed")]
+    pub split_seed: u64,
+    /// How replies are scored.
+    #[serde(default)]
+    pub scorer: QaScorer,
+    /// The most tokens of a reply; `None` leaves it to the model's configuration.
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// The source of a template that replaces [`super::ROLLOUT_PROMPT`].
+    #[serde(default)]
+    pub prompt: Option<String>,
+}
+
+impl QaConfig {
+    /// The defaults for this data: split 2:1:7 by the seed 42, scored by exact match and F1.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            split_ratio: default_split_ratio(),
+            split_seed: default_split_seed(),
+            scorer: QaScorer::default(),
+            max_tokens: None,
+            prompt: None,
+        }
+    }
+
+    pub(super) fn settings(&self) -> QaSettings {
+        QaSettings { scorer: self.scorer, max_tokens: self.max_tokens, prompt: self.prompt.clone() }
+    }
+}
+
+fn default_split_ratio() -> [u32; 3] {
+    [2, 1, 7]
+}
+
+fn default_split_seed() -> u64 {
+    42
+}
+
+/// The part of a [`QaConfig`] that is not about data files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QaSettings {
+    /// How replies are scored.
+    pub scorer: QaScorer,
+    /// The most tokens of a reply; `None` leaves it to the model's configuration.
+    pub max_tokens: Option<u32>,
+    /// The source of a template that replaces [`super::ROLLOUT_PROMPT`].
+    pub prompt: Option<String>,
+}
+
+/// How a reply is scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QaScorer {
+    /// SQuAD's exact match and token F1, see [`em_f1`].
+    #[default]
+    EmF1,
+    /// Whether an answer stands in the reply, see [`contains`].
+    Contains,
+}
+
+impl QaScorer {
+    /// Both scorers.
+    pub const ALL: [Self; 2] = [Self::EmF1, Self::Contains];
+
+    /// The name used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EmF1 => "em_f1",
+            Self::Contains => "contains",
+        }
+    }
+
+    /// The score of a prediction.
+    pub fn score(self, prediction: &str, answers: &[impl AsRef<str>]) -> Score {
+        match self {
+            Self::EmF1 => em_f1(prediction, answers),
+            Self::Contains => contains(prediction, answers),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Questions with known answers: one call for each item, scored against the answers.
+//!
+//! # Data
+//!
+//! A data set is a directory with the parts `train`, `val` (or `valid`, `validation`, `selection`) and `test`,
+//! or one file that is split by a ratio and a seed.
+//! A part is `train.jsonl`, `train.json`, or a directory `train` with exactly one such file in it.
+//! A `.jsonl` file holds one item a line, a `.json` file one array of items.
+//! An item is an object:
+//!
+//! | field | |
+//! |---|---|
+//! | `id` | a string or an integer, unique over all splits |
+//! | `question` | a string |
+//! | `answers` | a string or number, or a list of them; `answer` is understood too |
+//! | `context` | a string that the agent may answer from; optional |
+//! | `task_type` | a category for reports; optional |
+//!
+//! Further fields are kept in [`Item::data`] and not looked at.
+//!
+//! # Scoring
+//!
+//! The reply, without the white space around it, is the answer; [`QaScorer`] chooses how it is scored.
+//! A reply without text is a failed task under both scorers.
+
+mod config;
+mod item;
+mod load;
+mod rollout;
+
+pub use config::{QaConfig, QaScorer, QaSettings};
+pub use item::QaItem;
+
+use crate::env::{Env, Item, RolloutCtx, Split};
+use crate::error::EnvError;
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+use skill_core::{ItemId, RolloutResult, SkillDoc};
+use skill_llm::{ChatModel, PromptTemplate};
+
+/// The name of the prompt that [`QaSettings::prompt`] replaces.
+pub const ROLLOUT_PROMPT_NAME: &str = "rollout_qa";
+
+/// The built-in prompt; its variables are `skill`, `question`, `context` and `task_type`.
+pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_qa.md");
+
+/// An environment of questions with known answers.
+#[derive(Debug, Clone)]
+pub struct QaEnv {
+    splits: [Vec<Item>; 3],
+    by_id: IndexMap<ItemId, QaItem>,
+    scorer: QaScorer,
+    max_tokens: Option<u32>,
+    prompt: PromptTemplate,
+}
+
+impl QaEnv {
+    /// Reads the data and prepares the prompt.
+    ///
+    /// # Errors
+    ///
+    /// Data that is missing, malformed, empty in a split or without unique ids, with the file and line; a ratio
+    /// of zeros, a token limit of zero, or a prompt that does not render.
+    pub fn load(config: &QaConfig) -> Result<Self, EnvError> {
+        let splits = load::load_splits(config)?;
+        let by_id = splits.iter().flatten().map(|(_, question)| (question.id.clone(), question.clone()));
+        let by_id = by_id.collect();
+        let splits = splits.map(|split| split.into_iter().map(|(item, _)| item).collect());
+        Self::new(splits, by_id, config.settings())
+    }
+
+    /// An environment of these items, for programs that have their own data; a split may be empty.
+    ///
+    /// # Errors
+    ///
+    /// An item with a blank id, a blank question or no answer, an id that occurs twice, a token limit of zero,
+    /// or a prompt that does not render.
+    pub fn from_items(
+        train: Vec<QaItem>,
+        val: Vec<QaItem>,
+        test: Vec<QaItem>,
+        settings: QaSettings,
+    ) -> Result<Self, EnvError> {
+        let mut by_id = IndexMap::new();
+        for question in train.iter().chain(&val).chain(&test) {
+            let message = match question.fault() {
+                Some(fault) => fault,
+                None if by_id.insert(question.id.clone(), question.clone()).is_some() => {
+                    "the id occurs twice; ids are unique over all splits".to_owned()
+                }
+                None => continue,
+            };
+            return Err(configuration(format!("item `{}`: {message}", question.id)));
+        }
+        let splits = [train, val, test].map(|split| split.iter().map(QaItem::to_item).collect());
+        Self::new(splits, by_id, settings)
+    }
+
+    fn new(
+        splits: [Vec<Item>; 3],
+        by_id: IndexMap<ItemId, QaItem>,
+        settings: QaSettings,
+    ) -> Result<Self, EnvError> {
+        let QaSettings { scorer, max_tokens, prompt } = settings;
+        if max_tokens == Some(0) {
+            return Err(configuration("`max_tokens` is 0; expected at least 1, or none".to_owned()));
+        }
+        let prompt = rollout::prompt_template(prompt.as_deref().unwrap_or(ROLLOUT_PROMPT))?;
+        Ok(Self { splits, by_id, scorer, max_tokens, prompt })
+    }
+
+    /// The question with this id.
+    pub fn question(&self, id: &ItemId) -> Option<&QaItem> {
+        self.by_id.get(id)
+    }
+}
+
+#[async_trait]
+impl Env for QaEnv {
+    fn name(&self) -> &str {
+        "qa"
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        let [train, val, test] = &self.splits;
+        match split {
+            Split::Train => train,
+            Split::Val => val,
+            Split::Test => test,
+        }
+    }
+
+    fn settings(&self) -> Value {
+        json!({
+            "scorer": self.scorer.as_str(),
+            "max_tokens": self.max_tokens,
+            "prompt": self.prompt.source(),
+        })
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        skill: &SkillDoc,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let Some(question) = self.question(&item.id) else {
+            return Err(configuration(format!("item `{}` is not one of this environment's", item.id)));
+        };
+        let request = rollout::request(&self.prompt, question, skill, self.max_tokens)?;
+        let reply = target.chat(&request, &ctx.call).await?;
+        Ok(rollout::result(question, self.scorer, &request, reply))
+    }
+}
+
+fn configuration(message: String) -> EnvError {
+    EnvError::Configuration { message }
+}

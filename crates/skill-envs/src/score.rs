@@ -1,0 +1,284 @@
+//! Scores of a reply against known answers: pure functions, usable alone.
+//!
+//! White space is what Python's `str.split()` takes for it, and lower case is Unicode's full mapping as in
+//! Python's `str.lower()`; the two languages may differ for characters that only one of their Unicode
+//! versions knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How good one reply is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Score {
+    /// 1 for a right answer, else 0.
+    pub hard: f64,
+    /// How close the answer is, in [0, 1]; 1 wherever `hard` is 1.
+    pub soft: f64,
+}
+
+impl Score {
+    /// The score of a right answer.
+    pub const RIGHT: Self = Self { hard: 1.0, soft: 1.0 };
+}
+
+/// Exact match and F1 as SQuAD's evaluation has them (Rajpurkar et al. 2016, section 6.1).
+///
+/// Both texts are brought to lower case, ASCII punctuation and the articles *a*, *an*, *the* are left out, and
+/// white space is collapsed.
+/// `hard` is 1 if an answer then equals the prediction.
+/// `soft` is the best F1 of the tokens as multisets, `2pr / (p + r)` with precision `p` and recall `r`, not
+/// rounded; two texts of which nothing is left agree fully.
+///
+/// ```
+/// use skill_envs::score::em_f1;
+///
+/// assert_eq!(em_f1("The Beatles!", &["beatles"]).hard, 1.0);
+/// assert_eq!(em_f1("John F. Kennedy", &["Kennedy", "JFK"]).soft, 0.5);
+/// ```
+pub fn em_f1(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
+    let prediction = squad_normalized(prediction);
+    let mut best = Score::default();
+    for answer in answers {
+        let answer = squad_normalized(answer.as_ref());
+        if answer == prediction {
+            return Score::RIGHT;
+        }
+        best.soft = best.soft.max(multiset_f1(&prediction, &answer));
+    }
+    best
+}
+
+/// Containment, as skillrl 1.0 scores its questions.
+///
+/// Both texts are brought to lower case and white space is collapsed; blank answers are passed over.
+/// `hard` is 1 if an answer equals the prediction or stands in it.
+/// Otherwise `soft` is the best F1 over the answers, rounded to 4 digits (half to even): `common` is the number
+/// of different tokens that stand in both, precision is `common` by the number of the prediction's tokens,
+/// recall is `common` by the number of the answer's, repeats counted in both.
+///
+/// ```
+/// use skill_envs::score::contains;
+///
+/// assert_eq!(contains("It is Paris, I think.", &["paris"]).hard, 1.0);
+/// assert_eq!(contains("New York", &["New York City"]).soft, 0.8);
+/// ```
+pub fn contains(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
+    let prediction = collapsed(&prediction.to_lowercase());
+    let mut best_f1 = 0.0_f64;
+    for answer in answers {
+        let answer = collapsed(&answer.as_ref().to_lowercase());
+        if answer.is_empty() {
+            continue;
+        }
+        if prediction.contains(&answer) {
+            return Score::RIGHT;
+        }
+        best_f1 = best_f1.max(token_set_f1(&prediction, &answer));
+    }
+    Score { hard: 0.0, soft: rounded_to_4_digits(best_f1) }
+}
+
+/// A text as SQuAD compares it; see [`em_f1`].
+pub fn squad_normalized(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let plain: String = lower.chars().filter(|character| !character.is_ascii_punctuation()).collect();
+    collapsed(&without_articles(&plain))
+}
+
+/// Replaces the words *a*, *an* and *the* by a space, where a word is a run of letters and digits.
+fn without_articles(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word_end = rest.find(|character: char| !character.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, after_word) = rest.split_at(word_end);
+        kept.push_str(if matches!(word, "a" | "an" | "the") { " " } else { word });
+        let gap_end = after_word.find(char::is_alphanumeric).unwrap_or(after_word.len());
+        let (gap, after_gap) = after_word.split_at(gap_end);
+        kept.push_str(gap);
+        rest = after_gap;
+    }
+    kept
+}
+
+/// The words of a text, joined by single spaces.
+fn collapsed(text: &str) -> String {
+    words(text).collect::<Vec<_>>().join(" ")
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_python_space).filter(|word| !word.is_empty())
+}
+
+/// Python also splits at the four ASCII separators, which Unicode's `White_Space` leaves out.
+fn is_python_space(character: char) -> bool {
+    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
+}
+
+fn multiset_f1(prediction: &str, answer: &str) -> f64 {
+    let mut available = BTreeMap::<&str, usize>::new();
+    for token in words(answer) {
+        *available.entry(token).or_default() += 1;
+    }
+    let n_common = words(prediction)
+        .filter(|token| match available.get_mut(token) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        })
+        .count();
+    f1(n_common, prediction, answer)
+}
+
+fn token_set_f1(prediction: &str, answer: &str) -> f64 {
+    let predicted: BTreeSet<&str> = words(prediction).collect();
+    let expected: BTreeSet<&str> = words(answer).collect();
+    f1(predicted.intersection(&expected).count(), prediction, answer)
+}
+
+fn f1(n_common: usize, prediction: &str, answer: &str) -> f64 {
+    if n_common == 0 {
+        return 0.0;
+    }
+    let precision = ratio(n_common, words(prediction).count());
+    let recall = ratio(n_common, words(answer).count());
+    (2.0 * precision * recall) / (precision + recall)
+}
+
+fn ratio(part: usize, whole: usize) -> f64 {
+    // Counts of words stay far below 2^53, where f64 is exact.
+    part as f64 / whole as f64
+}
+
+/// Rounds by the exact decimal expansion, half to even, as Python's `round(x, 4)` does.
+fn rounded_to_4_digits(value: f64) -> f64 {
+    format!("{value:.4}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check_em_f1(prediction: &str, answers: &[&str], hard: f64, soft: f64) {
+        assert_eq!(em_f1(prediction, answers), Score { hard, soft }, "{prediction:?} {answers:?}");
+    }
+
+    #[track_caller]
+    fn check_contains(prediction: &str, answers: &[&str], hard: f64, soft: f64) {
+        assert_eq!(contains(prediction, answers), Score { hard, soft }, "{prediction:?} {answers:?}");
+    }
+
+    #[track_caller]
+    fn check_normalized(text: &str, expect: &str) {
+        assert_eq!(squad_normalized(text), expect, "{text:?}");
+    }
+
+    #[test]
+    fn squad_normalisation() {
+        check_normalized("The  Beatles!", "beatles");
+        check_normalized("the U.S.A. ", "usa");
+        check_normalized("a an the", "");
+        check_normalized("theory of a band", "theory of band");
+        check_normalized("THE\tEnd\r\n", "end");
+        // Punctuation goes before the articles, so that `a-b` is one word and `a.` an article.
+        check_normalized("a-b", "ab");
+        check_normalized("a. b", "b");
+        check_normalized("snake_case", "snakecase");
+        // Only ASCII punctuation is left out, and it does separate words.
+        check_normalized("“Hamlet”", "“hamlet”");
+        check_normalized("the–end", "–end");
+        check_normalized("l’a", "l’");
+        check_normalized("one\u{a0}two\u{1c}three\u{3000}four", "one two three four");
+        check_normalized("ΟΔΟΣ Straße", "οδος straße");
+        check_normalized("а the", "а");
+        check_normalized("3a a3", "3a a3");
+        check_normalized("", "");
+        check_normalized("!?", "");
+    }
+
+    #[test]
+    fn exact_match_and_f1() {
+        // Measured on the reference's evaluator.
+        check_em_f1("The Beatles!", &["beatles"], 1.0, 1.0);
+        check_em_f1("Paris, France", &["Paris"], 0.0, 0.6666666666666666);
+        check_em_f1("John F. Kennedy", &["Kennedy", "JFK"], 0.0, 0.5);
+        check_em_f1("the  U.S.A.", &["USA"], 1.0, 1.0);
+        check_em_f1("", &["x"], 0.0, 0.0);
+        check_em_f1("“Hamlet”", &["Hamlet"], 0.0, 0.0);
+
+        check_em_f1("Paris", &["London", "Paris"], 1.0, 1.0);
+        check_em_f1("Paris", &[], 0.0, 0.0);
+        check_em_f1("The", &["a"], 1.0, 1.0);
+        check_em_f1("", &["", "x"], 1.0, 1.0);
+        check_em_f1("x", &["the"], 0.0, 0.0);
+        // Repeats count as often as they stand in both.
+        check_em_f1("x x x y", &["x x z"], 0.0, 0.5714285714285715);
+        check_em_f1("b c", &["c b"], 0.0, 1.0);
+        check_em_f1("1,000", &["1000"], 1.0, 1.0);
+        check_em_f1("12.5%", &["125"], 1.0, 1.0);
+        check_em_f1("ÉCOLE", &["école"], 1.0, 1.0);
+    }
+
+    #[test]
+    fn containment() {
+        check_contains("Paris", &["paris"], 1.0, 1.0);
+        check_contains("It is PARIS, I think.", &["paris"], 1.0, 1.0);
+        check_contains("the city of new\n  york", &["New York"], 1.0, 1.0);
+        check_contains("comparison", &["Paris"], 1.0, 1.0);
+        check_contains("Lyon", &["Nice", " ", "lyon "], 1.0, 1.0);
+        // Blank answers are no answers, and nothing stands in an empty reply.
+        check_contains("anything", &["", " \t"], 0.0, 0.0);
+        check_contains("", &["x"], 0.0, 0.0);
+        check_contains("", &[""], 0.0, 0.0);
+        check_contains("x", &[], 0.0, 0.0);
+        check_contains("New York", &["New York City"], 0.0, 0.8);
+        check_contains("York, New", &["New York"], 0.0, 0.5);
+        check_contains("b a", &["a b"], 0.0, 1.0);
+        // A repeat makes both texts longer and is common once.
+        check_contains("x x x y", &["x x z"], 0.0, 0.2857);
+        check_contains("one two three", &["three four five"], 0.0, 0.3333);
+        check_contains("one two", &["one three", "two one four"], 0.0, 0.8);
+        // 1/32 lies exactly between two values of 4 digits.
+        check_contains(&format!("x{}", " y".repeat(61)), &["x z"], 0.0, 0.0312);
+        check_contains("ΟΔΟΣ", &["οδος"], 1.0, 1.0);
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![any::<String>(), "[aAbthe .,!-]{0,12}", "[\\s\\x1c-\\x1f“a]{0,8}"]
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_in_the_unit_interval_and_right_answers_are_fully_right(
+            prediction in text(),
+            answers in proptest::collection::vec(text(), 0..4),
+        ) {
+            for score in [em_f1(&prediction, &answers), contains(&prediction, &answers)] {
+                prop_assert!(score.hard == 0.0 || score.hard == 1.0);
+                prop_assert!((0.0..=1.0).contains(&score.soft));
+                prop_assert!(score.hard == 0.0 || score.soft == 1.0);
+            }
+        }
+
+        #[test]
+        fn a_text_answers_itself(text in text()) {
+            prop_assert_eq!(em_f1(&text, &[&text]), Score::RIGHT);
+            let blank = collapsed(&text).is_empty();
+            prop_assert_eq!(contains(&text, &[&text]) == Score::RIGHT, !blank);
+        }
+
+        #[test]
+        fn one_more_answer_never_lowers_a_score(prediction in text(), first in text(), second in text()) {
+            let both = [&first, &second];
+            for (one, two) in [
+                (em_f1(&prediction, &[&first]), em_f1(&prediction, &both)),
+                (contains(&prediction, &[&first]), contains(&prediction, &both)),
+            ] {
+                prop_assert!(two.hard >= one.hard && two.soft >= one.soft);
+            }
+        }
+    }
+}
