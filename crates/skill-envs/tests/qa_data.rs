@@ -105,6 +105,10 @@ fn an_item_without_a_usable_answer_is_refused() {
     check(r#", "answer": true"#, "`answer` is true or false; expected a string or a number");
     check(r#", "answer": 1e300"#, "`answer` is a number with too many digits; write it as a string");
     check(
+        r#", "answer": 9500000000000000.5"#,
+        "`answer` is a number with too many digits; write it as a string",
+    );
+    check(
         r#", "answer": 123456789012345678901234"#,
         "`answer` is a number with too many digits; write it as a string",
     );
