@@ -1,0 +1,57 @@
+//! The commented configuration file that `skillrl init` writes.
+
+use super::draft::Draft;
+use super::error::ConfigError;
+use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
+use super::{Config, FILE_NAME, value};
+use std::fmt::Write as _;
+
+/// Writes a file with every key and what it does; keys that are not set stand as comments, like
+/// `#temperature = 0.0`.
+///
+/// `overrides` have the form `KEY=VALUE` of [`Config::parse`]; paths in them are written to the letter, and so
+/// are relative to the file. Without overrides the file sets the defaults, and an example for every key that
+/// has none.
+///
+/// # Errors
+///
+/// Overrides that [`Config::parse`] would refuse.
+pub fn default_file(overrides: &[String]) -> Result<String, ConfigError> {
+    let mut draft = Draft::new(FILE_NAME);
+    draft.read_overrides(overrides);
+    draft.check_kinds();
+    draft.check()?;
+    let mut file = String::from(
+        "# The configuration of a skillrl run. Lines like `#key = value` are settings that are off.\n",
+    );
+    for section in keys::sections() {
+        write_section(&mut file, &draft, section);
+    }
+    Config::parse(&file, FILE_NAME, &[])?;
+    Ok(file)
+}
+
+fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(file, "\n# {}\n[{}]", section.doc, section.path);
+    for key in section.keys() {
+        let kinds = match key.kind {
+            Some(kind) if !draft.has_key(section, key) => format!("kind = \"{kind}\": "),
+            Some(_) | None => String::new(),
+        };
+        let _ = writeln!(file, "# {kinds}{}", key.doc.replace('\n', "\n# "));
+        let off = if is_set(draft, section, key) { "" } else { "#" };
+        let value = draft
+            .entry(&section.path_of(key))
+            .map_or_else(|| key.default.toml().to_owned(), |entry| value::to_toml(&entry.value));
+        let _ = writeln!(file, "{off}{} = {value}", key.name);
+    }
+}
+
+fn is_set(draft: &Draft, section: &SectionSpec, key: &KeySpec) -> bool {
+    let by_default = match key.default {
+        KeyDefault::Required { .. } | KeyDefault::Value(_) | KeyDefault::Suggested { .. } => true,
+        KeyDefault::Absent { .. } => false,
+    };
+    draft.has_key(section, key) && (by_default || draft.entry(&section.path_of(key)).is_some())
+}

@@ -1,0 +1,395 @@
+//! From TOML and overrides to checked settings, one JSON value per dotted key, with all problems collected.
+
+use super::Origin;
+use super::error::{ConfigError, Place, Problem, ProblemKind};
+use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
+use super::{suggest, value};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Longer arguments are cut in messages.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// A value, and where it came from.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+    place: Place,
+}
+
+/// Settings on the way to a configuration.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    entries: BTreeMap<String, Entry>,
+    problems: Vec<Problem>,
+    /// Keys that were given, well or badly: none of them is missing.
+    given: BTreeSet<String>,
+    section_places: BTreeMap<&'static str, Place>,
+    origin: String,
+}
+
+/// The text that the spans of a walk count in.
+struct Source<'a> {
+    text: &'a str,
+    origin: &'a str,
+}
+
+impl Source<'_> {
+    fn place(&self, offset: usize) -> Place {
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let in_line = before.get(line_start..).unwrap_or_default();
+        let column = String::from_utf8_lossy(in_line).trim_start_matches('\u{feff}').chars().count() + 1;
+        Place::At { origin: self.origin.to_owned(), line, column }
+    }
+}
+
+impl Draft {
+    pub(super) fn new(origin: &str) -> Self {
+        Self { origin: origin.to_owned(), ..Self::default() }
+    }
+
+    fn report(&mut self, place: Place, kind: ProblemKind) {
+        self.problems.push(Problem { place, kind });
+    }
+
+    /// Everything that is wrong so far, in the order of the file and then of the command line.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        let mut problems = self.problems.clone();
+        problems.sort_by(|left, right| left.place.cmp(&right.place));
+        Err(ConfigError::Invalid { problems })
+    }
+
+    /// The settings, if nothing is wrong.
+    pub(super) fn finish(self) -> Result<BTreeMap<String, Entry>, ConfigError> {
+        self.check()?;
+        Ok(self.entries)
+    }
+
+    /// Adds what a file says; fails at once where it is not TOML.
+    pub(super) fn read_file(&mut self, text: &str) -> Result<(), ConfigError> {
+        let origin = self.origin.clone();
+        let source = Source { text, origin: &origin };
+        match DeTable::parse(text) {
+            Ok(table) => {
+                self.walk(&source, None, "", table.get_ref());
+                Ok(())
+            }
+            Err(error) => {
+                let place = error
+                    .span()
+                    .map_or_else(|| Place::File { origin: origin.clone() }, |span| source.place(span.start));
+                self.report(place, ProblemKind::Syntax { message: error.message().to_owned() });
+                self.check()
+            }
+        }
+    }
+
+    fn walk(
+        &mut self,
+        source: &Source<'_>,
+        section: Option<&'static SectionSpec>,
+        prefix: &str,
+        table: &DeTable<'_>,
+    ) {
+        for (name, value) in table {
+            let place = source.place(name.span().start);
+            let name = name.get_ref().as_ref();
+            // A quoted name with dots in it is one name, never a path.
+            let shown = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() };
+            let path = if prefix.is_empty() { shown } else { format!("{prefix}.{shown}") };
+            if let Some((section, key)) = section.and_then(|section| Some((section, section.key(name)?))) {
+                self.take(section, key, value.get_ref(), place);
+            } else if is_section_prefix(&path) {
+                match value.get_ref() {
+                    DeValue::Table(inner) => {
+                        let inner_section = keys::section(&path);
+                        if let Some(inner_section) = inner_section {
+                            self.section_places.insert(inner_section.path, place);
+                        }
+                        self.walk(source, inner_section, &path, inner);
+                    }
+                    DeValue::String(_)
+                    | DeValue::Integer(_)
+                    | DeValue::Float(_)
+                    | DeValue::Boolean(_)
+                    | DeValue::Datetime(_)
+                    | DeValue::Array(_) => self.report(place, ProblemKind::NotAKey { section: path }),
+                }
+            } else {
+                self.unknown(source, section, path, name, value.get_ref(), place);
+            }
+        }
+    }
+
+    fn unknown(
+        &mut self,
+        source: &Source<'_>,
+        section: Option<&'static SectionSpec>,
+        path: String,
+        name: &str,
+        value: &DeValue<'_>,
+        place: Place,
+    ) {
+        if let Some(section) = section {
+            let suggestion = suggest::for_key(section, name);
+            return self.report(place, ProblemKind::UnknownKey { key: path, suggestion });
+        }
+        match value.as_table() {
+            // `[model.target]` is a wrong name for a section, not for a section of sections.
+            Some(inner) if !inner.is_empty() && inner.values().all(|value| value.get_ref().is_table()) => {
+                for (name, value) in inner {
+                    let place = source.place(name.span().start);
+                    let path = format!("{path}.{}", name.get_ref());
+                    self.unknown(source, None, path, name.get_ref(), value.get_ref(), place);
+                }
+            }
+            Some(_) => {
+                let suggestion = suggest::for_section(&path);
+                self.report(place, ProblemKind::UnknownSection { section: path, suggestion });
+            }
+            None => {
+                let suggestion = suggest::for_path(path.trim_matches('"'));
+                self.report(place, ProblemKind::UnknownKey { key: path, suggestion });
+            }
+        }
+    }
+
+    fn take(&mut self, section: &SectionSpec, key: &KeySpec, given: &DeValue<'_>, place: Place) {
+        let path = section.path_of(key);
+        self.given.insert(path.clone());
+        let origin = match place {
+            Place::At { line, .. } => Origin::File { line },
+            Place::File { .. } => Origin::Default,
+            Place::Set => Origin::Set,
+        };
+        match value::check(&path, key.value, given) {
+            Ok(value) => {
+                self.entries.insert(path, Entry { value, origin, place });
+            }
+            Err(kind) => {
+                self.entries.remove(&path);
+                self.report(place, kind);
+            }
+        }
+    }
+
+    /// Adds overrides of the form `KEY=VALUE`; later ones win.
+    pub(super) fn read_overrides(&mut self, overrides: &[String]) {
+        for argument in overrides {
+            match argument.split_once('=') {
+                Some((key, text)) if !key.trim().is_empty() => self.read_override(key.trim(), text),
+                Some(_) | None => {
+                    let argument = shown_argument(argument);
+                    self.report(Place::Set, ProblemKind::SetSyntax { argument });
+                }
+            }
+        }
+    }
+
+    fn read_override(&mut self, path: &str, text: &str) {
+        if let Some((section, key)) = keys::find(path) {
+            let given = override_value(text, key.value.is_text());
+            return self.take(section, key, &given, Place::Set);
+        }
+        if let Some((section, key, fields)) = free_field(path) {
+            return self.take_field(section, key, &fields, text);
+        }
+        if is_section_prefix(path) {
+            return self.report(Place::Set, ProblemKind::NotAKey { section: path.to_owned() });
+        }
+        let known = path
+            .rsplit_once('.')
+            .and_then(|(section, name)| keys::section(section).map(|section| (section, name)));
+        let suggestion = match known {
+            Some((section, name)) => suggest::for_key(section, name),
+            None => suggest::for_path(path),
+        };
+        self.report(Place::Set, ProblemKind::UnknownKey { key: shown_argument(path), suggestion });
+    }
+
+    /// Sets one field of a free table, and keeps its others.
+    fn take_field(&mut self, section: &SectionSpec, key: &KeySpec, fields: &[&str], text: &str) {
+        let is_text = matches!(key.value, keys::ValueType::Headers);
+        let field = fields.iter().rev().fold(override_value(text, is_text), |value, field| {
+            let mut table = DeTable::new();
+            table.insert(Spanned::new(0..0, Cow::Borrowed(*field)), Spanned::new(0..0, value));
+            DeValue::Table(table)
+        });
+        let path = section.path_of(key);
+        let before = self.entries.get(&path).map(|entry| entry.value.clone());
+        self.take(section, key, &field, Place::Set);
+        if let (Some(mut merged), Some(entry)) = (before, self.entries.get_mut(&path)) {
+            merge(&mut merged, std::mem::take(&mut entry.value));
+            entry.value = merged;
+        }
+    }
+
+    /// The kind of a section, with where it was set; `None` where there is none, or a wrong one.
+    fn kind_of(&self, section: &SectionSpec) -> Option<String> {
+        let key = section.key("kind")?;
+        let path = section.path_of(key);
+        match self.entries.get(&path) {
+            Some(entry) => entry.value.as_str().map(str::to_owned),
+            None if self.given.contains(&path) => None,
+            None => default_value(&path, key)?.as_str().map(str::to_owned),
+        }
+    }
+
+    /// Whether the section's kind has the key; `false` where the kind itself is wrong.
+    pub(super) fn has_key(&self, section: &SectionSpec, key: &KeySpec) -> bool {
+        key.kind.is_none_or(|owner| self.kind_of(section).as_deref() == Some(owner))
+    }
+
+    /// Reports keys of other kinds than the one that is chosen.
+    pub(super) fn check_kinds(&mut self) {
+        for section in keys::sections() {
+            let Some(kind) = self.kind_of(section) else { continue };
+            for key in section.keys() {
+                let path = section.path_of(key);
+                let foreign = key.kind.filter(|owner| *owner != kind);
+                let (Some(owner), Some(entry)) = (foreign, self.entries.get(&path)) else { continue };
+                let place = entry.place.clone();
+                let section = section.path;
+                self.report(place, ProblemKind::OtherKind { key: path, owner, section, kind: kind.clone() });
+            }
+        }
+    }
+
+    /// Reports keys that must be given.
+    pub(super) fn check_missing(&mut self) {
+        for (section, key) in keys::keys() {
+            let path = section.path_of(key);
+            let KeyDefault::Required { example } = key.default else { continue };
+            if self.has_key(section, key) && !self.given.contains(&path) {
+                let whole = || Place::File { origin: self.origin.clone() };
+                let place = self.section_places.get(section.path).cloned().unwrap_or_else(whole);
+                self.report(place, ProblemKind::Missing { key: path, example });
+            }
+        }
+    }
+
+    /// Sets what was not given.
+    pub(super) fn fill_defaults(&mut self) {
+        for (section, key) in keys::keys() {
+            let path = section.path_of(key);
+            let KeyDefault::Value(_) = key.default else { continue };
+            if self.has_key(section, key)
+                && !self.given.contains(&path)
+                && let Some(value) = default_value(&path, key)
+            {
+                let place = Place::File { origin: self.origin.clone() };
+                self.entries.insert(path, Entry { value, origin: Origin::Default, place });
+            }
+        }
+    }
+
+    /// Reports values that do not go together.
+    pub(super) fn check_conflicts(&mut self) {
+        let budget = |name: &str| {
+            let entry = self.entries.get(name)?;
+            Some((entry.value.as_u64()?, entry.origin, entry.place.clone()))
+        };
+        let least = budget("train.min_edit_budget");
+        let most = budget("train.edit_budget");
+        let (Some((least, origin, least_place)), Some((most, _, most_place))) = (least, most) else { return };
+        if least > most {
+            let is_default = origin == Origin::Default;
+            let note = if is_default { ", the default" } else { "" };
+            let message = format!(
+                "`train.min_edit_budget` ({least}{note}) is above `train.edit_budget` ({most}); it takes at most {most}"
+            );
+            let place = if is_default { most_place } else { least_place };
+            self.report(place, ProblemKind::Conflict { message });
+        }
+    }
+
+    pub(super) fn entry(&self, path: &str) -> Option<&Entry> {
+        self.entries.get(path)
+    }
+}
+
+/// The default of a key as a value; `None` where nothing is set by default.
+fn default_value(path: &str, key: &KeySpec) -> Option<Value> {
+    let KeyDefault::Value(default) = key.default else { return None };
+    let value = DeValue::parse(default).ok()?;
+    value::check(path, key.value, value.get_ref()).ok()
+}
+
+/// Whether the name is a section's, or the first part of one.
+fn is_section_prefix(path: &str) -> bool {
+    keys::sections().iter().any(|section| {
+        section.path == path || section.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+    })
+}
+
+/// The key with a free table that the path leads into, and the way inside it.
+fn free_field(path: &str) -> Option<(&'static SectionSpec, &'static KeySpec, Vec<&str>)> {
+    keys::keys().filter(|(_, key)| key.value.is_table()).find_map(|(section, key)| {
+        let inside = path.strip_prefix(section.path)?.strip_prefix('.')?;
+        let fields: Vec<&str> = inside.strip_prefix(key.name)?.strip_prefix('.')?.split('.').collect();
+        fields.iter().all(|field| !field.trim().is_empty()).then_some((section, key, fields))
+    })
+}
+
+/// The value of an override: TOML if it is that, else the text; a key that holds text takes the text to the
+/// letter, without the quotes if it stands in quotes.
+fn override_value(text: &str, is_text: bool) -> DeValue<'_> {
+    let trimmed = text.trim();
+    let parsed = DeValue::parse(trimmed).map(Spanned::into_inner).ok();
+    match parsed {
+        Some(value) if !is_text || value.is_str() => value,
+        Some(_) | None => DeValue::String(Cow::Borrowed(text)),
+    }
+}
+
+/// Puts the fields of one JSON object into another, objects inside objects too.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn shown_argument(argument: &str) -> String {
+    if super::secret::looks_like_key(argument) {
+        return "...".to_owned();
+    }
+    let shown: String = argument.chars().take(MAX_SHOWN_CHARS).collect();
+    if shown.len() < argument.len() { format!("{shown}...") } else { shown }
+}
+
+/// Builds the tree of sections.
+pub(super) fn nest(entries: &BTreeMap<String, Entry>) -> Value {
+    let mut root = Map::new();
+    for (section, key) in keys::keys() {
+        let Some(entry) = entries.get(&section.path_of(key)) else { continue };
+        // No key is the same as none that is named.
+        if key.value == keys::ValueType::Variable && entry.value == "" {
+            continue;
+        }
+        let leaf = Value::Object(Map::from_iter([(key.name.to_owned(), entry.value.clone())]));
+        let branch = section
+            .path
+            .rsplit('.')
+            .fold(leaf, |inner, segment| Value::Object(Map::from_iter([(segment.to_owned(), inner)])));
+        let mut tree = Value::Object(std::mem::take(&mut root));
+        merge(&mut tree, branch);
+        if let Value::Object(merged) = tree {
+            root = merged;
+        }
+    }
+    Value::Object(root)
+}

@@ -1,0 +1,237 @@
+//! What can be wrong with a configuration, said so that a person can mend it.
+
+use super::suggest::Suggestion;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where in the configuration something stands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A position in the file; line and column count from 1, the column in characters.
+    At {
+        /// The file, as it was named.
+        origin: String,
+        /// The line.
+        line: usize,
+        /// The column.
+        column: usize,
+    },
+    /// The file as a whole.
+    File {
+        /// The file, as it was named.
+        origin: String,
+    },
+    /// An override on the command line.
+    Set,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At { origin, line, column } => write!(f, "{origin}:{line}:{column}"),
+            Self::File { origin } => f.write_str(origin),
+            Self::Set => f.write_str("--set"),
+        }
+    }
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {kind}")]
+pub struct Problem {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is.
+    pub kind: ProblemKind,
+}
+
+/// What is wrong in one place of a configuration. Values that may be secrets are never part of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemKind {
+    /// The text is not TOML.
+    #[error("not valid TOML: {message}")]
+    Syntax {
+        /// What the parser says.
+        message: String,
+    },
+    /// An override without `=`, or without a key.
+    #[error("`{argument}` does not have the form KEY=VALUE")]
+    SetSyntax {
+        /// The argument.
+        argument: String,
+    },
+    /// A key that does not exist.
+    #[error("unknown key `{key}`; {suggestion}")]
+    UnknownKey {
+        /// The dotted key.
+        key: String,
+        /// What was probably meant.
+        suggestion: Suggestion,
+    },
+    /// A section that does not exist.
+    #[error("unknown section [{section}]; {suggestion}")]
+    UnknownSection {
+        /// The dotted name.
+        section: String,
+        /// What was probably meant.
+        suggestion: Suggestion,
+    },
+    /// A section's name with a value.
+    #[error("`{section}` is a section with keys of its own, not a value")]
+    NotAKey {
+        /// The dotted name.
+        section: String,
+    },
+    /// A key that another kind of the section has.
+    #[error("`{key}` belongs to kind \"{owner}\", but `{section}.kind` is \"{kind}\"")]
+    OtherKind {
+        /// The dotted key.
+        key: String,
+        /// The kind that has the key.
+        owner: &'static str,
+        /// The section.
+        section: &'static str,
+        /// The kind that was chosen.
+        kind: String,
+    },
+    /// A value that the key does not take.
+    #[error("`{key}` takes {expected}, not {found}{}", nearest_word(nearest))]
+    Value {
+        /// The dotted key.
+        key: String,
+        /// What is valid.
+        expected: String,
+        /// The value, or what kind of value it is.
+        found: String,
+        /// The valid word that was probably meant.
+        nearest: Option<String>,
+    },
+    /// Two values that do not go together.
+    #[error("{message}")]
+    Conflict {
+        /// Both values, and what is valid.
+        message: String,
+    },
+    /// A key without which nothing works.
+    #[error("`{key}` is missing")]
+    Missing {
+        /// The dotted key.
+        key: String,
+        /// A TOML value that makes sense.
+        example: &'static str,
+    },
+    /// What looks like a secret, in a place that is written to files.
+    #[error("`{key}` {what}")]
+    Secret {
+        /// The dotted key.
+        key: String,
+        /// What is secret about it; never the value.
+        what: &'static str,
+    },
+    /// A path to something that is not there.
+    #[error("`{key}` names {path}, which {what}")]
+    Path {
+        /// The dotted key.
+        key: String,
+        /// The path that was tried.
+        path: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+fn nearest_word(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|word| format!("; did you mean \"{word}\"?")).unwrap_or_default()
+}
+
+impl ProblemKind {
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Syntax { .. } => "texts stand in quotes, and a section starts with its [name]".to_owned(),
+            Self::SetSyntax { .. } => "write an override like `--set train.batch_size=8`".to_owned(),
+            Self::UnknownKey { .. } | Self::UnknownSection { .. } => {
+                "`skillrl init` writes a file with every key and what it does".to_owned()
+            }
+            Self::NotAKey { section } => format!("put its keys below a line [{section}], one a line"),
+            Self::OtherKind { owner, section, .. } => {
+                format!("take the key out, or set `{section}.kind` to \"{owner}\"")
+            }
+            Self::Value { key, .. } => format!("change `{key}` and start the same command again"),
+            Self::Conflict { .. } => "change one of the two and start the same command again".to_owned(),
+            Self::Missing { key, example } => {
+                let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
+                format!("add a line like `{name} = {example}` to the section [{section}]")
+            }
+            Self::Secret { .. } => {
+                "put the key into an environment variable and name the variable with `api_key_env`".to_owned()
+            }
+            Self::Path { .. } => {
+                "paths in the file are relative to the file, paths given by --set to the current directory"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is too large to be a configuration.
+    #[error("the configuration file {} has more than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file is not text.
+    #[error("the configuration file {} is not UTF-8 text (line {line})", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The line of the first bad byte, from 1.
+        line: usize,
+    },
+    /// The configuration says something that cannot be; one line per problem, in the order of the file.
+    #[error("{}", lines(problems))]
+    Invalid {
+        /// At least one problem.
+        problems: Vec<Problem>,
+    },
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl ConfigError {
+    /// What a person can do about the first problem, as one sentence.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Read { .. } => "`skillrl init` writes a configuration file to start from".to_owned(),
+            Self::TooLarge { .. } => "check that the path names a skillrl.toml".to_owned(),
+            Self::NotText { .. } => "save the file as UTF-8".to_owned(),
+            Self::Invalid { problems } => {
+                problems.first().map(|problem| problem.kind.hint()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The problems, where the file could be read.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Invalid { problems } => problems,
+            Self::Read { .. } | Self::TooLarge { .. } | Self::NotText { .. } => &[],
+        }
+    }
+}

@@ -1,0 +1,575 @@
+//! The table of all keys of the configuration file: the one source of truth for checking, for the search of
+//! the nearest key, for the commented default file and for documentation.
+//!
+//! Nothing here reads a file. The types of [`super::types`] hold the same keys; a test keeps both in step.
+
+/// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
+const MAX_SEED: u64 = 9_007_199_254_740_991;
+const MAX_TOKENS: u64 = 10_000_000;
+const MAX_COUNT: u64 = 1_000_000;
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueType {
+    /// A text that is not empty.
+    Text,
+    /// A path that is not empty.
+    Path,
+    /// The name of an environment variable, or nothing; its value is never shown.
+    Variable,
+    /// An `http` or `https` address without credentials; its value is never shown.
+    Url,
+    /// A whole number, both bounds included.
+    Integer {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A number, both bounds included.
+    Number {
+        /// The least.
+        min: f64,
+        /// The greatest; infinite for no bound.
+        max: f64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Three whole numbers, not all 0: the shares of train, val and test.
+    Ratio,
+    /// A table of texts, without secrets.
+    Headers,
+    /// A table of anything that JSON can say, without secrets.
+    Body,
+}
+
+impl ValueType {
+    /// Whether the key holds a string, so that `--set` takes its text to the letter.
+    pub fn is_text(self) -> bool {
+        match self {
+            Self::Text | Self::Path | Self::Variable | Self::Url | Self::Choice(_) => true,
+            Self::Integer { .. }
+            | Self::Number { .. }
+            | Self::Flag
+            | Self::Ratio
+            | Self::Headers
+            | Self::Body => false,
+        }
+    }
+
+    /// Whether the key holds a table whose keys are free.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Headers | Self::Body)
+    }
+
+    /// What is valid, as the end of "takes ...".
+    pub fn expectation(self) -> String {
+        match self {
+            Self::Text => "a text that is not empty".to_owned(),
+            Self::Path => "a path that is not empty".to_owned(),
+            Self::Variable => "the name of an environment variable".to_owned(),
+            Self::Url => "an address that starts with http:// or https://".to_owned(),
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Number { min, max } if max.is_infinite() => format!("a number of at least {min}"),
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Choice(words) => super::suggest::any_of(words.iter().map(|word| format!("\"{word}\""))),
+            Self::Ratio => {
+                "three whole numbers for train, val and test that are not all 0, like [2, 1, 7]".to_owned()
+            }
+            Self::Headers => "a table of texts, like { x-title = \"skillrl\" }".to_owned(),
+            Self::Body => "a table, like { reasoning_effort = \"low\" }".to_owned(),
+        }
+    }
+}
+
+/// What holds where a key is not given; values and examples are TOML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyDefault {
+    /// The key must be given; the example stands in the default file.
+    Required {
+        /// A value that makes sense.
+        example: &'static str,
+    },
+    /// This value.
+    Value(&'static str),
+    /// Nothing is set; the default file has the example as a comment.
+    Absent {
+        /// A value that makes sense.
+        example: &'static str,
+    },
+    /// Nothing is set; the default file sets the example.
+    Suggested {
+        /// A value that most people want.
+        example: &'static str,
+    },
+}
+
+impl KeyDefault {
+    /// The TOML of the default or of the example.
+    pub fn toml(self) -> &'static str {
+        match self {
+            Self::Value(value) => value,
+            Self::Required { example } | Self::Absent { example } | Self::Suggested { example } => example,
+        }
+    }
+}
+
+/// Whether another value means another result, and so another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The value decides the result: a run cannot go on with another one.
+    Result,
+    /// The value may differ between the processes of one run.
+    Process,
+}
+
+/// One key of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeySpec {
+    /// The name inside its section.
+    pub name: &'static str,
+    /// What it takes.
+    pub value: ValueType,
+    /// What it does, in sentences; a line break is one in the default file too.
+    pub doc: &'static str,
+    /// What holds without it.
+    pub default: KeyDefault,
+    /// The only `kind` of its section that has it; `None` for all kinds.
+    pub kind: Option<&'static str>,
+    /// Whether a run can go on with another value.
+    pub effect: Effect,
+}
+
+impl KeySpec {
+    const fn new(
+        name: &'static str,
+        value: ValueType,
+        effect: Effect,
+        default: KeyDefault,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, value, doc, default, kind: None, effect }
+    }
+
+    const fn of_kind(mut self, kind: &'static str) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+}
+
+/// One section of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SectionSpec {
+    /// The dotted name.
+    pub path: &'static str,
+    /// What it is for, in sentences.
+    pub doc: &'static str,
+    groups: &'static [&'static [KeySpec]],
+}
+
+impl SectionSpec {
+    /// The keys, in the order of the file.
+    pub fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
+        self.groups.iter().copied().flatten()
+    }
+
+    /// The key of that name.
+    pub fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys().find(|key| key.name == name)
+    }
+
+    /// The dotted path of one of its keys.
+    pub fn path_of(&self, key: &KeySpec) -> String {
+        format!("{}.{}", self.path, key.name)
+    }
+}
+
+/// All sections, in the order of the file.
+pub fn sections() -> &'static [SectionSpec] {
+    SECTIONS
+}
+
+/// All keys with their sections, in the order of the file.
+pub fn keys() -> impl Iterator<Item = (&'static SectionSpec, &'static KeySpec)> {
+    SECTIONS.iter().flat_map(|section| section.keys().map(move |key| (section, key)))
+}
+
+/// The section with that dotted name.
+pub fn section(path: &str) -> Option<&'static SectionSpec> {
+    SECTIONS.iter().find(|section| section.path == path)
+}
+
+/// The key with that dotted path, and its section.
+pub fn find(path: &str) -> Option<(&'static SectionSpec, &'static KeySpec)> {
+    let (section_path, name) = path.rsplit_once('.')?;
+    let section = section(section_path)?;
+    section.key(name).map(|key| (section, key))
+}
+
+use Effect::{Process, Result as Outcome};
+use KeyDefault::{Absent, Required, Suggested, Value};
+
+const SECTIONS: &[SectionSpec] = &[
+    SectionSpec {
+        path: "run",
+        doc: "The run as a whole. All of this section may be left out.",
+        groups: &[RUN],
+    },
+    SectionSpec {
+        path: "models.target",
+        doc: "The model that does the tasks, with the skill in its prompt. It is what gets better.",
+        groups: &[MODEL],
+    },
+    SectionSpec {
+        path: "models.optimizer",
+        doc: "The model that reads what went wrong and proposes edits to the skill.",
+        groups: &[MODEL, OPTIMIZER],
+    },
+    SectionSpec { path: "env", doc: "The tasks.", groups: &[ENV] },
+    SectionSpec { path: "skill", doc: "The skill that training starts from.", groups: &[SKILL] },
+    SectionSpec { path: "train", doc: "The training loop. The defaults are the paper's.", groups: &[TRAIN] },
+    SectionSpec {
+        path: "gate",
+        doc: "What a changed skill must do to be kept: score strictly higher on the selection split.",
+        groups: &[GATE],
+    },
+    SectionSpec { path: "eval", doc: "What is measured after training.", groups: &[EVAL] },
+    SectionSpec { path: "prompts", doc: "The prompts of the optimizer.", groups: &[PROMPTS] },
+    SectionSpec { path: "limits", doc: "Bounds on single calls.", groups: &[LIMITS] },
+];
+
+const RUN: &[KeySpec] = &[
+    KeySpec::new(
+        "dir",
+        ValueType::Path,
+        Process,
+        Value("\"runs/my-task\""),
+        "The run directory. Paths in this file are relative to the file.",
+    ),
+    KeySpec::new(
+        "seed",
+        ValueType::Integer { min: 0, max: MAX_SEED },
+        Outcome,
+        Value("42"),
+        "Decides the order of the tasks and how they are grouped.",
+    ),
+    KeySpec::new(
+        "workers",
+        ValueType::Integer { min: 1, max: 4096 },
+        Process,
+        Value("8"),
+        "Model calls in flight at most. Changes the time a run takes and nothing else.",
+    ),
+];
+
+const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
+
+const MODEL: &[KeySpec] = &[
+    KeySpec::new(
+        "kind",
+        ValueType::Choice(&["openai", "scripted", "simulated"]),
+        Outcome,
+        Value("\"openai\""),
+        "openai: any server with the Chat Completions interface. scripted: replies from a file.\n\
+         simulated: a small program that plays the part of a model, for demonstrations and tests.",
+    ),
+    KeySpec::new(
+        "base_url",
+        ValueType::Url,
+        Outcome,
+        Value("\"https://api.openai.com/v1\""),
+        "Where the server is, usually up to and with /v1.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "model",
+        ValueType::Text,
+        Outcome,
+        Required { example: "\"gpt-5-mini\"" },
+        "The model's name, as the server knows it.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "api_key_env",
+        ValueType::Variable,
+        Process,
+        Suggested { example: "\"OPENAI_API_KEY\"" },
+        "The environment variable that holds the key, never the key itself. Without it no key is sent.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "temperature",
+        ValueType::Number { min: 0.0, max: f64::INFINITY },
+        Outcome,
+        Absent { example: "0.0" },
+        "Randomness of the replies; 0 is greedy. Without it the server decides.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "top_p",
+        ValueType::Number { min: 0.0, max: 1.0 },
+        Outcome,
+        Absent { example: "1.0" },
+        "Nucleus sampling. Without it the server decides.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "max_tokens",
+        ValueType::Integer { min: 1, max: MAX_TOKENS },
+        Outcome,
+        Absent { example: "4096" },
+        "The most tokens that a reply may have, where nothing else in this file bounds it.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "seed",
+        ValueType::Integer { min: 0, max: MAX_SEED },
+        Outcome,
+        Absent { example: "42" },
+        "A sampling seed, for servers that take one.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "timeout_s",
+        ValueType::Integer { min: 1, max: 86_400 },
+        Process,
+        Value("120"),
+        "Seconds to wait for one reply.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "max_tokens_field",
+        ValueType::Choice(&["auto", "max_tokens", "max_completion_tokens"]),
+        Process,
+        Value("\"auto\""),
+        "The name under which the server takes the bound on tokens.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "response_format",
+        ValueType::Choice(&["json_schema", "json_object", "off"]),
+        Outcome,
+        Value("\"json_schema\""),
+        "How the server is asked for JSON, where a stage wants it.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "price_input",
+        PRICE,
+        Process,
+        Absent { example: "0.25" },
+        "Money per million input tokens. Prices are only reported.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "price_cached",
+        PRICE,
+        Process,
+        Absent { example: "0.025" },
+        "Money per million input tokens that the server had in its cache.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "price_output",
+        PRICE,
+        Process,
+        Absent { example: "2.0" },
+        "Money per million output tokens.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "extra_body",
+        ValueType::Body,
+        Outcome,
+        Absent { example: "{ reasoning_effort = \"low\" }" },
+        "More fields of the request, sent as they are.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "extra_headers",
+        ValueType::Headers,
+        Outcome,
+        Absent { example: "{ x-title = \"skillrl\" }" },
+        "More headers of the request. A header with a key in it is refused: that is what api_key_env is for.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "file",
+        ValueType::Path,
+        Outcome,
+        Required { example: "\"rules.json\"" },
+        "The file with the replies.",
+    )
+    .of_kind("scripted"),
+    KeySpec::new(
+        "sim_seed",
+        ValueType::Integer { min: 0, max: MAX_SEED },
+        Outcome,
+        Value("42"),
+        "Decides what the simulated model gets right.",
+    )
+    .of_kind("simulated"),
+];
+
+const OPTIMIZER: &[KeySpec] = &[KeySpec::new(
+    "flaw_rate",
+    ValueType::Number { min: 0.0, max: 1.0 },
+    Outcome,
+    Value("0.25"),
+    "The share of replies that the simulated optimizer spoils: broken JSON, harmful and repeated edits.",
+)
+.of_kind("simulated")];
+
+const ENV: &[KeySpec] = &[
+    KeySpec::new(
+        "kind",
+        ValueType::Choice(&["qa"]),
+        Outcome,
+        Value("\"qa\""),
+        "qa: questions with known answers, from JSON or JSON Lines.",
+    ),
+    KeySpec::new(
+        "data",
+        ValueType::Path,
+        Outcome,
+        Required { example: "\"data\"" },
+        "A directory with train, val and test, or one file that is split by the two keys below.",
+    )
+    .of_kind("qa"),
+    KeySpec::new(
+        "split_ratio",
+        ValueType::Ratio,
+        Outcome,
+        Value("[2, 1, 7]"),
+        "The shares of train, val and test.",
+    )
+    .of_kind("qa"),
+    KeySpec::new(
+        "split_seed",
+        ValueType::Integer { min: 0, max: MAX_SEED },
+        Outcome,
+        Value("42"),
+        "Decides which question falls into which split.",
+    )
+    .of_kind("qa"),
+    KeySpec::new(
+        "scorer",
+        ValueType::Choice(&["em_f1", "contains"]),
+        Outcome,
+        Value("\"em_f1\""),
+        "em_f1: exact match and F1 as SQuAD has them. contains: an answer stands in the reply.",
+    )
+    .of_kind("qa"),
+    KeySpec::new(
+        "max_tokens",
+        ValueType::Integer { min: 1, max: MAX_TOKENS },
+        Outcome,
+        Absent { example: "512" },
+        "The most tokens that an answer may have.",
+    )
+    .of_kind("qa"),
+];
+
+const SKILL: &[KeySpec] = &[KeySpec::new(
+    "initial",
+    ValueType::Path,
+    Outcome,
+    Absent { example: "\"skill.md\"" },
+    "The Markdown file to start from. Without it the tasks' own skill is taken, or an empty one.",
+)];
+
+const TRAIN: &[KeySpec] = &[
+    KeySpec::new(
+        "epochs",
+        ValueType::Integer { min: 1, max: MAX_COUNT },
+        Process,
+        Value("4"),
+        "How often the training split is gone through. A run can go on with more.",
+    ),
+    KeySpec::new(
+        "batch_size",
+        ValueType::Integer { min: 1, max: MAX_COUNT },
+        Outcome,
+        Value("40"),
+        "Tasks per step.",
+    ),
+    KeySpec::new(
+        "minibatch_size",
+        ValueType::Integer { min: 1, max: MAX_COUNT },
+        Outcome,
+        Value("8"),
+        "Trajectories that one analyst reads at a time.",
+    ),
+    KeySpec::new(
+        "merge_batch_size",
+        ValueType::Integer { min: 2, max: MAX_COUNT },
+        Outcome,
+        Value("8"),
+        "Patches that are merged at a time, at least 2.",
+    ),
+    KeySpec::new(
+        "edit_budget",
+        ValueType::Integer { min: 1, max: 1000 },
+        Outcome,
+        Value("4"),
+        "Edits per step at the start: the learning rate.",
+    ),
+    KeySpec::new(
+        "min_edit_budget",
+        ValueType::Integer { min: 1, max: 1000 },
+        Outcome,
+        Value("2"),
+        "Edits per step at the end, at most edit_budget.",
+    ),
+    KeySpec::new(
+        "schedule",
+        ValueType::Choice(&["constant", "linear", "cosine"]),
+        Outcome,
+        Value("\"cosine\""),
+        "How the edits per step fall from edit_budget to min_edit_budget.",
+    ),
+];
+
+const GATE: &[KeySpec] = &[
+    KeySpec::new(
+        "metric",
+        ValueType::Choice(&["hard", "soft", "mixed"]),
+        Outcome,
+        Value("\"hard\""),
+        "hard: the share of tasks solved. soft: the mean graded score. mixed: both.",
+    ),
+    KeySpec::new(
+        "mixed_weight",
+        ValueType::Number { min: 0.0, max: 1.0 },
+        Outcome,
+        Value("0.5"),
+        "The weight w of soft in mixed = (1 - w) * hard + w * soft.",
+    ),
+];
+
+const EVAL: &[KeySpec] = &[KeySpec::new(
+    "test",
+    ValueType::Flag,
+    Process,
+    Value("true"),
+    "Whether the first and the best skill are measured on the test split at the end.",
+)];
+
+const PROMPTS: &[KeySpec] = &[KeySpec::new(
+    "dir",
+    ValueType::Path,
+    Outcome,
+    Absent { example: "\"prompts\"" },
+    "A directory with prompts (NAME.md) that take the place of the built-in ones.",
+)];
+
+const LIMITS: &[KeySpec] = &[KeySpec::new(
+    "max_reply_tokens",
+    ValueType::Integer { min: 1, max: MAX_TOKENS },
+    Outcome,
+    Value("16384"),
+    "The most tokens that a reply of the optimizer may have.",
+)];

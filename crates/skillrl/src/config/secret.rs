@@ -1,0 +1,100 @@
+//! What looks like a secret. The configuration is copied into the run directory, so it may hold none.
+
+/// How the keys of well-known providers begin.
+const KEY_PREFIXES: &[&str] =
+    &["sk-", "sk_", "pk-", "AIza", "hf_", "gsk_", "ghp_", "github_pat_", "xai-", "glpat-", "eyJ"];
+
+/// Parts of names whose values are secrets; compared in lower case without `-` and `_`.
+const SECRET_NAMES: &[&str] = &[
+    "authorization",
+    "apikey",
+    "secret",
+    "password",
+    "passwd",
+    "cookie",
+    "credential",
+    "accesstoken",
+    "authtoken",
+    "privatekey",
+    "subscriptionkey",
+    "accesskey",
+    "bearer",
+];
+
+/// Parameters of an address that hold keys at well-known providers.
+const SECRET_PARAMETERS: &[&str] = &["key", "code", "sig", "signature", "token"];
+
+/// No name of a variable is this long without an underscore.
+const LONG_WORD: usize = 32;
+
+/// Whether a text begins like a key.
+pub(super) fn looks_like_key(text: &str) -> bool {
+    let text = text.trim();
+    let bearer = text.get(..7).is_some_and(|start| {
+        start.eq_ignore_ascii_case("bearer ") || start.to_ascii_lowercase().starts_with("basic ")
+    });
+    bearer || KEY_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+}
+
+/// Whether a header or field of this name holds a secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let folded: String =
+        name.chars().filter(|letter| !matches!(letter, '-' | '_')).flat_map(char::to_lowercase).collect();
+    SECRET_NAMES.iter().any(|secret| folded.contains(secret))
+}
+
+/// Whether a header of this name holds a secret: more names than [`is_secret_name`] has, as a request body
+/// has harmless ones like `max_tokens`.
+pub(super) fn is_secret_header(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    is_secret_name(name) || lower.ends_with("token") || lower.ends_with("-key") || lower.ends_with("-auth")
+}
+
+/// Whether this can be the name of an environment variable rather than a key.
+pub(super) fn is_variable_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    let starts_well = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    let goes_on_well = letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let random = name.len() >= LONG_WORD
+        && !name.contains('_')
+        && name.chars().any(|letter| letter.is_ascii_digit())
+        && name.chars().any(|letter| letter.is_ascii_alphabetic());
+    starts_well && goes_on_well && !random && !looks_like_key(name)
+}
+
+/// What is wrong with an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UrlFault {
+    /// It is no `http` address with a host.
+    Malformed,
+    /// It has a user, a password or a key in it.
+    Credentials,
+}
+
+/// Whether an address can be used and written to files.
+pub(super) fn check_url(url: &str) -> Result<(), UrlFault> {
+    let lower = url.to_ascii_lowercase();
+    let scheme = ["http://", "https://"].into_iter().find(|scheme| lower.starts_with(scheme));
+    let rest = scheme.and_then(|scheme| url.get(scheme.len()..));
+    let authority = rest.unwrap_or(url).split(['/', '?', '#']).next().unwrap_or_default();
+    // Without a scheme the credentials may stand anywhere before the host.
+    if authority.contains('@') || (rest.is_none() && url.contains('@')) || looks_like_key(url) {
+        return Err(UrlFault::Credentials);
+    }
+    let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let has_key = query.split(['&', ';', '#']).any(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
+            || is_secret_name(name)
+            || looks_like_key(value)
+    });
+    if has_key || url.split('/').any(looks_like_key) {
+        return Err(UrlFault::Credentials);
+    }
+    let host = authority.split(':').next().unwrap_or_default();
+    let is_clean = !url.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+    if rest.is_none() || (host.is_empty() && !authority.starts_with('[')) || !is_clean {
+        return Err(UrlFault::Malformed);
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The configuration as JSON for the run directory, as TOML for people, and as what a run cannot change.
+
+use super::keys::{self, Effect, KeySpec, SectionSpec};
+use super::{Config, LoadedConfig, Origin, value};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::Path;
+
+impl Config {
+    /// The configuration with all defaults filled in, section by section; paths stand as they were asked for,
+    /// and there are no secrets.
+    pub fn to_json(&self) -> Value {
+        // Only maps with keys that are not texts fail to become JSON; there are none.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The settings that decide the result of a run, as dotted keys with values in the order of the file; a
+    /// key that is not set has the value null.
+    ///
+    /// A run cannot go on where one of them differs. Workers, timeouts, prices, the run directory, the name of
+    /// the key's variable, the number of epochs and the final test may differ. Paths count as they were asked
+    /// for: whether the files behind them are still the same is for their readers to say.
+    pub fn identity_entries(&self) -> Vec<(String, Value)> {
+        let json = self.to_json();
+        keys::keys()
+            .filter(|(section, key)| key.effect == Effect::Result && has_key(&json, section, key))
+            .map(|(section, key)| {
+                (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
+            })
+            .collect()
+    }
+}
+
+/// Whether the section is of the kind that has the key.
+fn has_key(json: &Value, section: &SectionSpec, key: &KeySpec) -> bool {
+    key.kind.is_none_or(|owner| lookup(json, section, "kind").and_then(Value::as_str) == Some(owner))
+}
+
+fn lookup<'a>(json: &'a Value, section: &SectionSpec, name: &str) -> Option<&'a Value> {
+    section.path.split('.').try_fold(json, |value, segment| value.get(segment))?.get(name)
+}
+
+impl LoadedConfig {
+    /// The configuration as TOML that can be read back, with a comment on each line that says where the value
+    /// came from: `default`, `skillrl.toml:7` or `--set`.
+    pub fn display_with_origins(&self) -> String {
+        let json = self.config.to_json();
+        let file = Path::new(&self.origin)
+            .file_name()
+            .map_or_else(|| self.origin.clone(), |name| name.to_string_lossy().into_owned());
+        let mut shown = String::new();
+        for section in keys::sections() {
+            let lines: Vec<(String, Origin)> = section
+                .keys()
+                .filter_map(|key| {
+                    let value = lookup(&json, section, key.name)?;
+                    let origin = self.origins.get(&section.path_of(key)).copied().unwrap_or(Origin::Default);
+                    Some((format!("{} = {}", key.name, value::to_toml(value)), origin))
+                })
+                .collect();
+            if lines.is_empty() {
+                continue;
+            }
+            let blank = if shown.is_empty() { "" } else { "\n" };
+            // Writing to a text cannot fail.
+            let _ = writeln!(shown, "{blank}[{}]", section.path);
+            let width =
+                lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0).min(MAX_ALIGNED);
+            for (line, origin) in lines {
+                let origin = match origin {
+                    Origin::Default => "default".to_owned(),
+                    Origin::File { line } => format!("{file}:{line}"),
+                    Origin::Set => "--set".to_owned(),
+                };
+                let _ = writeln!(shown, "{line:width$}  # {origin}");
+            }
+        }
+        shown
+    }
+}
+
+/// Comments are not pushed further right than this by one long line.
+const MAX_ALIGNED: usize = 60;

@@ -1,0 +1,160 @@
+use super::{MINIMAL, minimal_overrides, parse};
+use crate::config::keys::{self, Effect, KeyDefault};
+use crate::config::{Config, Origin, default_file};
+
+#[test]
+fn the_default_file() {
+    insta::assert_snapshot!(default_file(&[]).unwrap());
+}
+
+#[test]
+fn the_default_file_of_simulated_models() {
+    let overrides = [
+        "models.target.kind=simulated",
+        "models.optimizer.kind=simulated",
+        "models.optimizer.flaw_rate=0.5",
+        "env.data=tasks.jsonl",
+        "env.max_tokens=32",
+    ];
+    let file = default_file(&overrides.map(str::to_owned)).unwrap();
+    insta::assert_snapshot!(file);
+    let loaded = parse(&file, &[]);
+    assert_eq!(super::lookup(&loaded.config, "models.optimizer.flaw_rate"), 0.5);
+}
+
+#[test]
+fn the_default_file_sets_the_defaults() {
+    let file = parse(&default_file(&minimal_overrides()).unwrap(), &[]);
+    let suggested =
+        ["models.target.api_key_env=OPENAI_API_KEY", "models.optimizer.api_key_env=OPENAI_API_KEY"];
+    assert_eq!(file.config, parse(MINIMAL, &suggested).config);
+}
+
+#[test]
+fn a_wrong_override_of_the_default_file_is_refused() {
+    let error = default_file(&["train.batchsize=3".to_owned()]).unwrap_err();
+    assert_eq!(error.to_string(), "--set: unknown key `train.batchsize`; did you mean `train.batch_size`?");
+}
+
+#[test]
+fn the_defaults_are_the_paper_protocol() {
+    let config = parse(MINIMAL, &[]).config;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&config.to_json()).unwrap());
+}
+
+#[test]
+fn a_configuration_comes_back_from_its_json() {
+    for overrides in [
+        vec!["models.target.extra_body.a.b=1", "models.target.temperature=0.3", "skill.initial=s.md"],
+        vec!["models.target.kind=scripted", "models.target.file=r.json"],
+    ] {
+        let text = "[models.optimizer]\nkind = \"simulated\"\n[env]\ndata = \"d\"\n";
+        let mut overrides = overrides;
+        if !overrides.iter().any(|setting| setting.contains("kind")) {
+            overrides.push("models.target.model=m");
+        }
+        let config = parse(text, &overrides).config;
+        let back: Config = serde_json::from_value(config.to_json()).unwrap();
+        assert_eq!(back.to_json(), config.to_json());
+    }
+}
+
+#[test]
+fn every_key_has_a_sentence_and_a_default_or_example_that_it_takes() {
+    let mut n_keys = 0;
+    for (section, key) in keys::keys() {
+        let path = section.path_of(key);
+        assert!(
+            key.doc.ends_with('.') && key.doc.lines().all(|line| line.len() <= 108),
+            "{path}: {}",
+            key.doc
+        );
+        let value = toml::de::DeValue::parse(key.default.toml()).unwrap();
+        crate::config::value::check(&path, key.value, value.get_ref()).unwrap();
+        n_keys += 1;
+    }
+    assert_eq!(n_keys, 61);
+}
+
+#[test]
+fn every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types() {
+    for (section, key) in keys::keys() {
+        let path = section.path_of(key);
+        let setting = format!("{path}={}", key.default.toml());
+        let mut settings = minimal_overrides();
+        if let Some(kind) = key.kind
+            && section.path.starts_with("models")
+        {
+            settings.retain(|setting| !setting.starts_with(section.path));
+            settings.push(format!("{}.kind={kind}", section.path));
+            if kind == "openai" {
+                settings.push(format!("{}.model=m", section.path));
+            }
+        }
+        settings.push(setting);
+        let loaded = Config::parse("", "x", &settings).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let kept = super::lookup(&loaded.config, &path);
+        assert!(!kept.is_null(), "{path}");
+        assert_eq!(loaded.origins.get(&path), Some(&Origin::Set), "{path}");
+        // What is not set is not there, unless it has a default.
+        let without = Config::parse("", "x", &minimal_overrides()).unwrap();
+        if matches!(key.default, KeyDefault::Absent { .. } | KeyDefault::Suggested { .. }) {
+            assert!(super::lookup(&without.config, &path).is_null(), "{path}");
+        }
+    }
+}
+
+#[test]
+fn shown_with_origins() {
+    let text = format!(
+        "# mine\n{MINIMAL}max_tokens = 32\n[train]\nepochs = 2\n[models.target.extra_body]\na = {{ b = [1, \"\\u007F\\n\"] }}\n"
+    );
+    let loaded = parse(&text, &["train.batch_size=8", "models.optimizer.temperature=0"]);
+    let shown = loaded.display_with_origins();
+    insta::assert_snapshot!(shown);
+    assert_eq!(parse(&shown, &[]).config.to_json(), loaded.config.to_json());
+}
+
+#[test]
+fn what_decides_the_result() {
+    let names = |effect| {
+        let paths = keys::keys().filter(move |(_, key)| key.effect == effect);
+        paths.map(|(section, key)| section.path_of(key)).collect::<Vec<_>>()
+    };
+    insta::assert_debug_snapshot!(names(Effect::Process));
+    let entries = parse(MINIMAL, &[]).config.identity_entries();
+    insta::assert_snapshot!(
+        entries.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[track_caller]
+fn changes(setting: &str, expect: &[&str]) {
+    let before = parse(MINIMAL, &[]).config.identity_entries();
+    let after = parse(MINIMAL, &[setting]).config.identity_entries();
+    assert_eq!(before.len(), after.len());
+    let changed: Vec<_> =
+        before.iter().zip(&after).filter(|(old, new)| old != new).map(|(old, _)| old.0.as_str()).collect();
+    assert_eq!(changed, expect, "{setting}");
+}
+
+#[test]
+fn a_changed_setting_is_named() {
+    changes("run.seed=43", &["run.seed"]);
+    changes("run.seed=42", &[]);
+    changes("run.workers=1", &[]);
+    changes("run.dir=elsewhere", &[]);
+    changes("models.target.model=other", &["models.target.model"]);
+    changes("models.target.temperature=0", &["models.target.temperature"]);
+    changes("models.target.timeout_s=5", &[]);
+    changes("models.target.price_input=5", &[]);
+    changes("models.target.api_key_env=MINE", &[]);
+    changes("models.optimizer.extra_body.top_k=1", &["models.optimizer.extra_body"]);
+    changes("env.data=data", &[]);
+    changes("env.data=data2", &["env.data"]);
+    changes("train.epochs=9", &[]);
+    changes("train.batch_size=9", &["train.batch_size"]);
+    changes("gate.metric=soft", &["gate.metric"]);
+    changes("eval.test=false", &[]);
+    changes("limits.max_reply_tokens=9", &["limits.max_reply_tokens"]);
+}

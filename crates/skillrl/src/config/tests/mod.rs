@@ -1,0 +1,46 @@
+//! Tests of the configuration file, by feature.
+
+mod defaults;
+mod messages;
+mod overrides;
+mod properties;
+mod secrets;
+mod values;
+
+use super::{Config, LoadedConfig};
+
+/// The keys without which nothing works, and nothing else.
+pub(super) const MINIMAL: &str = "\
+[models.target]
+model = \"small\"
+[models.optimizer]
+model = \"large\"
+[env]
+data = \"data\"
+";
+
+/// The same as overrides.
+pub(super) fn minimal_overrides() -> Vec<String> {
+    ["models.target.model=small", "models.optimizer.model=large", "env.data=data"].map(str::to_owned).to_vec()
+}
+
+#[track_caller]
+pub(super) fn parse(text: &str, overrides: &[&str]) -> LoadedConfig {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Config::parse(text, "skillrl.toml", &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[track_caller]
+pub(super) fn error(text: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    match Config::parse(text, "skillrl.toml", &overrides) {
+        Ok(_) => panic!("accepted: {text} {overrides:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The value at a dotted path of the configuration's JSON; null where nothing is.
+pub(super) fn lookup(config: &Config, path: &str) -> serde_json::Value {
+    let json = config.to_json();
+    path.split('.').try_fold(&json, |value, segment| value.get(segment)).cloned().unwrap_or_default()
+}

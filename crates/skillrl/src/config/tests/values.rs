@@ -1,0 +1,221 @@
+use super::{error, lookup, parse};
+
+/// Sets one key by `--set` and compares the JSON of the result.
+#[track_caller]
+fn check(setting: &str, expect: &str) {
+    let loaded = parse(super::MINIMAL, &[setting]);
+    let key = setting.split('=').next().unwrap();
+    assert_eq!(lookup(&loaded.config, key).to_string(), expect, "{setting}");
+}
+
+/// Sets one key by `--set` and looks for the end of the message.
+#[track_caller]
+fn refused(setting: &str, expect: &str) {
+    let message = error(super::MINIMAL, &[setting]);
+    let key = setting.split('=').next().unwrap();
+    assert_eq!(message, format!("--set: `{key}` {expect}"), "{setting}");
+}
+
+#[test]
+fn values_that_are_taken() {
+    check("run.dir=runs/x", r#""runs/x""#);
+    check("run.dir=20240101", r#""20240101""#);
+    check("run.dir=true", r#""true""#);
+    check("run.dir='a b'", r#""a b""#);
+    check("run.dir=C:\\runs\\x", r#""C:\\runs\\x""#);
+    check("run.dir=a=b", r#""a=b""#);
+    check("run.dir= a", r#"" a""#);
+    check("run.seed=0", "0");
+    check("run.seed=0x2a", "42");
+    check("run.seed=1_000", "1000");
+    check("run.seed= 7 ", "7");
+    check("run.seed=9007199254740991", "9007199254740991");
+    check("run.workers=1", "1");
+    check("run.workers=4096", "4096");
+    check("models.target.model=4.1", r#""4.1""#);
+    check("models.target.model=true", r#""true""#);
+    check("models.target.model=null", r#""null""#);
+    check("models.target.model=[1]", r#""[1]""#);
+    check("models.target.model=2024-01-01", r#""2024-01-01""#);
+    check("models.target.model=\"4.1\"", r#""4.1""#);
+    check("models.target.model=\"4.1", r#""\"4.1""#);
+    check("models.target.model=Qwen/Qwen2.5-0.5B-Instruct", r#""Qwen/Qwen2.5-0.5B-Instruct""#);
+    check("models.optimizer.model=a=b", r#""a=b""#);
+    check("models.target.base_url=http://localhost:8080/v1", r#""http://localhost:8080/v1""#);
+    check("models.target.base_url=http://[::1]:8080/v1", r#""http://[::1]:8080/v1""#);
+    check("models.target.base_url=HTTPS://host", r#""HTTPS://host""#);
+    check(
+        "models.target.base_url=https://host/v1?api-version=2024-10-21",
+        r#""https://host/v1?api-version=2024-10-21""#,
+    );
+    check("models.target.api_key_env=", "null");
+    check("models.target.api_key_env=OPENAI_API_KEY", r#""OPENAI_API_KEY""#);
+    check("models.target.api_key_env=_key2", r#""_key2""#);
+    check("models.target.temperature=0", "0.0");
+    check("models.target.temperature=-0.0", "0.0");
+    check("models.target.temperature=0.7", "0.7");
+    check("models.target.temperature=2", "2.0");
+    check("models.target.temperature=1e-3", "0.001");
+    check("models.target.top_p=1", "1.0");
+    check("models.target.top_p=0.95", "0.95");
+    check("models.target.max_tokens=1", "1");
+    check("models.target.seed=5", "5");
+    check("models.target.timeout_s=86400", "86400");
+    check("models.target.max_tokens_field=max_completion_tokens", r#""max_completion_tokens""#);
+    check("models.target.response_format=off", r#""off""#);
+    check("models.target.price_input=0", "0.0");
+    check("models.target.price_cached=0.025", "0.025");
+    check("models.target.price_output=2000", "2000.0");
+    check("models.target.extra_body={ a = 1, b = [true, 1.5, \"x\"] }", r#"{"a":1,"b":[true,1.5,"x"]}"#);
+    check("models.target.extra_body.reasoning_effort=low", r#""low""#);
+    check("models.target.extra_body.top_k=20", "20");
+    check("models.target.extra_body.provider.order=[\"a\"]", r#"["a"]"#);
+    check("models.target.extra_body.since=2024-01-01", r#""2024-01-01""#);
+    check("models.target.extra_body.max_tokens_per_turn=5", "5");
+    check("models.target.extra_headers.x-title=7", r#""7""#);
+    check(
+        "models.target.extra_headers={ http-referer = \"https://x.y\" }",
+        r#"{"http-referer":"https://x.y"}"#,
+    );
+    check("env.data=other.jsonl", r#""other.jsonl""#);
+    check("env.split_ratio=[8, 1, 1]", "[8,1,1]");
+    check("env.split_ratio=[1,0,0]", "[1,0,0]");
+    check("env.split_seed=7", "7");
+    check("env.scorer=contains", r#""contains""#);
+    check("env.scorer=\"contains\"", r#""contains""#);
+    check("env.max_tokens=32", "32");
+    check("skill.initial=skill.md", r#""skill.md""#);
+    check("train.epochs=1", "1");
+    check("train.batch_size=8", "8");
+    check("train.minibatch_size=1", "1");
+    check("train.merge_batch_size=2", "2");
+    check("train.edit_budget=2", "2");
+    check("train.min_edit_budget=4", "4");
+    check("train.schedule=constant", r#""constant""#);
+    check("train.schedule=linear", r#""linear""#);
+    check("gate.metric=soft", r#""soft""#);
+    check("gate.metric=mixed", r#""mixed""#);
+    check("gate.mixed_weight=0", "0.0");
+    check("gate.mixed_weight=1", "1.0");
+    check("eval.test=false", "false");
+    check("prompts.dir=prompts", r#""prompts""#);
+    check("limits.max_reply_tokens=1", "1");
+}
+
+#[test]
+fn values_that_are_refused() {
+    const SEED: &str = "takes a whole number from 0 to 9007199254740991";
+    const COUNT: &str = "takes a whole number from 1 to 1000000";
+    const TOKENS: &str = "takes a whole number from 1 to 10000000";
+    refused("run.dir=", "takes a path that is not empty, not \"\"");
+    refused("run.dir=  ", "takes a path that is not empty, not \"  \"");
+    refused("run.seed=-1", &format!("{SEED}, not -1"));
+    refused("run.seed=9007199254740992", &format!("{SEED}, not 9007199254740992"));
+    refused("run.seed=99999999999999999999999", &format!("{SEED}, not 99999999999999999999999"));
+    refused("run.seed=1.0", &format!("{SEED}, not 1.0"));
+    refused("run.seed=forty", &format!("{SEED}, not \"forty\""));
+    refused("run.seed=", &format!("{SEED}, not \"\""));
+    refused("run.workers=0", "takes a whole number from 1 to 4096, not 0");
+    refused("run.workers=4097", "takes a whole number from 1 to 4096, not 4097");
+    refused("run.workers=\"8\"", "takes a whole number from 1 to 4096, not \"8\"");
+    refused("models.target.model=", "takes a text that is not empty, not \"\"");
+    refused("models.target.temperature=-0.1", "takes a number of at least 0, not -0.1");
+    refused("models.target.temperature=nan", "takes a number of at least 0, not nan");
+    refused("models.target.temperature=inf", "takes a number of at least 0, not inf");
+    refused("models.target.temperature=hot", "takes a number of at least 0, not \"hot\"");
+    refused("models.target.top_p=1.1", "takes a number from 0 to 1, not 1.1");
+    refused("models.target.max_tokens=0", &format!("{TOKENS}, not 0"));
+    refused("models.target.seed=-5", &format!("{SEED}, not -5"));
+    refused("models.target.timeout_s=0", "takes a whole number from 1 to 86400, not 0");
+    refused("models.target.timeout_s=1.5", "takes a whole number from 1 to 86400, not 1.5");
+    refused("models.target.price_input=-1", "takes a number of at least 0, not -1");
+    refused(
+        "models.target.base_url=localhost:8080",
+        "takes an address that starts with http:// or https://, not this text",
+    );
+    refused(
+        "models.target.base_url=http://",
+        "takes an address that starts with http:// or https://, not this text",
+    );
+    refused(
+        "models.target.base_url=http://a b",
+        "takes an address that starts with http:// or https://, not this text",
+    );
+    refused("models.target.extra_body=5", "takes a table, like { reasoning_effort = \"low\" }, not 5");
+    refused(
+        "models.target.extra_body=[1]",
+        "takes a table, like { reasoning_effort = \"low\" }, not an array",
+    );
+    refused("models.target.extra_body.x=nan", "takes a finite number, not nan");
+    refused(
+        "models.target.extra_headers=x",
+        "takes a table of texts, like { x-title = \"skillrl\" }, not this text",
+    );
+    refused(
+        "models.target.kind=openia",
+        "takes \"openai\", \"scripted\" or \"simulated\", not \"openia\"; did you mean \"openai\"?",
+    );
+    refused("models.target.kind=7", "takes \"openai\", \"scripted\" or \"simulated\", not \"7\"");
+    refused(
+        "models.target.max_tokens_field=maxtokens",
+        "takes \"auto\", \"max_tokens\" or \"max_completion_tokens\", not \"maxtokens\"; did you mean \"max_tokens\"?",
+    );
+    refused(
+        "models.target.response_format=json-schema",
+        "takes \"json_schema\", \"json_object\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
+    );
+    refused("env.kind=alfworld", "takes \"qa\", not \"alfworld\"");
+    refused("env.scorer=em", "takes \"em_f1\" or \"contains\", not \"em\"");
+    refused("env.scorer=EM_F1", "takes \"em_f1\" or \"contains\", not \"EM_F1\"; did you mean \"em_f1\"?");
+    const RATIO: &str =
+        "takes three whole numbers for train, val and test that are not all 0, like [2, 1, 7], not";
+    refused("env.split_ratio=[0, 0, 0]", &format!("{RATIO} [0, 0, 0]"));
+    refused("env.split_ratio=[1, 2]", &format!("{RATIO} [1, 2]"));
+    refused("env.split_ratio=[1, 2, 3, 4]", &format!("{RATIO} [1, 2, 3, 4]"));
+    refused("env.split_ratio=[0.2, 0.1, 0.7]", &format!("{RATIO} [0.2, 0.1, 0.7]"));
+    refused("env.split_ratio=[-1, 1, 1]", &format!("{RATIO} [-1, 1, 1]"));
+    refused("env.split_ratio=2:1:7", &format!("{RATIO} \"2:1:7\""));
+    refused("train.epochs=0", &format!("{COUNT}, not 0"));
+    refused("train.batch_size=0", &format!("{COUNT}, not 0"));
+    refused("train.batch_size=true", &format!("{COUNT}, not true"));
+    refused("train.batch_size=[8]", &format!("{COUNT}, not [8]"));
+    refused("train.batch_size={ a = 1 }", &format!("{COUNT}, not a table"));
+    refused("train.batch_size=2024-01-01", &format!("{COUNT}, not 2024-01-01"));
+    refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
+    refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
+    refused("train.edit_budget=0", "takes a whole number from 1 to 1000, not 0");
+    refused("train.min_edit_budget=0", "takes a whole number from 1 to 1000, not 0");
+    refused(
+        "train.schedule=cosin",
+        "takes \"constant\", \"linear\" or \"cosine\", not \"cosin\"; did you mean \"cosine\"?",
+    );
+    refused("gate.metric=med", "takes \"hard\", \"soft\" or \"mixed\", not \"med\"");
+    refused(
+        "gate.metric=Hard",
+        "takes \"hard\", \"soft\" or \"mixed\", not \"Hard\"; did you mean \"hard\"?",
+    );
+    refused("gate.mixed_weight=1.5", "takes a number from 0 to 1, not 1.5");
+    refused("gate.mixed_weight=-0.5", "takes a number from 0 to 1, not -0.5");
+    refused("eval.test=1", "takes true or false, not 1");
+    refused("eval.test=yes", "takes true or false, not \"yes\"");
+    refused("skill.initial=", "takes a path that is not empty, not \"\"");
+    refused("prompts.dir=", "takes a path that is not empty, not \"\"");
+    refused("limits.max_reply_tokens=0", &format!("{TOKENS}, not 0"));
+    let long = "x".repeat(200);
+    refused(&format!("train.epochs={long}"), &format!("{COUNT}, not \"{}...", "x".repeat(59)));
+}
+
+#[test]
+fn edit_budgets_that_do_not_go_together() {
+    let text = format!("{}[train]\nedit_budget = 1\n", super::MINIMAL);
+    assert_eq!(
+        error(&text, &[]),
+        "skillrl.toml:8:1: `train.min_edit_budget` (2, the default) is above `train.edit_budget` (1); it takes at most 1"
+    );
+    let text = format!("{}[train]\nedit_budget = 3\nmin_edit_budget = 4\n", super::MINIMAL);
+    assert_eq!(
+        error(&text, &[]),
+        "skillrl.toml:9:1: `train.min_edit_budget` (4) is above `train.edit_budget` (3); it takes at most 3"
+    );
+    parse(&text, &["train.edit_budget=4"]);
+}

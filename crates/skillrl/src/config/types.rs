@@ -1,0 +1,329 @@
+//! The configuration as plain data.
+//!
+//! The types stand alone: whoever builds models, environment and trainer turns them into theirs. They are
+//! written as JSON into the run directory, so nothing in them may be a secret.
+
+use super::path::AskedPath;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// A complete configuration: what the file says, with all defaults filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The run as a whole.
+    pub run: RunConfig,
+    /// The two models.
+    pub models: ModelsConfig,
+    /// The tasks.
+    pub env: EnvConfig,
+    /// The skill to start from.
+    #[serde(default)]
+    pub skill: SkillConfig,
+    /// The training loop.
+    pub train: TrainConfig,
+    /// What a changed skill must do to be kept.
+    pub gate: GateConfig,
+    /// What is measured after training.
+    pub eval: EvalConfig,
+    /// The optimizer's prompts.
+    #[serde(default)]
+    pub prompts: PromptsConfig,
+    /// Bounds on single calls.
+    pub limits: LimitsConfig,
+}
+
+/// `[run]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// The run directory.
+    pub dir: AskedPath,
+    /// Decides the order of the tasks and how they are grouped; below 2^53.
+    pub seed: u64,
+    /// Model calls in flight at most, 1 to 4096.
+    pub workers: u32,
+}
+
+/// `[models]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelsConfig {
+    /// The model that does the tasks.
+    pub target: ModelConfig,
+    /// The model that proposes edits.
+    pub optimizer: ModelConfig,
+}
+
+/// `[models.target]` or `[models.optimizer]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ModelConfig {
+    /// A server with the Chat Completions interface.
+    #[serde(rename = "openai")]
+    OpenAi(OpenAiConfig),
+    /// Replies from a file.
+    Scripted(ScriptedConfig),
+    /// A small program that plays the part of a model.
+    Simulated(SimulatedConfig),
+}
+
+impl ModelConfig {
+    /// The value of the key `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::OpenAi(_) => "openai",
+            Self::Scripted(_) => "scripted",
+            Self::Simulated(_) => "simulated",
+        }
+    }
+}
+
+/// A model with `kind = "openai"`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAiConfig {
+    /// Where the server is; has no credentials in it.
+    pub base_url: String,
+    /// The model's name, as the server knows it.
+    pub model: String,
+    /// The environment variable that holds the key; `None` sends no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// Randomness of the replies, 0 or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The most tokens of a reply, where the caller asks for no number of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// A sampling seed, for servers that take one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Seconds to wait for one reply.
+    pub timeout_s: u64,
+    /// The name under which the server takes the bound on tokens.
+    pub max_tokens_field: MaxTokensField,
+    /// How the server is asked for JSON.
+    pub response_format: ResponseFormat,
+    /// Money per million input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_input: Option<f64>,
+    /// Money per million cached input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_cached: Option<f64>,
+    /// Money per million output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_output: Option<f64>,
+    /// More fields of the request, sent as they are.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
+    /// More headers of the request: name and value, in alphabetical order.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub extra_headers: std::collections::BTreeMap<String, String>,
+}
+
+impl OpenAiConfig {
+    /// `timeout_s` as a duration.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s)
+    }
+}
+
+/// A model with `kind = "scripted"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedConfig {
+    /// The file with the replies.
+    pub file: AskedPath,
+}
+
+/// A model with `kind = "simulated"`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedConfig {
+    /// Decides what the model gets right.
+    pub sim_seed: u64,
+    /// The share of replies that are spoilt, 0 to 1; only the optimizer has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaw_rate: Option<f64>,
+}
+
+/// Defines an enum of the words of a [`super::keys::ValueType::Choice`].
+macro_rules! choice {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// The word that stands in the file.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// The name under which a server takes the bound on tokens.
+    MaxTokensField {
+        /// By the model's name and the server's answers.
+        Auto = "auto",
+        /// `max_tokens`.
+        MaxTokens = "max_tokens",
+        /// `max_completion_tokens`.
+        MaxCompletionTokens = "max_completion_tokens",
+    }
+}
+
+choice! {
+    /// How a server is asked for JSON, where a stage wants it.
+    ResponseFormat {
+        /// With the schema.
+        JsonSchema = "json_schema",
+        /// As some JSON object.
+        JsonObject = "json_object",
+        /// By the prompt alone.
+        Off = "off",
+    }
+}
+
+/// `[env]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EnvConfig {
+    /// Questions with known answers.
+    Qa(QaConfig),
+}
+
+impl EnvConfig {
+    /// The value of the key `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Qa(_) => "qa",
+        }
+    }
+}
+
+/// An environment with `kind = "qa"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QaConfig {
+    /// A directory with the three splits, or one file to be split.
+    pub data: AskedPath,
+    /// The shares of train, val and test; not all 0.
+    pub split_ratio: [u32; 3],
+    /// Decides which question falls into which split; below 2^53.
+    pub split_seed: u64,
+    /// How a reply is scored.
+    pub scorer: QaScorer,
+    /// The most tokens of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+choice! {
+    /// How a reply to a question is scored.
+    QaScorer {
+        /// Exact match and F1 as SQuAD has them.
+        EmF1 = "em_f1",
+        /// Whether an answer stands in the reply.
+        Contains = "contains",
+    }
+}
+
+/// `[skill]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillConfig {
+    /// The Markdown file to start from; `None` takes the environment's own skill, or an empty one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial: Option<AskedPath>,
+}
+
+/// `[train]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// How often the training split is gone through, at least 1.
+    pub epochs: u32,
+    /// Tasks per step, at least 1.
+    pub batch_size: u32,
+    /// Trajectories per analyst call, at least 1.
+    pub minibatch_size: u32,
+    /// Patches per merge call, at least 2.
+    pub merge_batch_size: u32,
+    /// Edits per step at the start, at least 1.
+    pub edit_budget: u32,
+    /// Edits per step at the end, 1 to `edit_budget`.
+    pub min_edit_budget: u32,
+    /// How the edits per step fall.
+    pub schedule: Schedule,
+}
+
+choice! {
+    /// How the edits per step fall from `edit_budget` to `min_edit_budget`.
+    Schedule {
+        /// They do not.
+        Constant = "constant",
+        /// In a straight line.
+        Linear = "linear",
+        /// Along half a cosine.
+        Cosine = "cosine",
+    }
+}
+
+/// `[gate]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateConfig {
+    /// The score that decides.
+    pub metric: Metric,
+    /// The weight of the soft score in [`Metric::Mixed`], 0 to 1.
+    pub mixed_weight: f64,
+}
+
+choice! {
+    /// The score that decides at the gate.
+    Metric {
+        /// The share of tasks solved.
+        Hard = "hard",
+        /// The mean graded score.
+        Soft = "soft",
+        /// `(1 - mixed_weight) * hard + mixed_weight * soft`.
+        Mixed = "mixed",
+    }
+}
+
+/// `[eval]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Whether the first and the best skill are measured on the test split at the end.
+    pub test: bool,
+}
+
+/// `[prompts]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptsConfig {
+    /// A directory with prompts that take the place of the built-in ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<AskedPath>,
+}
+
+/// `[limits]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// The most tokens that a reply of the optimizer may have.
+    pub max_reply_tokens: u32,
+}
