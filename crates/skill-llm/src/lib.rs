@@ -45,6 +45,7 @@ pub mod prompt;
 pub mod scripted;
 pub mod secret;
 pub mod transport;
+pub mod simulated;
 
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
@@ -57,5 +58,6 @@ pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
 pub use scripted::{Script, ScriptedModel};
 pub use secret::ApiKey;
+pub use simulated::SimulatedTarget;
 pub use skill_core::{Role, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

@@ -1,0 +1,168 @@
+//! Clauses of a skill: a line cut into statements, a statement cut where its polarity may change.
+
+/// A part of a clause with one polarity.
+#[derive(Debug)]
+pub(super) struct Segment {
+    words: Words,
+    /// Whether it says what not to do.
+    pub(super) negated: bool,
+}
+
+impl Segment {
+    /// Whether one of these phrases stands in it, word for word.
+    pub(super) fn has(&self, phrases: &[&str]) -> bool {
+        self.words.has(phrases)
+    }
+
+    /// Whether one of these stands at the beginning of one of its words.
+    pub(super) fn has_stem(&self, stems: &[&str]) -> bool {
+        self.words.has_stem(stems)
+    }
+
+    /// Its words.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+}
+
+/// A statement of a skill.
+#[derive(Debug)]
+pub(super) struct Clause {
+    /// All its words.
+    pub(super) words: Words,
+    /// Its parts, in order.
+    pub(super) segments: Vec<Segment>,
+}
+
+/// Words in lower case, without punctuation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Words(String);
+
+impl Words {
+    /// The words of a text; `24-hour` is two, `don't` is one.
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.to_lowercase().replace('’', "'");
+        let mut words = String::with_capacity(text.len() + 2);
+        words.push(' ');
+        for word in text.split(|c: char| !c.is_alphanumeric() && c != '\'') {
+            let word = word.trim_matches('\'');
+            if !word.is_empty() {
+                words.push_str(word);
+                words.push(' ');
+            }
+        }
+        Self(words)
+    }
+
+    /// The words, one by one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split_whitespace()
+    }
+
+    /// Whether one of these phrases stands in them, word for word.
+    pub(super) fn has(&self, phrases: &[&str]) -> bool {
+        phrases.iter().any(|phrase| self.0.contains(&format!(" {phrase} ")))
+    }
+
+    /// Whether one of these stands at the beginning of a word.
+    pub(super) fn has_stem(&self, stems: &[&str]) -> bool {
+        stems.iter().any(|stem| self.0.contains(&format!(" {stem}")))
+    }
+
+    /// Where the first of these words stands, counted in words.
+    pub(super) fn position(&self, words: &[&str]) -> Option<usize> {
+        self.iter().position(|word| words.contains(&word))
+    }
+}
+
+const NEGATIONS: &[&str] = &[
+    "not",
+    "never",
+    "no",
+    "don't",
+    "avoid",
+    "without",
+    "nor",
+    "cannot",
+    "stop",
+    "drop",
+    "omit",
+    "skip",
+    "leave out",
+    "strip",
+    "refrain",
+    "dispense",
+    "neither",
+];
+/// Phrases with a negation in them that do not turn the sense round.
+const NO_NEGATIONS: &[&str] =
+    &["never forget", "not forget", "don't forget", "never fail", "no matter", "not only"];
+/// What begins a part whose sense is turned round.
+const TURNS: &[&str] = &[" instead of ", " rather than "];
+const BORDERS: &[&str] = &[", ", " but ", " (", ") ", ": ", " - ", " – ", " — ", "—", " so that "];
+const STATEMENT_ENDS: &[&str] = &[". ", "; ", "! ", "? "];
+/// Abbreviations whose full stops end no statement.
+const ABBREVIATIONS: &[(&str, &str)] =
+    &[("a.m.", "am"), ("p.m.", "pm"), ("A.M.", "AM"), ("P.M.", "PM"), ("e.g.", "eg"), ("i.e.", "ie")];
+
+impl Clause {
+    fn new(text: &str) -> Self {
+        const MARK: char = '\u{1}';
+        let mut cut = text.replace("nothing but", "only").replace("Nothing but", "Only");
+        for turn in TURNS {
+            cut = cut.replace(turn, &format!("{MARK}not "));
+        }
+        for border in BORDERS {
+            cut = cut.replace(border, &MARK.to_string());
+        }
+        let segments = cut.split(MARK).map(|part| {
+            let words = Words::of(part);
+            let negated = words.has(NEGATIONS) && !words.has(NO_NEGATIONS);
+            Segment { words, negated }
+        });
+        Self { words: Words::of(&cut), segments: segments.collect() }
+    }
+}
+
+/// The clauses of one line of Markdown.
+pub(super) fn clauses(line: &str) -> Vec<Clause> {
+    const MARK: char = '\u{2}';
+    let mut text = line.trim().trim_start_matches(['#', '-', '*', '+', '>', ' ']).replace("**", "");
+    for (abbreviation, plain) in ABBREVIATIONS {
+        text = text.replace(abbreviation, plain);
+    }
+    for end in STATEMENT_ENDS {
+        text = text.replace(end, &MARK.to_string());
+    }
+    text.split(MARK).filter(|part| !part.trim().is_empty()).map(Clause::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expect: &str) {
+        let shown: Vec<String> = clauses(line)
+            .iter()
+            .map(|clause| {
+                let parts = clause.segments.iter().map(|segment| {
+                    let words: Vec<&str> = segment.words.iter().collect();
+                    format!("{}{}", if segment.negated { "!" } else { "" }, words.join(" "))
+                });
+                parts.collect::<Vec<_>>().join(" | ")
+            })
+            .collect();
+        assert_eq!(shown.join(" || "), expect);
+    }
+
+    #[test]
+    fn lines_become_clauses_and_segments() {
+        check("- Write dates as YYYY-MM-DD.", "write dates as yyyy mm dd");
+        check("**Times**: 24-hour, never a.m. or p.m. forms", "times | 24 hour | !never am or pm forms");
+        check("Give kilograms instead of tonnes; be brief", "give kilograms | !not tonnes || be brief");
+        check("Don’t explain. Just answer.", "!don't explain || just answer");
+        check("Never forget the surname", "never forget the surname");
+        check("", "");
+    }
+}
