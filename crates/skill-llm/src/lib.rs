@@ -44,8 +44,8 @@ pub mod openai;
 pub mod prompt;
 pub mod scripted;
 pub mod secret;
-pub mod transport;
 pub mod simulated;
+pub mod transport;
 
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
@@ -58,6 +58,6 @@ pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
 pub use scripted::{Script, ScriptedModel};
 pub use secret::ApiKey;
-pub use simulated::SimulatedTarget;
+pub use simulated::{SimulatedOptimizer, SimulatedTarget};
 pub use skill_core::{Role, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

@@ -12,11 +12,18 @@ mod clause;
 mod conventions;
 #[cfg(test)]
 mod conventions_tests;
+mod diagnosis;
+mod flaws;
 mod hash;
+mod lessons;
+mod optimizer;
+mod prompts;
+mod proposals;
 mod records;
 mod target;
 mod values;
 
+pub use optimizer::SimulatedOptimizer;
 pub use target::SimulatedTarget;
 
 use crate::chat::{ChatReply, ChatRequest};

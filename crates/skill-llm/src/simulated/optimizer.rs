@@ -1,0 +1,224 @@
+//! The simulated optimizer: it reads the prompts of the training loop and answers by rules.
+
+use super::conventions::{Statement, glossary, statements};
+use super::diagnosis::{Finding, diagnose};
+use super::flaws::{malform, spoil};
+use super::hash::Dice;
+use super::lessons::glossary_rules;
+use super::prompts::{Request, Trajectory};
+use super::proposals::propose;
+use super::{PROVIDER, reply_to};
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::LlmError;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_core::{Edit, EditOp, Role};
+
+/// The rate of [`SimulatedOptimizer::with_flaw_rate`] where nothing else is said.
+const DEFAULT_FLAW_RATE: f64 = 0.25;
+/// How many replies are malformed, as a part of the flaw rate: one in six by default.
+const MALFORMED_PART: f64 = 2.0 / 3.0;
+/// How much likelier a flaw is where there is nothing sensible to say.
+const IDLE_FACTOR: f64 = 2.0;
+
+/// An optimizer that works by rules: it compares answers with references and proposes what would mend the difference.
+///
+/// It understands the analyst's, the merge and the ranking prompt by their headings, and answers each in JSON. Its
+/// diagnosis is of general classes (a sentence around the answer, the form of a date, a unit, the order of names, an
+/// invented answer, and so on), so it can also teach a real target. It is sometimes bad, as real models are: broken
+/// JSON, a harmful rule, a duplicate, an anchor that is not in the skill; how often is
+/// [`SimulatedOptimizer::with_flaw_rate`].
+#[derive(Debug, Clone)]
+pub struct SimulatedOptimizer {
+    id: ModelId,
+    seed: u64,
+    flaw_rate: f64,
+}
+
+impl SimulatedOptimizer {
+    /// An optimizer; the seed decides on phrasings and flaws.
+    pub fn new(seed: u64) -> Self {
+        Self { id: ModelId::new(PROVIDER, "simulated-optimizer"), seed, flaw_rate: DEFAULT_FLAW_RATE }
+    }
+
+    /// The same optimizer with this rate of flaws, from 0 (never bad) to 1; 0.25 by default.
+    ///
+    /// It is the probability that an analyst's reply proposes something bad; two thirds of it is the probability that
+    /// a reply of any kind is malformed JSON.
+    #[must_use]
+    pub fn with_flaw_rate(mut self, flaw_rate: f64) -> Self {
+        self.flaw_rate = if flaw_rate.is_finite() { flaw_rate.clamp(0.0, 1.0) } else { DEFAULT_FLAW_RATE };
+        self
+    }
+
+    fn answer(&self, message: &str) -> String {
+        let dice = Dice::new(self.seed, &[message]);
+        let reply = match Request::read(message) {
+            Some(Request::Analyse { skill, budget, successes, trajectories }) => {
+                self.analysis(&skill, budget, successes, &trajectories, dice)
+            }
+            Some(Request::Merge { edits }) => merge(edits),
+            Some(Request::Rank { budget, edits }) => rank(&edits, budget),
+            None => return "I do not understand what I am asked to do here.".to_owned(),
+        };
+        let text = serde_json::to_string_pretty(&reply).unwrap_or_default();
+        if dice.chance("malformed", self.flaw_rate * MALFORMED_PART) { malform(&text, dice) } else { text }
+    }
+
+    fn analysis(
+        &self,
+        skill: &str,
+        budget: usize,
+        successes: bool,
+        trajectories: &[Trajectory],
+        dice: Dice,
+    ) -> Value {
+        let counted = if successes { Vec::new() } else { count(trajectories) };
+        let mut edits = propose(skill, &counted, dice);
+        let reasoning = reasoning(&counted, edits.is_empty(), successes);
+        let rate = if edits.is_empty() && !successes { self.flaw_rate * IDLE_FACTOR } else { self.flaw_rate };
+        if dice.chance("flawed", rate) {
+            spoil(skill, &mut edits, u32::try_from(trajectories.len()).unwrap_or(u32::MAX), dice);
+        }
+        edits.truncate(budget);
+        let patch = json!({ "reasoning": reasoning, "edits": edits.iter().map(wire).collect::<Vec<_>>() });
+        if successes {
+            let pattern = format!("{} answers in the wanted form", trajectories.len());
+            return json!({ "success_patterns": [pattern], "patch": patch });
+        }
+        let summary: Vec<Value> = counted
+            .iter()
+            .map(|(finding, count)| {
+                json!({ "failure_type": finding.name(), "count": count, "description": description(finding) })
+            })
+            .collect();
+        json!({ "failure_summary": summary, "patch": patch })
+    }
+}
+
+#[async_trait]
+impl ChatModel for SimulatedOptimizer {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        if call.cancel.is_cancelled() {
+            return Err(LlmError::Cancelled);
+        }
+        Ok(reply_to(request, self.answer(&request.text_of(Role::User))))
+    }
+}
+
+/// The findings over all trajectories, the commonest first.
+fn count(trajectories: &[Trajectory]) -> Vec<(Finding, u32)> {
+    let mut counted: Vec<(Finding, u32)> = Vec::new();
+    for finding in trajectories.iter().flat_map(diagnose) {
+        let same = |known: &Finding| {
+            matches!((known, &finding), (Finding::PlaceInWords(_), Finding::PlaceInWords(_)))
+                || *known == finding
+        };
+        match counted.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((finding, 1)),
+        }
+    }
+    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counted
+}
+
+fn reasoning(counted: &[(Finding, u32)], nothing: bool, successes: bool) -> String {
+    if successes {
+        return "These went well; the skill needs no new rule to keep them so.".to_owned();
+    }
+    match counted {
+        [] => "The answers are wrong in no way that a general rule would mend.".to_owned(),
+        [..] if nothing => "What went wrong is already covered by the skill's rules.".to_owned(),
+        [(commonest, count), ..] => {
+            let name = commonest.name();
+            format!(
+                "The commonest failure is \"{name}\" ({count}): the references are consistent, so a rule will do."
+            )
+        }
+    }
+}
+
+fn description(finding: &Finding) -> String {
+    match finding {
+        Finding::Wordy => "the right answer stands inside a longer text".to_owned(),
+        Finding::DateForm => "the right day in another form than the reference".to_owned(),
+        Finding::ClockForm => "the right time in another form than the reference".to_owned(),
+        Finding::WrongUnit(unit) => format!("the right amount, but not in {}", unit.plural()),
+        Finding::NameOrder => "the right person with the names in another order".to_owned(),
+        Finding::MadeUp(word) => format!("an answer where the reference says {word}"),
+        Finding::OverAbstained => "no answer where the reference has one".to_owned(),
+        Finding::Word { field, .. } => format!("the {field} in words where the reference has a code"),
+        Finding::PlaceInWords(_) => "a place in words where the reference has a letter and digits".to_owned(),
+        Finding::ListForm => "the right entries in another order or with other signs between them".to_owned(),
+        Finding::Casing => "right but for capital letters".to_owned(),
+        Finding::Punctuation => "right but for punctuation at the ends".to_owned(),
+    }
+}
+
+/// An edit as a model writes it.
+fn wire(edit: &Edit) -> Value {
+    json!({
+        "op": edit.op.as_str(),
+        "target": edit.target,
+        "content": edit.content,
+        "support_count": edit.support_count.unwrap_or(1),
+    })
+}
+
+/// One patch of all edits: duplicates go, their support is added up, and the first of them stays.
+fn merge(edits: Vec<Edit>) -> Value {
+    let total = edits.len();
+    let mut merged: Vec<Edit> = Vec::new();
+    for edit in edits {
+        match merged.iter_mut().find(|known| mean_the_same(known, &edit)) {
+            Some(known) => {
+                let sum = known.support_count.unwrap_or(1).saturating_add(edit.support_count.unwrap_or(1));
+                known.support_count = Some(sum);
+                unite_glossaries(known, &edit);
+            }
+            None => merged.push(edit),
+        }
+    }
+    let reasoning = format!("{total} edits, {} after duplicates were \"folded\" together.", merged.len());
+    json!({ "reasoning": reasoning, "edits": merged.iter().map(wire).collect::<Vec<_>>() })
+}
+
+fn mean_the_same(a: &Edit, b: &Edit) -> bool {
+    if a.op == EditOp::Delete || b.op == EditOp::Delete {
+        return a.op == b.op && a.target.trim() == b.target.trim();
+    }
+    let said = |edit: &Edit| -> Vec<Statement> { edit.content.lines().flat_map(statements).collect() };
+    let (said_a, said_b) = (said(a), said(b));
+    a.content.trim() == b.content.trim() || !said_a.is_empty() && said_a == said_b
+}
+
+/// Adds the codes of `other` that `edit` does not have.
+fn unite_glossaries(edit: &mut Edit, other: &Edit) {
+    let known = glossary(&edit.content);
+    let missing: Vec<(String, String)> =
+        glossary(&other.content).into_iter().filter(|pair| !known.contains(pair)).collect();
+    if known.is_empty() || missing.is_empty() {
+        return;
+    }
+    let field = edit.content.split(':').next().and_then(|head| head.split(" the ").nth(1)).unwrap_or("value");
+    let field = field.split(" by ").next().unwrap_or(field).trim().to_owned();
+    let all: Vec<(String, String)> = known.into_iter().chain(missing).collect();
+    if let Some(rule) = glossary_rules(&field, &all).first() {
+        edit.content = format!("- {rule}");
+    }
+}
+
+/// The best supported edits; of equals the earlier one.
+fn rank(edits: &[Edit], budget: usize) -> Value {
+    let mut order: Vec<(usize, u32)> =
+        edits.iter().enumerate().map(|(index, edit)| (index, edit.support_count.unwrap_or(1))).collect();
+    order.sort_by_key(|(_, support)| std::cmp::Reverse(*support));
+    let selected: Vec<usize> = order.into_iter().take(budget).map(|(index, _)| index).collect();
+    json!({ "reasoning": "The edits that mend \"most\" failures come first.", "selected_indices": selected })
+}
