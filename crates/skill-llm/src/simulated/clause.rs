@@ -61,12 +61,18 @@ impl Words {
 
     /// Whether one of these phrases stands in them, word for word.
     pub(super) fn has(&self, phrases: &[&str]) -> bool {
-        phrases.iter().any(|phrase| self.0.contains(&format!(" {phrase} ")))
+        let stands_alone = |phrase: &&str, at: usize| {
+            let end = at + phrase.len();
+            let before = at.checked_sub(1).and_then(|before| self.0.as_bytes().get(before));
+            before == Some(&b' ') && self.0.as_bytes().get(end) == Some(&b' ')
+        };
+        phrases.iter().any(|phrase| self.0.match_indices(*phrase).any(|(at, _)| stands_alone(phrase, at)))
     }
 
     /// Whether one of these stands at the beginning of a word.
     pub(super) fn has_stem(&self, stems: &[&str]) -> bool {
-        stems.iter().any(|stem| self.0.contains(&format!(" {stem}")))
+        let begins = |at: usize| at.checked_sub(1).and_then(|b| self.0.as_bytes().get(b)) == Some(&b' ');
+        stems.iter().any(|stem| self.0.match_indices(*stem).any(|(at, _)| begins(at)))
     }
 
     /// Where the first of these words stands, counted in words.

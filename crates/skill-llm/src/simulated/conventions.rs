@@ -110,12 +110,15 @@ impl HouseRules {
     }
 }
 
+/// Says what a clause says about one convention.
+type Reader = fn(&Clause) -> Option<Stance>;
+
 /// Everything that one line says about conventions, in order.
 pub(super) fn statements(line: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     for clause in clauses(line) {
         let before = statements.len();
-        let readers: [(Convention, fn(&Clause) -> Option<Stance>); 9] = [
+        let readers: [(Convention, Reader); 9] = [
             (Convention::BareValue, bare_value),
             (Convention::IsoDates, iso_dates),
             (Convention::Clock24, clock_24),
@@ -362,7 +365,7 @@ fn unknown(clause: &Clause) -> Option<Stance> {
     }) {
         return Some(Stance::Unwanted);
     }
-    let Some(at) = clause.words.position(&["unknown"]) else { return None };
+    let at = clause.words.position(&["unknown"])?;
     let before: Vec<&str> = clause.words.iter().take(at).collect();
     let forbids = before.iter().rev().take(4).any(|word| ["never", "don't", "avoid"].contains(word))
         || before.windows(2).any(|pair| pair == ["do", "not"])

@@ -6,7 +6,7 @@ use super::hash::Dice;
 /// Rules for what still goes wrong where the skill already asks for the bare answer, the strongest first.
 pub(super) const WORDY_STILL: &[&str] = &[
     "Examples of the right form: `Question: What colour is a ripe strawberry? -> red` and \
-     `Question: How many strings does a violin have? -> 4`.",
+     `Question: How many wheels does a tricycle have? -> 3`.",
     "The answer is a name, a number or a word or two: stop after it, without a full stop.",
     "Never begin with words of the question.",
 ];

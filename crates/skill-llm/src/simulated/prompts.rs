@@ -118,7 +118,7 @@ fn trajectory(text: &str) -> Trajectory {
             "Question:" => found.question = value.to_owned(),
             "Agent's answer:" => found.answer = value.to_owned(),
             "Reference answer:" => {
-                found.references = value.split(" | ").map(|v| v.trim().to_owned()).collect()
+                found.references = value.split(" | ").map(|v| v.trim().to_owned()).collect();
             }
             _ => {}
         }

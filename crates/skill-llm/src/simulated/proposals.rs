@@ -93,6 +93,13 @@ fn is_unique(skill: &str, line: &str) -> bool {
     !line.trim().is_empty() && skill.matches(line).count() == 1
 }
 
+/// Words of a field whose codes were seen, and how often.
+struct Seen<'a> {
+    field: &'a str,
+    pairs: Vec<(String, String)>,
+    count: u32,
+}
+
 /// One rule per field for all words whose codes were seen and the skill does not have.
 fn glossary_edits(
     skill: &str,
@@ -100,22 +107,22 @@ fn glossary_edits(
     counted: &[(Finding, u32)],
     dice: Dice,
 ) -> Vec<(Edit, u32)> {
-    let mut fields: Vec<(&str, Vec<(String, String)>, u32)> = Vec::new();
+    let mut fields: Vec<Seen<'_>> = Vec::new();
     for (finding, count) in counted {
         let Finding::Word { word, code, field } = finding else { continue };
         if rules.code(word).is_some() {
             continue;
         }
         let pair = (word.clone(), code.clone());
-        match fields.iter_mut().find(|(known, _, _)| known == field) {
-            Some((_, pairs, total)) => {
-                pairs.push(pair);
-                *total += count;
+        match fields.iter_mut().find(|seen| seen.field == field) {
+            Some(seen) => {
+                seen.pairs.push(pair);
+                seen.count += count;
             }
-            None => fields.push((field, vec![pair], *count)),
+            None => fields.push(Seen { field, pairs: vec![pair], count: *count }),
         }
     }
-    let edits = fields.into_iter().filter_map(|(field, pairs, count)| {
+    let edits = fields.into_iter().filter_map(|Seen { field, pairs, count }| {
         let rule = dice.pick("glossary", &glossary_rules(field, &pairs)).cloned()?;
         let listed = skill.lines().rev().find(|line| {
             Words::of(line).has(&[field]) && !glossary(line).is_empty() && is_unique(skill, line)

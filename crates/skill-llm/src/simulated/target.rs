@@ -10,11 +10,12 @@ use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use skill_core::Role;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often the agent takes the wrong line of the record, whatever its skill says.
 const SLIP_RATE: f64 = 0.04;
 /// How often it is brief of its own accord.
-const BRIEF_BY_NATURE: f64 = 0.3;
+const BRIEF_BY_NATURE: f64 = 0.6;
 /// How often it has the doubts that a timid skill makes it act upon.
 const DOUBT_RATE: f64 = 0.6;
 
@@ -27,16 +28,18 @@ const DOUBT_RATE: f64 = 0.6;
 pub struct SimulatedTarget {
     id: ModelId,
     seed: u64,
+    /// The last skill and what it says: most calls come with the same one.
+    last_read: Arc<Mutex<(String, Arc<HouseRules>)>>,
 }
 
 impl SimulatedTarget {
     /// A target; the seed decides on which questions it slips and how it chats.
     pub fn new(seed: u64) -> Self {
-        Self { id: ModelId::new(PROVIDER, "simulated-target"), seed }
+        Self { id: ModelId::new(PROVIDER, "simulated-target"), seed, last_read: Arc::default() }
     }
 
     fn answer(&self, skill: &str, message: &str) -> String {
-        let rules = HouseRules::read(skill);
+        let rules = self.rules_of(skill);
         let task = Task::read(message);
         let dice = Dice::new(self.seed, &[&task.question]);
         if task.fields.is_empty() {
@@ -49,6 +52,14 @@ impl SimulatedTarget {
             None if dice.chance("brief", BRIEF_BY_NATURE) => found,
             None => chatty(dice, &found),
         }
+    }
+
+    fn rules_of(&self, skill: &str) -> Arc<HouseRules> {
+        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != skill {
+            *last = (skill.to_owned(), Arc::new(HouseRules::read(skill)));
+        }
+        Arc::clone(&last.1)
     }
 
     /// The value in the form that the rules ask for; `None` stands for `unknown`.
