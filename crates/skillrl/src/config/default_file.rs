@@ -36,7 +36,7 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
     let _ = writeln!(file, "\n# {}\n[{}]", section.doc, section.path);
     for key in section.keys() {
         let kinds = match key.kind {
-            Some(kind) if !draft.has_key(section, key) => format!("kind = \"{kind}\": "),
+            Some(kind) if !draft.has_key(section, key) => format!("{kind} only: "),
             Some(_) | None => String::new(),
         };
         let _ = writeln!(file, "# {kinds}{}", key.doc.replace('\n', "\n# "));
@@ -49,9 +49,18 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
 }
 
 fn is_set(draft: &Draft, section: &SectionSpec, key: &KeySpec) -> bool {
+    if draft.entry(&section.path_of(key)).is_some() {
+        return true;
+    }
     let by_default = match key.default {
-        KeyDefault::Required { .. } | KeyDefault::Value(_) | KeyDefault::Suggested { .. } => true,
+        KeyDefault::Required { .. } | KeyDefault::Suggested { .. } => true,
+        // Defaults of special kinds stay off, so that a change of the kind is not refused because of them.
+        KeyDefault::Value(_) => key.kind.is_none_or(|kind| default_kind(section) == Some(kind)),
         KeyDefault::Absent { .. } => false,
     };
-    draft.has_key(section, key) && (by_default || draft.entry(&section.path_of(key)).is_some())
+    by_default && draft.has_key(section, key)
+}
+
+fn default_kind(section: &SectionSpec) -> Option<&'static str> {
+    section.key("kind").map(|key| key.default.toml().trim_matches('"'))
 }

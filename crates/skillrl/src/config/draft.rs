@@ -326,9 +326,9 @@ fn default_value(path: &str, key: &KeySpec) -> Option<Value> {
 
 /// Whether the name is a section's, or the first part of one.
 fn is_section_prefix(path: &str) -> bool {
-    keys::sections().iter().any(|section| {
-        section.path == path || section.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
-    })
+    keys::sections()
+        .iter()
+        .any(|section| section.path == path || suggest::starts_with_segment(section.path, path))
 }
 
 /// The key with a free table that the path leads into, and the way inside it.

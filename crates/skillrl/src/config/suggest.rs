@@ -5,11 +5,16 @@ use super::keys::{self, KeySpec, SectionSpec};
 /// Below this similarity (0 to 1) a name is not taken for a misspelling of another one.
 const MIN_SIMILARITY: f64 = 0.55;
 
+/// A shorter text is not taken for a part of a name.
+const MIN_PART_CHARS: usize = 3;
+
 /// What to say about a name that is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Suggestion {
     /// It is a misspelling of this.
     Nearest(String),
+    /// It is a misspelling of this section.
+    Section(String),
     /// The key exists, in these sections.
     BelongsTo {
         /// The key's name.
@@ -25,6 +30,7 @@ impl std::fmt::Display for Suggestion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nearest(name) => write!(f, "did you mean `{name}`?"),
+            Self::Section(name) => write!(f, "did you mean [{name}]?"),
             Self::BelongsTo { name, sections } => {
                 write!(f, "`{name}` belongs to {}", any_of(sections.iter().map(|name| format!("[{name}]"))))
             }
@@ -49,16 +55,24 @@ pub(super) fn nearest<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) 
     let mut best: Option<(f64, &'a str)> = None;
     for word in words {
         let candidate = fold(word);
-        let similarity = if candidate == folded {
-            2.0
-        } else {
-            strsim::normalized_damerau_levenshtein(&folded, &candidate)
-        };
+        let similarity = similarity(&folded, &candidate);
         if similarity >= MIN_SIMILARITY && best.is_none_or(|(score, _)| similarity > score) {
             best = Some((similarity, word));
         }
     }
     best.map(|(_, word)| word)
+}
+
+/// 0 to 1, and more for names that are the same but for case and underscores.
+fn similarity(name: &str, candidate: &str) -> f64 {
+    if name == candidate {
+        return 2.0;
+    }
+    let similarity = strsim::normalized_damerau_levenshtein(name, candidate);
+    if name.chars().count() >= MIN_PART_CHARS && candidate.contains(name) {
+        return similarity.max(MIN_SIMILARITY + similarity / 4.0);
+    }
+    similarity
 }
 
 /// Case, hyphens and underscores are what people get wrong first.
@@ -83,48 +97,50 @@ pub(super) fn for_key(section: &SectionSpec, name: &str) -> Suggestion {
 
 /// What a name in no known section was meant to be; `path` is the whole dotted name.
 pub(super) fn for_path(path: &str) -> Suggestion {
-    let last = path.rsplit('.').next().unwrap_or(path);
-    let sections = || keys::sections().iter().map(|section| section.path);
-    if let Some(section) = sections().find(|section| last_segment(section) == last) {
-        return Suggestion::Nearest(section.to_owned());
+    let last = last_segment(path);
+    if let Some((before, _)) = path.rsplit_once('.') {
+        if let Some((section, key)) = keys::find(before) {
+            return Suggestion::Nearest(section.path_of(key));
+        }
+        let is_group = keys::sections().iter().any(|section| starts_with_segment(section.path, before));
+        if !is_group && let Some(section) = nearest_section(before) {
+            return match section.key(last) {
+                Some(key) => Suggestion::Nearest(section.path_of(key)),
+                None => for_key(section, last),
+            };
+        }
     }
-    if let Some((section_path, name)) = path.rsplit_once('.')
-        && let Some(section) = nearest(section_path, sections()).and_then(keys::section)
-    {
-        return match section.key(name) {
-            Some(key) => Suggestion::Nearest(section.path_of(key)),
-            None => for_key(section, name),
-        };
-    }
-    if let Some(suggestion) = elsewhere(last) {
-        return suggestion;
-    }
-    let near_section = nearest(path, sections())
-        .or_else(|| nearest(last, sections().map(last_segment)).and_then(section_with_last_segment));
-    if let Some(section) = near_section {
-        return Suggestion::Nearest(section.to_owned());
-    }
-    anywhere(last).unwrap_or_else(|| Suggestion::Valid(sections().map(|name| format!("[{name}]")).collect()))
+    elsewhere(last)
+        .or_else(|| nearest_section(path).map(|section| Suggestion::Section(section.path.to_owned())))
+        .or_else(|| anywhere(last))
+        .unwrap_or_else(all_sections)
 }
 
 /// What an unknown section was meant to be.
 pub(super) fn for_section(path: &str) -> Suggestion {
-    let last = last_segment(path);
-    let sections = || keys::sections().iter().map(|section| section.path);
-    nearest(path, sections())
-        .or_else(|| nearest(last, sections().map(last_segment)).and_then(section_with_last_segment))
-        .map_or_else(
-            || Suggestion::Valid(sections().map(|name| format!("[{name}]")).collect()),
-            |section| Suggestion::Nearest(section.to_owned()),
-        )
+    nearest_section(path).map_or_else(all_sections, |section| Suggestion::Section(section.path.to_owned()))
+}
+
+/// By the whole name, or else by its last part: `[target]` is `[models.target]`.
+fn nearest_section(path: &str) -> Option<&'static SectionSpec> {
+    let sections = keys::sections();
+    nearest(path, sections.iter().map(|section| section.path)).and_then(keys::section).or_else(|| {
+        let part = nearest(last_segment(path), sections.iter().map(|section| last_segment(section.path)))?;
+        sections.iter().find(|section| last_segment(section.path) == part)
+    })
+}
+
+fn all_sections() -> Suggestion {
+    Suggestion::Valid(keys::sections().iter().map(|section| format!("[{}]", section.path)).collect())
+}
+
+/// Whether a dotted name starts with these segments and goes on.
+pub(super) fn starts_with_segment(path: &str, start: &str) -> bool {
+    path.strip_prefix(start).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn last_segment(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
-}
-
-fn section_with_last_segment(last: &str) -> Option<&'static str> {
-    keys::sections().iter().map(|section| section.path).find(|section| last_segment(section) == last)
 }
 
 fn elsewhere(name: &str) -> Option<Suggestion> {

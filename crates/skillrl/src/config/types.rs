@@ -62,7 +62,7 @@ pub struct ModelsConfig {
 pub enum ModelConfig {
     /// A server with the Chat Completions interface.
     #[serde(rename = "openai")]
-    OpenAi(OpenAiConfig),
+    OpenAi(Box<OpenAiConfig>),
     /// Replies from a file.
     Scripted(ScriptedConfig),
     /// A small program that plays the part of a model.

@@ -71,7 +71,8 @@ fn to_i64(integer: &DeInteger<'_>) -> Option<i64> {
 /// An integer is a number too.
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
-        DeValue::Integer(_) => integer(value).and_then(|number| i32::try_from(number).ok()).map(f64::from),
+        // By way of the text, as not every integer is a floating-point number.
+        DeValue::Integer(_) => integer(value).and_then(|number| number.to_string().parse().ok()),
         DeValue::Float(number) => number.as_str().parse().ok().map(|number: f64| number + 0.0),
         DeValue::String(_)
         | DeValue::Boolean(_)

@@ -73,7 +73,7 @@ fn every_key_has_a_sentence_and_a_default_or_example_that_it_takes() {
         crate::config::value::check(&path, key.value, value.get_ref()).unwrap();
         n_keys += 1;
     }
-    assert_eq!(n_keys, 61);
+    assert_eq!(n_keys, 59);
 }
 
 #[test]
@@ -157,4 +157,16 @@ fn a_changed_setting_is_named() {
     changes("gate.metric=soft", &["gate.metric"]);
     changes("eval.test=false", &[]);
     changes("limits.max_reply_tokens=9", &["limits.max_reply_tokens"]);
+}
+
+#[test]
+fn two_lines_turn_a_simulated_model_into_a_real_one() {
+    let overrides = ["models.target.kind=simulated", "models.optimizer.kind=simulated"].map(str::to_owned);
+    let file = default_file(&overrides).unwrap();
+    let real = file.replacen("kind = \"simulated\"", "kind = \"openai\"", 1).replacen(
+        "#model = \"gpt-5-mini\"",
+        "model = \"gpt-5-mini\"",
+        1,
+    );
+    assert_eq!(parse(&real, &[]).config.models.target.kind(), "openai");
 }

@@ -62,7 +62,7 @@ fn unknown_keys_name_the_nearest() {
     unknown("gates.metrik", "did you mean `gate.metric`?");
     unknown("batch_size", "`batch_size` belongs to [train]");
     unknown("seed", "`seed` belongs to [run], [models.target] or [models.optimizer]");
-    unknown("train.batch_size.x", "`batch_size` takes one value");
+    unknown("train.batch_size.x", "did you mean `train.batch_size`?");
 }
 
 #[track_caller]

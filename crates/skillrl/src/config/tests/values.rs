@@ -55,6 +55,7 @@ fn values_that_are_taken() {
     check("models.target.temperature=-0.0", "0.0");
     check("models.target.temperature=0.7", "0.7");
     check("models.target.temperature=2", "2.0");
+    check("models.target.price_output=3000000000", "3000000000.0");
     check("models.target.temperature=1e-3", "0.001");
     check("models.target.top_p=1", "1.0");
     check("models.target.top_p=0.95", "0.95");
@@ -189,7 +190,7 @@ fn values_that_are_refused() {
         "train.schedule=cosin",
         "takes \"constant\", \"linear\" or \"cosine\", not \"cosin\"; did you mean \"cosine\"?",
     );
-    refused("gate.metric=med", "takes \"hard\", \"soft\" or \"mixed\", not \"med\"");
+    refused("gate.metric=sum", "takes \"hard\", \"soft\" or \"mixed\", not \"sum\"");
     refused(
         "gate.metric=Hard",
         "takes \"hard\", \"soft\" or \"mixed\", not \"Hard\"; did you mean \"hard\"?",

@@ -1,0 +1,209 @@
+//! The table of all keys of the configuration file: the one source of truth for checking, for the search of
+//! the nearest key, for the commented default file and for documentation.
+//!
+//! Nothing here reads a file. The types of [`super::types`] hold the same keys; a test keeps both in step.
+
+mod table;
+
+use table::SECTIONS;
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueType {
+    /// A text that is not empty.
+    Text,
+    /// A path that is not empty.
+    Path,
+    /// The name of an environment variable, or nothing; its value is never shown.
+    Variable,
+    /// An `http` or `https` address without credentials; its value is never shown.
+    Url,
+    /// A whole number, both bounds included.
+    Integer {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A number, both bounds included.
+    Number {
+        /// The least.
+        min: f64,
+        /// The greatest; infinite for no bound.
+        max: f64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Three whole numbers, not all 0: the shares of train, val and test.
+    Ratio,
+    /// A table of texts, without secrets.
+    Headers,
+    /// A table of anything that JSON can say, without secrets.
+    Body,
+}
+
+impl ValueType {
+    /// Whether the key holds a string, so that `--set` takes its text to the letter.
+    pub fn is_text(self) -> bool {
+        match self {
+            Self::Text | Self::Path | Self::Variable | Self::Url | Self::Choice(_) => true,
+            Self::Integer { .. }
+            | Self::Number { .. }
+            | Self::Flag
+            | Self::Ratio
+            | Self::Headers
+            | Self::Body => false,
+        }
+    }
+
+    /// Whether the key holds a table whose keys are free.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Headers | Self::Body)
+    }
+
+    /// What is valid, as the end of "takes ...".
+    pub fn expectation(self) -> String {
+        match self {
+            Self::Text => "a text that is not empty".to_owned(),
+            Self::Path => "a path that is not empty".to_owned(),
+            Self::Variable => "the name of an environment variable".to_owned(),
+            Self::Url => "an address that starts with http:// or https://".to_owned(),
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Number { min, max } if max.is_infinite() => format!("a number of at least {min}"),
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Choice(words) => super::suggest::any_of(words.iter().map(|word| format!("\"{word}\""))),
+            Self::Ratio => {
+                "three whole numbers for train, val and test that are not all 0, like [2, 1, 7]".to_owned()
+            }
+            Self::Headers => "a table of texts, like { x-title = \"skillrl\" }".to_owned(),
+            Self::Body => "a table, like { reasoning_effort = \"low\" }".to_owned(),
+        }
+    }
+}
+
+/// What holds where a key is not given; values and examples are TOML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyDefault {
+    /// The key must be given; the example stands in the default file.
+    Required {
+        /// A value that makes sense.
+        example: &'static str,
+    },
+    /// This value.
+    Value(&'static str),
+    /// Nothing is set; the default file has the example as a comment.
+    Absent {
+        /// A value that makes sense.
+        example: &'static str,
+    },
+    /// Nothing is set; the default file sets the example.
+    Suggested {
+        /// A value that most people want.
+        example: &'static str,
+    },
+}
+
+impl KeyDefault {
+    /// The TOML of the default or of the example.
+    pub fn toml(self) -> &'static str {
+        match self {
+            Self::Value(value) => value,
+            Self::Required { example } | Self::Absent { example } | Self::Suggested { example } => example,
+        }
+    }
+}
+
+/// Whether another value means another result, and so another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The value decides the result: a run cannot go on with another one.
+    Result,
+    /// The value may differ between the processes of one run.
+    Process,
+}
+
+/// One key of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeySpec {
+    /// The name inside its section.
+    pub name: &'static str,
+    /// What it takes.
+    pub value: ValueType,
+    /// What it does, in sentences; a line break is one in the default file too.
+    pub doc: &'static str,
+    /// What holds without it.
+    pub default: KeyDefault,
+    /// The only `kind` of its section that has it; `None` for all kinds.
+    pub kind: Option<&'static str>,
+    /// Whether a run can go on with another value.
+    pub effect: Effect,
+}
+
+impl KeySpec {
+    const fn new(
+        name: &'static str,
+        value: ValueType,
+        effect: Effect,
+        default: KeyDefault,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, value, doc, default, kind: None, effect }
+    }
+
+    const fn of_kind(mut self, kind: &'static str) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+}
+
+/// One section of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SectionSpec {
+    /// The dotted name.
+    pub path: &'static str,
+    /// What it is for, in sentences.
+    pub doc: &'static str,
+    groups: &'static [&'static [KeySpec]],
+}
+
+impl SectionSpec {
+    /// The keys, in the order of the file.
+    pub fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
+        self.groups.iter().copied().flatten()
+    }
+
+    /// The key of that name.
+    pub fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys().find(|key| key.name == name)
+    }
+
+    /// The dotted path of one of its keys.
+    pub fn path_of(&self, key: &KeySpec) -> String {
+        format!("{}.{}", self.path, key.name)
+    }
+}
+
+/// All sections, in the order of the file.
+pub fn sections() -> &'static [SectionSpec] {
+    SECTIONS
+}
+
+/// All keys with their sections, in the order of the file.
+pub fn keys() -> impl Iterator<Item = (&'static SectionSpec, &'static KeySpec)> {
+    SECTIONS.iter().flat_map(|section| section.keys().map(move |key| (section, key)))
+}
+
+/// The section with that dotted name.
+pub fn section(path: &str) -> Option<&'static SectionSpec> {
+    SECTIONS.iter().find(|section| section.path == path)
+}
+
+/// The key with that dotted path, and its section.
+pub fn find(path: &str) -> Option<(&'static SectionSpec, &'static KeySpec)> {
+    let (section_path, name) = path.rsplit_once('.')?;
+    let section = section(section_path)?;
+    section.key(name).map(|key| (section, key))
+}
