@@ -47,7 +47,7 @@ fn items(split: &str) -> Vec<Item> {
             answer: value["answers"][0].as_str().unwrap().to_owned(),
         }
     };
-    demo_file(&format!("{split}.jsonl")).lines().map(parse).collect()
+    demo_file(&format!("data/{split}.jsonl")).lines().map(parse).collect()
 }
 
 fn ask(model: &dyn ChatModel, system: &str, user: &str) -> String {

@@ -1,5 +1,77 @@
-//! Train the skill document of an LLM agent: the facade, and the configuration file of a run.
+//! Trains the natural-language skill of an LLM agent.
+//!
+//! The agent works from a Markdown document, its *skill*. A run measures the agent on tasks, lets an optimizer
+//! model read what went wrong, turns that into a few bounded edits, and keeps an edited skill only if it does
+//! better on held-out tasks. Models stay frozen; the result is a file to deploy.
+//!
+//! # Who should depend on this crate
+//!
+//! Anybody who trains from a program. It re-exports the layered crates ([`core`], [`llm`], [`envs`],
+//! [`pipeline`]), reads the configuration file ([`config`]) and turns one into models, environment and trainer
+//! ([`assemble`]). Each of the layers can be taken alone.
+//!
+//! # A task of your own
+//!
+//! Here the agent is told to answer in capitals by nobody: training finds that out.
+//!
+//! ```
+//! use skillrl::prelude::*;
+//! use std::sync::Arc;
+//!
+//! struct Shout(Vec<Item>);
+//!
+//! #[async_trait]
+//! impl Env for Shout {
+//!     fn name(&self) -> &str { "shout" }
+//!     fn items(&self, split: Split) -> &[Item] { &self.0[split as usize..][..1] }
+//!     async fn rollout(&self, item: &Item, skill: &SkillDoc, target: &dyn ChatModel, ctx: &RolloutCtx)
+//!         -> Result<RolloutResult, EnvError> {
+//!         let prompt = vec![Message::system(skill.text()), Message::user(item.data.to_string())];
+//!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
+//!         let hard = f64::from(u8::from(answer == answer.to_uppercase()));
+//!         Ok(RolloutResult { predicted_answer: answer, ..RolloutResult::new(item.id.clone(), hard, hard) })
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let env = Shout(["a", "b", "c"].map(|word| Item::new(word, word.into())).into());
+//! let target = ScriptedModel::from_fn("target", |request, _| {
+//!     let knows = request.text_of(Role::System).contains("capitals");
+//!     Ok(ChatReply::text(if knows { "HELLO" } else { "hello" }, Usage::default()))
+//! });
+//! let optimizer = ScriptedModel::from_fn("optimizer", |_, _| {
+//!     let patch = r#"{"edits": [{"op": "append", "content": "- Answer in capitals."}]}"#;
+//!     Ok(ChatReply::text(patch, Usage::default()))
+//! });
+//! let dir = tempfile::tempdir().unwrap();
+//! let summary = Trainer::new(Arc::new(env), Arc::new(target), Arc::new(optimizer)).train(dir.path()).await.unwrap();
+//! assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
+//! # });
+//! ```
 
+pub mod assemble;
 pub mod config;
+pub mod demo;
+pub mod error;
 
-pub use config::{Config, ConfigError, LoadedConfig};
+pub use error::{Error, Failure};
+pub use skill_core as core;
+pub use skill_envs as envs;
+pub use skill_llm as llm;
+pub use skill_pipeline as pipeline;
+
+/// All prompts that are built in, by name: the optimizer's, then those of the environments.
+pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let environments = [(skill_envs::qa::ROLLOUT_PROMPT_NAME, skill_envs::qa::ROLLOUT_PROMPT)];
+    skill_pipeline::prompts::embedded_sources().into_iter().chain(environments)
+}
+
+/// What a program that trains needs, in one `use`.
+pub mod prelude {
+    pub use async_trait::async_trait;
+    pub use skill_core::{Edit, EditOp, ItemId, MeanScore, Patch, Role, RolloutResult, SkillDoc, Turn};
+    pub use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+    pub use skill_llm::scripted::ScriptedModel;
+    pub use skill_llm::{ChatModel, ChatReply, ChatRequest, LlmError, Message, Usage};
+    pub use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer};
+}

@@ -73,7 +73,7 @@ impl TrainSettings {
         Ok(())
     }
 
-    /// The settings that decide results, by name: all but epochs and workers.
+    /// The settings that decide results, by name: all but epochs, workers and the final test.
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
         [
             ("run.seed", json!(self.seed)),
@@ -86,7 +86,6 @@ impl TrainSettings {
             ("gate.metric", json!(self.gate.metric)),
             ("gate.mixed_weight", json!(self.gate.mixed_weight)),
             ("limits.max_reply_tokens", json!(self.max_reply_tokens)),
-            ("eval.test", json!(self.eval_test)),
         ]
         .into_iter()
     }

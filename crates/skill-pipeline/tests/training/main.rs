@@ -146,7 +146,6 @@ fn a_run_of_other_settings_is_refused_by_name() {
     let with = |settings| Job { settings, ..Job::default() };
     check(with(TrainSettings { seed: 43, ..settings() }), "`run.seed` was 42, is 43");
     check(with(TrainSettings { batch_size: 5, ..settings() }), "`train.batch_size` was 4, is 5");
-    check(with(TrainSettings { eval_test: false, ..settings() }), "`eval.test` was true, is false");
     let gate = skill_core::Gate { metric: skill_core::GateMetric::Soft, ..settings().gate };
     check(with(TrainSettings { gate, ..settings() }), "`gate.metric` was \"hard\", is \"soft\"");
     check(Job { skill: "# Other\n", ..Job::default() }, "the initial skill has changed");

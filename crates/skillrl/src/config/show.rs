@@ -14,6 +14,22 @@ impl Config {
         serde_json::to_value(self).unwrap_or_default()
     }
 
+    /// The configuration without what changes only speed and cost, for the files of a run: two runs that come to
+    /// the same say the same here.
+    pub fn decisive_json(&self) -> Value {
+        let mut json = self.to_json();
+        for (section, key) in keys::keys() {
+            let is_decisive =
+                key.effect == Effect::Result || LENGTH_KEYS.contains(&section.path_of(key).as_str());
+            if !is_decisive
+                && let Some(values) = lookup_mut(&mut json, section).and_then(Value::as_object_mut)
+            {
+                values.shift_remove(key.name);
+            }
+        }
+        json
+    }
+
     /// The settings that decide the result of a run, as dotted keys with values in the order of the file; a
     /// key that is not set has the value null.
     ///
@@ -29,6 +45,13 @@ impl Config {
             })
             .collect()
     }
+}
+
+/// Keys that may change while a run is resumed, but that say how far it goes.
+const LENGTH_KEYS: [&str; 2] = ["train.epochs", "eval.test"];
+
+fn lookup_mut<'a>(json: &'a mut Value, section: &SectionSpec) -> Option<&'a mut Value> {
+    section.path.split('.').try_fold(json, |value, segment| value.get_mut(segment))
 }
 
 /// Whether the section is of the kind that has the key.

@@ -94,7 +94,8 @@ const MODEL: &[KeySpec] = &[
         ValueType::Variable,
         Process,
         Suggested { example: "\"OPENAI_API_KEY\"" },
-        "The environment variable that holds the key, never the key itself. Without it no key is sent.",
+        "The environment variable that holds the key, never the key itself. Without it OPENAI_API_KEY is taken for\n\
+         api.openai.com, and no key is sent elsewhere.",
     )
     .of_kind("openai"),
     KeySpec::new(

@@ -1,0 +1,257 @@
+//! From a configuration to models, an environment and a trainer.
+
+use crate::config::{
+    Config, EnvConfig, LoadedConfig, MaxTokensField, Metric, ModelConfig, OpenAiConfig, QaScorer,
+    ResponseFormat, Schedule,
+};
+use crate::error::Error;
+use skill_core::SkillDoc;
+use skill_core::gate::{Gate, GateMetric};
+use skill_core::schedule::EditBudget;
+use skill_envs::{Env, EnvError, Split, qa};
+use skill_llm::secret::ApiKey;
+use skill_llm::{ChatModel, LlmError, PromptTemplate, Sampling, openai, scripted, simulated};
+use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::trainer::environment_prompts;
+use skill_pipeline::{EventSink, RunConfig, StopSignal, TrainSettings, Trainer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The one server that never answers without a key, and where everybody keeps it.
+const OPENAI_HOST: &str = "https://api.openai.com";
+const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// Which part a model plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelRole {
+    /// The agent that works from the skill.
+    Target,
+    /// The model that proposes edits.
+    Optimizer,
+}
+
+impl ModelRole {
+    /// The name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Optimizer => "optimizer",
+        }
+    }
+}
+
+/// The trainer that a configuration describes, with everything it needs.
+///
+/// # Errors
+///
+/// Data, prompts, a skill or models that are not what the configuration says; nothing is sent.
+pub fn trainer(
+    loaded: &LoadedConfig,
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+) -> Result<(Trainer, PathBuf), Error> {
+    let config = &loaded.config;
+    let env = environment(loaded)?;
+    let target = model(loaded, ModelRole::Target)?;
+    let optimizer = model(loaded, ModelRole::Optimizer)?;
+    let prompts = prompts(loaded, env.as_ref())?;
+    let mut trainer = Trainer::new(env, target, optimizer)
+        .with_settings(settings(config)?)
+        .with_prompts(prompts)
+        .with_events(events)
+        .with_stop(stop)
+        .with_config(RunConfig {
+            source_text: Some(loaded.source_text.clone()),
+            resolved: config.decisive_json(),
+            identity: config.identity_entries(),
+        });
+    if let Some(skill) = initial_skill(loaded)? {
+        trainer = trainer.with_initial_skill(skill);
+    }
+    Ok((trainer, run_dir(loaded)))
+}
+
+/// The run directory.
+pub fn run_dir(loaded: &LoadedConfig) -> PathBuf {
+    loaded.resolve(&loaded.config.run.dir)
+}
+
+/// The environment.
+///
+/// # Errors
+///
+/// Data that is not what it should be.
+pub fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
+    match &loaded.config.env {
+        EnvConfig::Qa(asked) => {
+            let config = qa::QaConfig {
+                data: loaded.resolve(&asked.data),
+                split_ratio: asked.split_ratio,
+                split_seed: asked.split_seed,
+                scorer: match asked.scorer {
+                    QaScorer::EmF1 => qa::QaScorer::EmF1,
+                    QaScorer::Contains => qa::QaScorer::Contains,
+                },
+                max_tokens: asked.max_tokens,
+                prompt: replaced_prompt(loaded, qa::ROLLOUT_PROMPT_NAME)?,
+            };
+            Ok(Arc::new(qa::QaEnv::load(&config).map_err(Error::Env)?))
+        }
+    }
+}
+
+/// The text of a prompt that `prompts.dir` replaces and that belongs to the environment.
+fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Option<String>, Error> {
+    let Some(dir) = &loaded.config.prompts.dir else { return Ok(None) };
+    let path = loaded.resolve(dir).join(format!("{name}.md"));
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Read { what: "prompt", path, source }),
+    };
+    PromptTemplate::parse(path.display().to_string(), text.clone()).map_err(Error::Prompt)?;
+    Ok(Some(text))
+}
+
+/// The prompts of the optimizer: built in, replaced by the environment, replaced by `prompts.dir`.
+///
+/// # Errors
+///
+/// A file in `prompts.dir` that is no template or has the name of no prompt.
+pub fn prompts(loaded: &LoadedConfig, env: &dyn Env) -> Result<PromptLibrary, Error> {
+    let library = environment_prompts(env).map_err(Error::Prompt)?;
+    match &loaded.config.prompts.dir {
+        Some(dir) => {
+            library.with_directory(&loaded.resolve(dir), &[qa::ROLLOUT_PROMPT_NAME]).map_err(Error::Prompts)
+        }
+        None => Ok(library),
+    }
+}
+
+/// The skill to start from, if the configuration names one.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn initial_skill(loaded: &LoadedConfig) -> Result<Option<SkillDoc>, Error> {
+    match &loaded.config.skill.initial {
+        Some(path) => read_skill(&loaded.resolve(path)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reads a skill from a file.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not UTF-8.
+pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
+    std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| Error::Read {
+        what: "skill",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The split of this name.
+///
+/// # Errors
+///
+/// A name that no split has.
+pub fn split(name: &str) -> Result<Split, Error> {
+    Split::parse(name).ok_or_else(|| Error::UnknownSplit { name: name.to_owned() })
+}
+
+/// One of the models.
+///
+/// # Errors
+///
+/// A key that is not in the environment, a scripted file that cannot be read, an address that cannot be one.
+pub fn model(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
+    let config = match role {
+        ModelRole::Target => &loaded.config.models.target,
+        ModelRole::Optimizer => &loaded.config.models.optimizer,
+    };
+    let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
+    match config {
+        ModelConfig::OpenAi(asked) => {
+            Ok(Arc::new(openai::OpenAiChat::new(openai_config(asked).map_err(failed)?).map_err(failed)?))
+        }
+        ModelConfig::Scripted(asked) => {
+            let path = loaded.resolve(&asked.file);
+            Ok(Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?))
+        }
+        ModelConfig::Simulated(asked) => Ok(match role {
+            ModelRole::Target => Arc::new(simulated::SimulatedTarget::new(asked.sim_seed)),
+            ModelRole::Optimizer => {
+                let optimizer = simulated::SimulatedOptimizer::new(asked.sim_seed);
+                Arc::new(match asked.flaw_rate {
+                    Some(rate) => optimizer.with_flaw_rate(rate),
+                    None => optimizer,
+                })
+            }
+        }),
+    }
+}
+
+fn openai_config(asked: &OpenAiConfig) -> Result<openai::OpenAiConfig, LlmError> {
+    let is_openai = asked.base_url.starts_with(OPENAI_HOST);
+    let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
+    let api_key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
+    let mut config = openai::OpenAiConfig::new(&asked.base_url, &asked.model);
+    config.api_key = api_key;
+    config.timeout = asked.timeout();
+    config.sampling = Sampling {
+        temperature: asked.temperature,
+        top_p: asked.top_p,
+        max_tokens: asked.max_tokens,
+        seed: asked.seed,
+    };
+    config.max_tokens_field = match asked.max_tokens_field {
+        MaxTokensField::Auto => openai::MaxTokensField::Auto,
+        MaxTokensField::MaxTokens => openai::MaxTokensField::MaxTokens,
+        MaxTokensField::MaxCompletionTokens => openai::MaxTokensField::MaxCompletionTokens,
+    };
+    config.response_format = match asked.response_format {
+        ResponseFormat::JsonSchema => openai::ResponseFormat::JsonSchema,
+        ResponseFormat::JsonObject => openai::ResponseFormat::JsonObject,
+        ResponseFormat::Off => openai::ResponseFormat::Off,
+    };
+    config.extra_body = asked.extra_body.clone();
+    config.extra_headers =
+        asked.extra_headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Ok(config)
+}
+
+/// The settings of training.
+///
+/// # Errors
+///
+/// A combination that cannot work.
+pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let schedule = match config.train.schedule {
+        Schedule::Constant => skill_core::schedule::Schedule::Constant,
+        Schedule::Linear => skill_core::schedule::Schedule::Linear,
+        Schedule::Cosine => skill_core::schedule::Schedule::Cosine,
+    };
+    let edit_budget = EditBudget::new(schedule, config.train.edit_budget, config.train.min_edit_budget)
+        .map_err(|error| Error::Env(EnvError::Configuration { message: error.to_string() }))?;
+    let metric = match config.gate.metric {
+        Metric::Hard => GateMetric::Hard,
+        Metric::Soft => GateMetric::Soft,
+        Metric::Mixed => GateMetric::Mixed,
+    };
+    Ok(TrainSettings {
+        seed: config.run.seed,
+        epochs: config.train.epochs,
+        batch_size: count(config.train.batch_size),
+        minibatch_size: count(config.train.minibatch_size),
+        merge_batch_size: count(config.train.merge_batch_size),
+        edit_budget,
+        gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
+        max_reply_tokens: config.limits.max_reply_tokens,
+        eval_test: config.eval.test,
+        workers: count(config.run.workers),
+    })
+}

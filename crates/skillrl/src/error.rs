@@ -1,0 +1,148 @@
+//! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
+
+use crate::config::ConfigError;
+use skill_envs::EnvError;
+use skill_llm::{ErrorClass, LlmError, PromptError};
+use skill_pipeline::PipelineError;
+use skill_pipeline::prompts::PromptLibraryError;
+use std::path::PathBuf;
+
+/// A configuration that cannot be turned into a run, or a run that stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The environment cannot be set up.
+    #[error("cannot set up the environment")]
+    Env(#[source] EnvError),
+    /// A model cannot be set up.
+    #[error("cannot set up the {role} model")]
+    Model {
+        /// `target` or `optimizer`.
+        role: &'static str,
+        /// What is wrong.
+        #[source]
+        source: LlmError,
+    },
+    /// A replaced prompt cannot be used.
+    #[error("cannot use the prompts")]
+    Prompts(#[source] PromptLibraryError),
+    /// A replaced prompt of the environment cannot be used.
+    #[error("cannot use the prompts")]
+    Prompt(#[source] PromptError),
+    /// A file that the configuration or the command line names cannot be read.
+    #[error("cannot read the {what} {}", path.display())]
+    Read {
+        /// `skill` or `prompt`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no split of this name.
+    #[error("there is no split `{name}`; the splits are train, val and test")]
+    UnknownSplit {
+        /// What was asked for.
+        name: String,
+    },
+    /// The run stopped.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+}
+
+/// What kind of failure an [`Error`] is; the command's exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// The configuration, a prompt or a skill file is wrong.
+    Usage,
+    /// The data is wrong.
+    Data,
+    /// A provider will not answer until something is changed.
+    ProviderRefused,
+    /// A provider or the environment failed for now.
+    Outage,
+    /// The run directory cannot be used.
+    RunDir,
+    /// The run directory holds another run.
+    OtherRun,
+    /// A person stopped the run.
+    Stopped,
+}
+
+impl Error {
+    /// What kind of failure this is.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Config(_)
+            | Self::Prompts(_)
+            | Self::Prompt(_)
+            | Self::Read { .. }
+            | Self::UnknownSplit { .. } => Failure::Usage,
+            Self::Env(error) => of_env(error),
+            Self::Model { source, .. } => of_model(source),
+            Self::Pipeline(error) => of_pipeline(error),
+        }
+    }
+
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Config(error) => error.hint(),
+            Self::Env(error) => error.hint().to_owned(),
+            Self::Model { source, .. } => source.hint().to_owned(),
+            Self::Prompts(_) | Self::Prompt(_) => {
+                "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
+            }
+            Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
+            Self::UnknownSplit { .. } => "name one of the three".to_owned(),
+            Self::Pipeline(error) => error.hint().to_owned(),
+        }
+    }
+}
+
+fn of_pipeline(error: &PipelineError) -> Failure {
+    match error {
+        PipelineError::Rollout { source, .. } => of_env(source),
+        PipelineError::Optimizer { source, .. } => of_model(source),
+        PipelineError::Prompt(_) | PipelineError::Settings { .. } => Failure::Usage,
+        PipelineError::EmptySplit { .. } | PipelineError::DuplicateItem { .. } => Failure::Data,
+        PipelineError::RunDir { .. }
+        | PipelineError::Corrupt { .. }
+        | PipelineError::NewerFormat { .. }
+        | PipelineError::Locked { .. } => Failure::RunDir,
+        PipelineError::Mismatch { .. } => Failure::OtherRun,
+        PipelineError::Stopped { .. } => Failure::Stopped,
+    }
+}
+
+fn of_env(error: &EnvError) -> Failure {
+    match error {
+        EnvError::Model(error) => of_model(error),
+        EnvError::ReadData { .. }
+        | EnvError::BadLine { .. }
+        | EnvError::BadElement { .. }
+        | EnvError::BadData { .. } => Failure::Data,
+        EnvError::Configuration { .. } => Failure::Usage,
+        EnvError::Broken { .. } => Failure::Outage,
+    }
+}
+
+fn of_model(error: &LlmError) -> Failure {
+    match error.class() {
+        ErrorClass::QuotaExhausted
+        | ErrorClass::Authentication
+        | ErrorClass::BadRequest
+        | ErrorClass::ContextTooLong
+        | ErrorClass::Refused => Failure::ProviderRefused,
+        ErrorClass::RateLimited
+        | ErrorClass::ServerError
+        | ErrorClass::Timeout
+        | ErrorClass::Connection
+        | ErrorClass::InvalidReply => Failure::Outage,
+        ErrorClass::Cancelled => Failure::Stopped,
+        ErrorClass::Configuration => Failure::Usage,
+    }
+}
