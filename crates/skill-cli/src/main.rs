@@ -1,2 +1,73 @@
-//! Binary.
-fn main() {}
+//! The command `skillrl`: arguments, progress, exit codes. What it does is in the crates below it.
+
+mod args;
+mod command;
+mod exit_code;
+mod progress;
+mod report_line;
+mod skill_diff;
+
+use args::{Cli, Command, ConfigCommand, PromptsCommand};
+use clap::Parser as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// The only environment variable that the program reads for itself: a filter for its log, as `tracing` has them.
+const LOG_VARIABLE: &str = "SKILLRL_LOG";
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(cli.verbose);
+    let outcome = match cli.command {
+        Command::Train(args) => command::train::run(&args),
+        Command::Eval(args) => command::eval::run(&args),
+        Command::Init(args) => command::init::run(&args),
+        Command::Demo(args) => command::demo::run(&args),
+        Command::Config(ConfigCommand::Show(args)) => command::config::show(&args),
+        Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
+    };
+    match outcome {
+        Ok(()) => ExitCode::from(exit_code::SUCCESS),
+        Err(error) => ExitCode::from(report(&error)),
+    }
+}
+
+/// Says what went wrong, why, and what to do; returns the exit code.
+fn report(error: &anyhow::Error) -> u8 {
+    let mut text = format!("error: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    let known = error.downcast_ref::<skillrl::Error>();
+    if let Some(known) = known {
+        text.push_str(&format!("\nhint: {}", known.hint()));
+    }
+    // Standard error may be closed; the exit code still says it.
+    writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+    if is_closed_pipe(error) {
+        return exit_code::SUCCESS;
+    }
+    known.map_or_else(
+        || if error.is::<command::UsageError>() { exit_code::USAGE } else { exit_code::OTHER },
+        |known| exit_code::of(known.failure()),
+    )
+}
+
+/// A reader that has seen enough, such as `head`, is no failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn start_log(verbose: u8) {
+    let default = match verbose {
+        0 => "warn",
+        1 => "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,warn",
+        2 => "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,info",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,125 @@
+//! The command line, as clap reads it.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Trains the skill document of an LLM agent.
+#[derive(Debug, Parser)]
+#[command(name = "skillrl", version, about, long_about = None, propagate_version = true)]
+pub(crate) struct Cli {
+    /// Shows what the program does inside; twice for more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Trains a skill, or goes on with a run that was stopped.
+    Train(TrainArgs),
+    /// Measures a skill on one split, without training.
+    Eval(EvalArgs),
+    /// Writes a commented configuration file, or the demo's files.
+    Init(InitArgs),
+    /// Trains on a bundled task with simulated models: no network, no key.
+    Demo(DemoArgs),
+    /// Looks at the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Works with the prompts that the optimizer is asked with.
+    #[command(subcommand)]
+    Prompts(PromptsCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// The configuration file.
+    #[arg(default_value = "skillrl.toml")]
+    pub(crate) config: PathBuf,
+
+    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// Writes events to standard output, one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The skill to measure; without it, the best skill of the run, else the initial one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// The split to measure it on: train, val or test.
+    #[arg(long, default_value = "val")]
+    pub(crate) split: String,
+
+    /// Writes the result with every item to this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Writes the result to standard output as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write the configuration file.
+    #[arg(default_value = "skillrl.toml")]
+    pub(crate) path: PathBuf,
+
+    /// Writes the demo's task, configuration and skill into this directory instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "path")]
+    pub(crate) demo: Option<PathBuf>,
+
+    /// Replaces files that are there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Keeps the demo's files and its run in this directory; without it they go to a temporary one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Prints every setting with its value and where the value comes from.
+    Show(ConfigArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PromptsCommand {
+    /// Writes the built-in prompts into a directory, to be changed and named as `prompts.dir`.
+    Export {
+        /// The directory.
+        dir: PathBuf,
+        /// Replaces files that are there.
+        #[arg(long)]
+        force: bool,
+    },
+}

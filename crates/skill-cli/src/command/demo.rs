@@ -1,0 +1,151 @@
+//! `skillrl demo`: the main job on a bundled task, told step by step.
+
+use crate::args::DemoArgs;
+use crate::report_line::step_line;
+use crate::skill_diff::skill_diff;
+use anyhow::Context as _;
+use serde_json::Value;
+use skillrl::config::Config;
+use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    let temporary;
+    let dir = match &args.dir {
+        Some(dir) => dir.as_path(),
+        None => {
+            temporary = tempfile::tempdir().context("cannot create a temporary directory")?;
+            temporary.path()
+        }
+    };
+    super::init::write_demo(dir, false)?;
+    let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &[]).map_err(skillrl::Error::Config)?;
+    let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;
+    super::print(&introduction(&first_skill))?;
+
+    let run_dir = skillrl::assemble::run_dir(&loaded);
+    let stop = StopSignal::default();
+    let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
+    let (trainer, _) = skillrl::assemble::trainer(&loaded, narrator, stop.clone())?;
+    let summary = super::block_on(stop, trainer.train(&run_dir))?.map_err(skillrl::Error::Pipeline)?;
+
+    let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md"))?;
+    super::print(&conclusion(&summary, &first_skill, &best_skill, args.dir.as_deref()))
+}
+
+fn introduction(first_skill: &str) -> String {
+    format!(
+        "The harbour desk of Saltmarsh Haven: a clerk answers questions from the harbour book.\n\
+         The models here are SIMULATED: programs that play a clerk and an optimizer, no network, no key.\n\
+         Everything else is the real thing: the same run as `skillrl train` makes with a real model.\n\n\
+         The skill before training:\n\n{}\n",
+        indented(first_skill)
+    )
+}
+
+fn conclusion(summary: &Summary, first_skill: &str, best_skill: &str, dir: Option<&Path>) -> String {
+    let mut text = format!(
+        "\nThe skill after training, as a diff:\n\n{}\n",
+        skill_diff(first_skill, best_skill, ("initial skill", "best skill"))
+    );
+    if let (Some(before), Some(after)) = (summary.baseline_test_hard, summary.test_hard) {
+        let _ = writeln!(
+            text,
+            "Test split, read once, after training: {:.1} % of the answers right before, {:.1} % after.",
+            before * 100.0,
+            after * 100.0
+        );
+    }
+    let _ = writeln!(
+        text,
+        "{} steps: {} accepted, {} rejected, {} no-ops.\n",
+        summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
+    );
+    let config = match dir {
+        Some(dir) => dir.join(skillrl::demo::CONFIG_FILE).display().to_string(),
+        None => {
+            let _ = writeln!(text, "To keep the files and look at every step:  skillrl init --demo demo");
+            format!("demo/{}", skillrl::demo::CONFIG_FILE)
+        }
+    };
+    let _ = writeln!(text, "To train with real models change these two lines of {config}:\n");
+    for (simulated, real) in skillrl::demo::REAL_MODEL_LINES {
+        let _ = writeln!(text, "- {simulated}\n+ {real}");
+    }
+    text
+}
+
+/// Tells each step with its edits, on standard output.
+struct Narrator {
+    run_dir: PathBuf,
+    total_steps: AtomicU32,
+}
+
+impl EventSink for Narrator {
+    fn emit(&self, event: &Event) {
+        let text = match event {
+            Event::RunStarted { n_items: [n_train, n_val, n_test], total_steps, .. } => {
+                self.total_steps.store(*total_steps, Ordering::Relaxed);
+                format!(
+                    "Training: {n_train} train, {n_val} selection and {n_test} test items, {total_steps} steps.\n"
+                )
+            }
+            Event::BaselineMeasured { gate_score, .. } => {
+                format!("Selection score of the first skill: {gate_score:.4}\n\n")
+            }
+            Event::StepFinished { record } => {
+                let line = step_line(record, self.total_steps.load(Ordering::Relaxed));
+                format!("{line}\n{}", self.edits(record))
+            }
+            Event::Warning { message, .. } => format!("  note: {message}\n"),
+            Event::StepStarted { .. }
+            | Event::StageStarted { .. }
+            | Event::StageProgress { .. }
+            | Event::StageFinished { .. }
+            | Event::TestMeasured { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. } => return,
+        };
+        // A reader that went away is no reason to stop.
+        super::print(&text).unwrap_or_default();
+    }
+}
+
+impl Narrator {
+    /// The edits of a step with what became of each, from the files of the run.
+    fn edits(&self, record: &StepRecord) -> String {
+        let step_dir = self.run_dir.join("steps").join(format!("step_{:04}", record.step.0));
+        let read = |name: &str| -> Option<Value> {
+            serde_json::from_slice(&std::fs::read(step_dir.join(name)).ok()?).ok()
+        };
+        let (Some(patch), Some(report)) = (read("ranked_patch.json"), read("edit_apply_report.json")) else {
+            return String::new();
+        };
+        let rows = patch.get("edits").and_then(Value::as_array).into_iter().flatten();
+        let statuses = report.as_array().into_iter().flatten();
+        let mut text = String::new();
+        for (edit, row) in rows.zip(statuses) {
+            let field = |value: &Value, name: &str| {
+                value.get(name).and_then(Value::as_str).unwrap_or_default().trim().replace('\n', " ⏎ ")
+            };
+            let (op, target, content) = (field(edit, "op"), field(edit, "target"), field(edit, "content"));
+            let shown = match (target.is_empty(), content.is_empty()) {
+                (true, _) => content,
+                (false, true) => target,
+                (false, false) => format!("{target} → {content}"),
+            };
+            let _ = writeln!(text, "    {op}: {shown}  [{}]", field(row, "status"));
+        }
+        text
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().fold(String::new(), |mut out, line| {
+        let _ = writeln!(out, "    {line}");
+        out
+    })
+}

@@ -1,0 +1,110 @@
+//! `skillrl eval`: what a skill is worth on one split.
+
+use crate::args::EvalArgs;
+use crate::progress::{Progress, Show};
+use serde_json::json;
+use skillrl::assemble::{self, ModelRole};
+use skillrl::config::LoadedConfig;
+use skillrl::core::SkillDoc;
+use skillrl::envs::Split;
+use skillrl::llm::meter::Metered;
+use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
+use skillrl::pipeline::run_dir::{RunStatus, atomic, run_status, summarise};
+use skillrl::pipeline::stage::StageCtx;
+use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    let loaded = super::load_to_run(&args.config)?;
+    let split = assemble::split(&args.split)?;
+    let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
+    let env = assemble::environment(&loaded)?;
+    let target = Metered::new(assemble::model(&loaded, ModelRole::Target)?);
+    if env.items(split).is_empty() {
+        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
+        return Err(skillrl::Error::Pipeline(error).into());
+    }
+    let run_dir = assemble::run_dir(&loaded);
+    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
+        writeln!(
+            anstream::stderr(),
+            "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
+            run_dir.display()
+        )
+        .unwrap_or_default();
+    }
+
+    let stop = StopSignal::default();
+    let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
+    let ctx = StageCtx {
+        step: None,
+        stage: Stage::Evaluate,
+        workers: assemble::settings(&loaded.config)?.workers,
+        cancel: stop.after_step.clone(),
+        events: &progress,
+    };
+    let evaluation = super::block_on(stop, evaluate(env.as_ref(), split, &skill, &target, &ctx))?
+        .map_err(skillrl::Error::Pipeline)?;
+    let used = target.meter().snapshot();
+    let tokens = StageTokens {
+        calls: used.calls,
+        prompt_tokens: used.usage.input,
+        cached_tokens: used.usage.cached,
+        completion_tokens: used.usage.output,
+    };
+    let summary = summarise(&skill.hash(), &evaluation, tokens);
+    if let Some(out) = &args.out {
+        let written = atomic::write_json(&out.join("results.json"), &evaluation.results)
+            .and_then(|()| atomic::write_json(&out.join("summary.json"), &summary));
+        written.map_err(skillrl::Error::Pipeline)?;
+    }
+    if args.json {
+        let mut value = serde_json::to_value(&summary)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("split".to_owned(), json!(split));
+            fields.insert("skill".to_owned(), json!(name));
+        }
+        return super::print(&format!("{value}\n"));
+    }
+    super::print(&describe(&name, split, &summary))
+}
+
+/// The skill that was asked for, else the best one of the run, else the one that a run would start from.
+fn choose_skill(loaded: &LoadedConfig, asked: Option<&Path>) -> anyhow::Result<(String, SkillDoc)> {
+    if let Some(path) = asked {
+        return Ok((path.display().to_string(), assemble::read_skill(path)?));
+    }
+    let best = assemble::run_dir(loaded).join("best_skill.md");
+    if best.is_file() {
+        return Ok((best.display().to_string(), assemble::read_skill(&best)?));
+    }
+    if let Some(skill) = assemble::initial_skill(loaded)? {
+        return Ok(("the initial skill".to_owned(), skill));
+    }
+    let skill = assemble::environment(loaded)?.initial_skill().unwrap_or_default();
+    Ok(("the environment's initial skill".to_owned(), skill))
+}
+
+fn describe(name: &str, split: Split, summary: &EvaluationSummary) -> String {
+    let mut text = format!(
+        "skill  {name} ({})\nsplit  {split}, {} items\nhard   {:.4}\nsoft   {:.4}\n",
+        summary.skill_hash, summary.n, summary.hard, summary.soft
+    );
+    for (task_type, score) in &summary.by_task_type {
+        let _ = writeln!(
+            text,
+            "  {task_type}: hard {:.4}, soft {:.4}, {} items",
+            score.hard, score.soft, score.n
+        );
+    }
+    let tokens = &summary.tokens;
+    let _ = writeln!(
+        text,
+        "used   {} calls, {} prompt tokens, {} reply tokens",
+        tokens.calls, tokens.prompt_tokens, tokens.completion_tokens
+    );
+    text
+}

@@ -1,0 +1,105 @@
+//! One module per command.
+
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod eval;
+pub(crate) mod init;
+pub(crate) mod prompts;
+pub(crate) mod train;
+
+use crate::args::ConfigArgs;
+use crate::progress::{Progress, Show};
+use anyhow::Context as _;
+use skillrl::config::{Config, LoadedConfig};
+use skillrl::pipeline::{StopSignal, Summary};
+use std::future::Future;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A command line that asks for what cannot be.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+pub(crate) fn load(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
+    Ok(Config::load(&args.config, &args.overrides)?)
+}
+
+/// Reads a configuration whose files are about to be used.
+pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
+    let loaded = load(args)?;
+    loaded.check_paths()?;
+    Ok(loaded)
+}
+
+/// Trains as configured; returns the summary and the run directory.
+pub(crate) fn train(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(Summary, PathBuf)> {
+    let stop = StopSignal::default();
+    let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let summary = block_on(stop, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
+    Ok((summary, dir))
+}
+
+/// Runs a future to its end while Ctrl-C is listened to: once stops after the step, twice at once.
+pub(crate) fn block_on<T>(stop: StopSignal, work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    Ok(runtime.block_on(async {
+        let listener = tokio::spawn(listen(stop));
+        let output = work.await;
+        listener.abort();
+        output
+    }))
+}
+
+async fn listen(stop: StopSignal) {
+    let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    say("stopping after this step; press Ctrl-C again to stop at once");
+    stop.after_step.cancel();
+    if tokio::signal::ctrl_c().await.is_ok() {
+        say("stopping at once");
+        stop.now.cancel();
+    }
+}
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Writes files into a directory, all or none: nothing is replaced unless that is asked.
+pub(crate) fn write_files<'a>(
+    dir: &Path,
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    force: bool,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let files: Vec<(PathBuf, &str)> = files.into_iter().map(|(path, text)| (dir.join(path), text)).collect();
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists() && !force) {
+        let message = format!("{} is there already; --force replaces it", path.display());
+        return Err(UsageError(message).into());
+    }
+    let mut written = Vec::with_capacity(files.len());
+    for (path, text) in files {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    Ok(written)
+}

@@ -1,0 +1,19 @@
+//! `skillrl train`: from a configuration to a better skill.
+
+use crate::args::TrainArgs;
+use crate::progress::Show;
+use crate::report_line::summary_lines;
+
+pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+    let loaded = super::load_to_run(&args.config)?;
+    let show = match (args.json, args.quiet) {
+        (true, _) => Show::Json,
+        (false, true) => Show::Quiet,
+        (false, false) => Show::Progress,
+    };
+    let (summary, dir) = super::train(&loaded, show)?;
+    if args.json {
+        return Ok(());
+    }
+    super::print(&format!("{}\n", summary_lines(&summary, &dir)))
+}

@@ -1,0 +1,35 @@
+//! The exit codes of `skillrl`; they are part of its interface and documented in the README.
+
+use skillrl::Failure;
+
+/// The command did what it was asked.
+pub(crate) const SUCCESS: u8 = 0;
+/// Something that has no code of its own, such as output that cannot be written.
+pub(crate) const OTHER: u8 = 1;
+/// The command line, the configuration, a prompt or a skill file is wrong; nothing was sent.
+pub(crate) const USAGE: u8 = 2;
+/// The data of the environment is wrong; nothing was sent.
+pub(crate) const DATA: u8 = 3;
+/// A provider will not answer until something is changed: key, quota, model name, request.
+pub(crate) const PROVIDER_REFUSED: u8 = 4;
+/// A provider or the environment failed for now; the same command goes on with the run later.
+pub(crate) const OUTAGE: u8 = 5;
+/// The run directory cannot be used: not writable, held by another process, damaged, of a newer format.
+pub(crate) const RUN_DIR: u8 = 6;
+/// The run directory holds a run of other settings.
+pub(crate) const OTHER_RUN: u8 = 7;
+/// A person stopped the run; the same command goes on with it.
+pub(crate) const STOPPED: u8 = 130;
+
+/// The code for a kind of failure.
+pub(crate) fn of(failure: Failure) -> u8 {
+    match failure {
+        Failure::Usage => USAGE,
+        Failure::Data => DATA,
+        Failure::ProviderRefused => PROVIDER_REFUSED,
+        Failure::Outage => OUTAGE,
+        Failure::RunDir => RUN_DIR,
+        Failure::OtherRun => OTHER_RUN,
+        Failure::Stopped => STOPPED,
+    }
+}

@@ -1,0 +1,134 @@
+//! Readers of events that show a run to a person or to a program.
+
+use crate::report_line::step_line;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use skillrl::pipeline::{Event, EventSink};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Mutex;
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// Bars and lines on standard error, or lines alone if that is no terminal.
+    Progress,
+    /// Warnings alone, on standard error.
+    Quiet,
+    /// Events as JSON lines on standard output, warnings on standard error.
+    Json,
+}
+
+/// Shows events as they come.
+pub(crate) struct Progress {
+    show: Show,
+    is_terminal: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    bar: Option<ProgressBar>,
+    total_steps: u32,
+    is_stdout_closed: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(show: Show) -> Self {
+        let state = Mutex::new(State::default());
+        Self { show, is_terminal: std::io::stderr().is_terminal(), state }
+    }
+}
+
+impl EventSink for Progress {
+    fn emit(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match self.show {
+            Show::Progress => state.show(event, self.is_terminal),
+            Show::Quiet => state.show_warning(event),
+            Show::Json => {
+                state.write_json(event);
+                state.show_warning(event);
+            }
+        }
+    }
+}
+
+impl State {
+    fn show(&mut self, event: &Event, is_terminal: bool) {
+        match event {
+            Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers } => {
+                self.total_steps = *total_steps;
+                let [n_train, n_val, n_test] = n_items;
+                let resumed = match finished_steps {
+                    0 => String::new(),
+                    step => format!(", going on after step {step}"),
+                };
+                self.line(&format!(
+                    "{}: {env}, {n_train} train / {n_val} val / {n_test} test items, {total_steps} steps, {workers} at once{resumed}",
+                    dir.display()
+                ));
+            }
+            Event::BaselineMeasured { score, gate_score } => self.line(&format!(
+                "baseline: selection {gate_score:.4} (hard {:.4}, soft {:.4})",
+                score.hard, score.soft
+            )),
+            Event::StageStarted { step, stage, total } if is_terminal && *total > 0 => {
+                self.clear_bar();
+                let place = step.map(|step| format!("step {step} ")).unwrap_or_default();
+                self.bar = Some(new_bar(*total, format!("{place}{}", stage.as_str())));
+            }
+            Event::StageProgress { done, .. } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_position(*done as u64);
+                }
+            }
+            Event::StageFinished { .. } => self.clear_bar(),
+            Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
+            Event::TestMeasured { stage, score } => {
+                self.line(&format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft));
+            }
+            Event::Warning { .. } => self.show_warning(event),
+            Event::RunStopped { .. } => self.clear_bar(),
+            Event::StageStarted { .. } | Event::StepStarted { .. } | Event::RunFinished { .. } => {}
+        }
+    }
+
+    fn show_warning(&mut self, event: &Event) {
+        if let Event::Warning { step, message } = event {
+            let place = step.map(|step| format!("step {step}: ")).unwrap_or_default();
+            self.line(&format!("warning: {place}{message}"));
+        }
+    }
+
+    /// Writes a line above the bar; a standard error that nobody reads is no reason to stop a paid run.
+    fn line(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| writeln!(anstream::stderr(), "{text}")),
+            None => writeln!(anstream::stderr(), "{text}"),
+        }
+        .unwrap_or_default();
+    }
+
+    fn clear_bar(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn write_json(&mut self, event: &Event) {
+        if self.is_stdout_closed {
+            return;
+        }
+        let Ok(line) = serde_json::to_string(event) else { return };
+        let mut stdout = std::io::stdout().lock();
+        // A reader that went away ends the output, not the run.
+        self.is_stdout_closed = writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err();
+    }
+}
+
+fn new_bar(total: usize, prefix: String) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix:24} {bar:30} {pos}/{len}  {elapsed} (left {eta})")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr())
+        .with_style(style)
+        .with_prefix(prefix)
+}

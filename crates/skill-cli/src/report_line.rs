@@ -1,0 +1,79 @@
+//! What a run says in words: one line per step, and a few around them.
+
+use skillrl::pipeline::run_dir::format::{StepAction, StepRecord, Summary};
+use std::fmt::Write as _;
+
+/// One step in one line: what was proposed, what applied, the score before and after, the decision.
+pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
+    let width = total_steps.to_string().len();
+    let mut line = format!("step {:>width$}/{total_steps}", record.step.0);
+    let _ = write!(line, "  batch {:.3}", record.rollout_hard);
+    let n_patches = record.n_failure_patches + record.n_success_patches;
+    match (record.n_edits_merged, record.n_edits_ranked) {
+        (Some(merged), Some(ranked)) if ranked < merged => {
+            let _ = write!(line, "  {merged} edits proposed, {ranked} kept");
+        }
+        (Some(merged), _) => {
+            let _ = write!(line, "  {} proposed", counted(merged, "edit"));
+        }
+        (None, _) => {
+            let _ = write!(line, "  {}", counted(n_patches, "patch"));
+        }
+    }
+    if let Some(report) = record.apply_report {
+        let _ = write!(line, ", {} applied", report.applied);
+        if report.skipped > 0 {
+            let _ = write!(line, ", {} skipped", report.skipped);
+        }
+    }
+    let decision = match record.action {
+        StepAction::AcceptNewBest => "accepted, new best",
+        StepAction::Accept => "accepted",
+        StepAction::Reject => "rejected",
+        StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
+        StepAction::SkipNoPatches => "no edits: nothing to evaluate",
+    };
+    if let Some(score) = record.candidate_gate_score {
+        let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);
+    }
+    let _ = write!(line, "  {decision}");
+    line
+}
+
+/// What the run came to, in a few lines.
+pub(crate) fn summary_lines(summary: &Summary, run_dir: &std::path::Path) -> String {
+    let mut text = format!(
+        "{} steps: {} accepted, {} rejected, {} without an evaluation\n",
+        summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
+    );
+    let origin = match summary.best_step.0 {
+        0 => "the initial skill: no step found a better one".to_owned(),
+        step => format!("the skill of step {step}"),
+    };
+    let _ = writeln!(
+        text,
+        "selection: {:.4} → {:.4} ({origin})",
+        summary.baseline_selection_score, summary.best_selection_score
+    );
+    if let (Some(before), Some(after), Some(delta)) =
+        (summary.baseline_test_hard, summary.test_hard, summary.test_delta_hard)
+    {
+        let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({delta:+.4})");
+    } else {
+        let _ = writeln!(text, "test:      not measured (eval.test is off)");
+    }
+    let (mut calls, mut input, mut output) = (0, 0, 0);
+    for tokens in summary.token_summary.values() {
+        calls += tokens.calls;
+        input += tokens.prompt_tokens;
+        output += tokens.completion_tokens;
+    }
+    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens");
+    let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if noun.ends_with("ch") { "es" } else { "s" };
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{plural}") }
+}
