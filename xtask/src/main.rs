@@ -1,2 +1,30 @@
-//! Tasks.
-fn main() {}
+//! Tasks of this repository: `cargo xtask TASK`. Kept quick to compile: it starts other programs and does little itself.
+#![expect(clippy::print_stderr, reason = "a task talks to the person who started it")]
+
+mod ci;
+mod flags;
+mod generated;
+
+use anyhow::Context as _;
+use flags::{Xtask, XtaskCmd};
+use std::path::Path;
+use xshell::{Shell, cmd};
+
+fn main() -> anyhow::Result<()> {
+    let task = Xtask::from_env_or_exit();
+    let sh = Shell::new()?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask stands in the workspace")?;
+    sh.change_dir(root);
+    match task.subcommand {
+        XtaskCmd::Demo(_) => demo(&sh),
+        XtaskCmd::Ci(_) => ci::run(&sh),
+        XtaskCmd::Test(_) => ci::test(&sh),
+        XtaskCmd::Bench(_) => Ok(cmd!(sh, "cargo bench --workspace --benches").run()?),
+        XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
+    }
+}
+
+fn demo(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo").quiet().run()?;
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Everything that CI runs, in the order in which it fails fastest.
+
+use crate::generated;
+use anyhow::{Context as _, bail};
+use std::time::Instant;
+use xshell::{Shell, cmd};
+
+pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
+    step("format", || format(sh))?;
+    step("generated files", || generated::run(&sh.current_dir(), true))?;
+    step("clippy", || clippy(sh))?;
+    step("features", || features(sh))?;
+    step("tests", || test(sh))?;
+    step("documentation", || documentation(sh))?;
+    step("demo", || demo(sh))?;
+    step("packages", || packages(sh))?;
+    eprintln!("ci: everything passed");
+    Ok(())
+}
+
+/// Tests with nextest where it is installed, which runs them side by side; doctests with cargo.
+pub(crate) fn test(sh: &Shell) -> anyhow::Result<()> {
+    if has(sh, "nextest") {
+        cmd!(sh, "cargo nextest run --workspace --all-features").run()?;
+        cmd!(sh, "cargo test --workspace --all-features --doc --quiet").run()?;
+    } else {
+        cmd!(sh, "cargo test --workspace --all-features --quiet").run()?;
+    }
+    Ok(())
+}
+
+fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    eprintln!("ci: {name}");
+    let began = Instant::now();
+    work().with_context(|| format!("ci: {name} failed"))?;
+    eprintln!("ci: {name}: {:.0} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn format(sh: &Shell) -> anyhow::Result<()> {
+    if !has(sh, "fmt") {
+        eprintln!("ci: NOT CHECKED: rustfmt is not installed (rustup component add rustfmt)");
+        return Ok(());
+    }
+    Ok(cmd!(sh, "cargo fmt --all --check").run()?)
+}
+
+fn clippy(sh: &Shell) -> anyhow::Result<()> {
+    if !has(sh, "clippy") {
+        eprintln!("ci: NOT CHECKED: clippy is not installed (rustup component add clippy)");
+        return Ok(());
+    }
+    Ok(cmd!(sh, "cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings").run()?)
+}
+
+/// Each environment is a feature that can be left out.
+fn features(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --quiet").run()?)
+}
+
+fn documentation(sh: &Shell) -> anyhow::Result<()> {
+    let _denied = sh.push_env("RUSTDOCFLAGS", "-D warnings");
+    Ok(cmd!(sh, "cargo doc --workspace --no-deps --all-features --quiet").run()?)
+}
+
+/// The demo gives the same bytes every time.
+fn demo(sh: &Shell) -> anyhow::Result<()> {
+    let once = || cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo").quiet().read();
+    if once()? != once()? {
+        bail!("two demos printed different texts");
+    }
+    Ok(())
+}
+
+/// What would be published has all files that it needs; that it builds is checked by a release, not here.
+fn packages(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo package --workspace --exclude xtask --no-verify --allow-dirty --quiet").run()?)
+}
+
+fn has(sh: &Shell, subcommand: &str) -> bool {
+    cmd!(sh, "cargo {subcommand} --version").quiet().ignore_stdout().ignore_stderr().run().is_ok()
+}

@@ -1,0 +1,20 @@
+//! The command line.
+
+xflags::xflags! {
+    /// Tasks of this repository.
+    cmd xtask {
+        /// Trains on the bundled task with simulated models: no network, no key.
+        cmd demo {}
+        /// Runs everything that CI runs.
+        cmd ci {}
+        /// Runs the tests and the doctests.
+        cmd test {}
+        /// Runs the benchmarks.
+        cmd bench {}
+        /// Writes the files that are copies of others.
+        cmd gen {
+            /// Fails if one is not current, instead of writing it.
+            optional --check
+        }
+    }
+}
