@@ -73,7 +73,7 @@ fn damaged() -> impl Strategy<Value = String> {
                 let at = place.index(chars.len());
                 match char {
                     Some(char) if insert => chars.insert(at, char),
-                    Some(char) => chars[at] = char,
+                    Some(char) => chars.iter_mut().skip(at).take(1).for_each(|old| *old = char),
                     None if chars.len() > 1 => drop(chars.remove(at)),
                     None => {}
                 }
@@ -145,10 +145,9 @@ proptest! {
         let whole = read_patch(&text).patch.unwrap();
         prop_assert_eq!(&whole.edits, &edits);
         prop_assert_eq!(&whole.reasoning, &reasoning);
-        for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
-            let prefix = read_patch(&text[..end]);
-            let kept = prefix.patch.unwrap_or_default().edits;
-            prop_assert!(edits.starts_with(&kept), "{kept:?} from {:?}", &text[..end]);
+        for prefix in text.char_indices().filter_map(|(end, _)| text.get(..end)) {
+            let kept = read_patch(prefix).patch.unwrap_or_default().edits;
+            prop_assert!(edits.starts_with(&kept), "{kept:?} from {prefix:?}");
         }
     }
 

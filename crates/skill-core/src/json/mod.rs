@@ -76,6 +76,8 @@ fn only_object(text: &str) -> Option<Value> {
                 return if candidate.cut { None } else { Some(candidate.value) };
             }
             Found::Value(candidate) if only.is_none() && !candidate.cut => only = Some(candidate.value),
+            // From here on only a fence can help.
+            Found::Value(_) | Found::Broken if !in_doubt && !scanner.has_fence_left() => return None,
             Found::Value(_) | Found::Broken => in_doubt = true,
         }
     }

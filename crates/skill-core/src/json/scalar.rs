@@ -75,6 +75,9 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     if end == source.len() {
         return Scalar::Cut;
     }
+    if let Some(value) = small_integer(token) {
+        return Scalar::Value(value, end);
+    }
     if let Ok(value @ Value::Number(_)) = serde_json::from_str::<Value>(token) {
         return Scalar::Value(value, end);
     }
@@ -99,4 +102,13 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     let digits = plain.strip_prefix('+').unwrap_or(&plain);
     let value = digits.parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
     Scalar::Value(value, end)
+}
+
+/// The most common numbers, without a detour: up to 18 digits and no leading zero.
+fn small_integer(token: &str) -> Option<Value> {
+    if token.is_empty() || token.len() > 18 || (token.starts_with('0') && token.len() > 1) {
+        return None;
+    }
+    let add = |sum: u64, byte: u8| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'));
+    token.bytes().try_fold(0, add).map(Value::from)
 }

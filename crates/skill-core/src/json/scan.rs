@@ -16,7 +16,7 @@ const REASONING_TAGS: [(&str, &str); 6] = [
 ];
 
 /// How many times its own length a text may be looked at again after a start that led nowhere.
-const WORK_FACTOR: usize = 4;
+const WORK_FACTOR: usize = 2;
 
 /// Tags of a code fence whose content is JSON, in lower case.
 const JSON_TAGS: [&str; 4] = ["json", "jsonc", "json5", "jsonl"];
@@ -144,16 +144,21 @@ impl<'a> Scanner<'a> {
         self.work_left = self.work_left.saturating_sub(read);
     }
 
+    /// Whether a fence may still open in what is left.
+    pub(super) fn has_fence_left(&self) -> bool {
+        self.source.text.get(self.at..).is_some_and(|rest| rest.contains("```") || rest.contains("~~~"))
+    }
+
     pub(super) fn next(&mut self) -> Option<Found> {
         loop {
             let rest = self.source.bytes_from(self.at);
             let lists = self.wanted == Wanted::ObjectsAndLists;
             let start = self.at + rest.iter().position(|&byte| byte == b'{' || (lists && byte == b'['))?;
-            let fenced = is_fenced(self.source, start);
-            if !self.may_start(start, fenced && lists) {
+            if !self.may_start(start) {
                 self.at = start + 1;
                 continue;
             }
+            let fenced = is_fenced(self.source, start);
             let failed = match parser::parse(self.source.text, start, &mut self.stack) {
                 Ok(parsed) => return Some(Found::Value(self.candidate(parsed, start, fenced))),
                 Err(failed) => failed,
@@ -179,17 +184,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// Whether what follows the bracket at `start` looks like JSON rather than prose.
-    fn may_start(&self, start: usize, declared: bool) -> bool {
+    fn may_start(&self, start: usize) -> bool {
+        let declared = || self.wanted == Wanted::ObjectsAndLists && is_fenced(self.source, start);
         let inside = self.source.blank_end(start + 1);
         let next = self.source.byte(inside);
         if self.source.byte(start) == Some(b'[') {
-            return declared || matches!(next, Some(b'{' | b']'));
+            return matches!(next, Some(b'{' | b']')) || declared();
         }
         match next {
             None => false,
             Some(b'}' | b'/' | b'#') => true,
             Some(_) if self.source.quote_len(inside) > 0 => self.source.key_at(inside),
-            Some(_) => declared,
+            Some(_) => declared(),
         }
     }
 
@@ -212,6 +218,9 @@ impl<'a> Scanner<'a> {
 /// Whether nothing but a fence's opening line, tagged as JSON, stands before `start`.
 fn is_fenced(source: Source<'_>, start: usize) -> bool {
     let before = source.bytes_from(0).get(..start).unwrap_or_default().trim_ascii_end();
+    if !before.last().is_some_and(u8::is_ascii_alphanumeric) {
+        return false;
+    }
     JSON_TAGS.iter().any(|tag| {
         before.len().checked_sub(tag.len()).is_some_and(|at| {
             before.get(at..).is_some_and(|tail| tail.eq_ignore_ascii_case(tag.as_bytes()))
@@ -251,7 +260,10 @@ pub(super) fn strict_fence(text: &str, slice: Option<&Strict>) -> Option<Value> 
         }
         let rest = text.get(from..)?;
         let length = rest.find("```")?;
-        if let Ok(value) = serde_json::from_str(rest.get(..length)?) {
+        let body = rest.get(..length)?;
+        if !body.trim_ascii().is_empty()
+            && let Ok(value) = serde_json::from_str(body)
+        {
             return Some(value);
         }
         from += length;
