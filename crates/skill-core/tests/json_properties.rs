@@ -1,5 +1,4 @@
 //! What holds for every text and every value.
-#![expect(clippy::indexing_slicing, clippy::string_slice, reason = "a test fails by panicking")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::{
