@@ -2,7 +2,9 @@
 //!
 //! One module per promise. To add one, write the module; divan finds what is marked `#[divan::bench]`.
 //!
-//! - [`json`]: 1 MB of hostile text is read in under 50 ms, and twice the text takes twice the time.
+//! - [`json`]: 1 MB of hostile text is read in under 50 ms, and twice the text takes twice the time;
+//! - [`editor`]: a patch of 16 edits on a skill of 100 kB takes less than 1 ms;
+//! - [`plan`]: an epoch plan of 100,000 items takes less than 50 ms.
 
 fn main() {
     divan::main();
@@ -106,5 +108,60 @@ mod json {
         let text = reply();
         let cut = text.trim_end_matches(['\n', '`', '}', ']', '"', '.']).to_owned();
         bencher.counter(BytesCount::of_str(&cut)).bench(|| read_patch(black_box(&cut)));
+    }
+}
+
+/// Patches on a long skill: 16 edits of 100 kB take less than 1 ms.
+mod editor {
+    use divan::{Bencher, black_box};
+    use skill_core::{Edit, EditOp, SkillDoc, apply_patch};
+
+    const LINES: usize = 1_250;
+
+    /// 100 kB of rules with a protected region at the end.
+    fn long_skill() -> SkillDoc {
+        let rule = |line_idx: usize| {
+            format!("- Rule {line_idx:04}: look twice at the record before you write the answer to the card.\n")
+        };
+        let mut text = String::from("# Skill\n\n");
+        text.extend((0..LINES).map(rule));
+        text.push_str("\n<!-- SLOW_UPDATE_START -->\nGuidance.\n<!-- SLOW_UPDATE_END -->\n");
+        assert!(text.len() >= 100_000, "{}", text.len());
+        SkillDoc::new(text)
+    }
+
+    /// Four of each operation, with anchors near the end of the text.
+    fn edits() -> Vec<Edit> {
+        (0..4)
+            .flat_map(|edit_idx| {
+                let anchor = |offset: usize| format!("- Rule {:04}:", LINES - 1 - 4 * edit_idx - offset);
+                [
+                    Edit::append(format!("- New rule {edit_idx}.")),
+                    Edit::new(EditOp::InsertAfter, anchor(0), format!("- Inserted {edit_idx}.")),
+                    Edit::new(EditOp::Replace, anchor(1), format!("- Replaced {edit_idx}:")),
+                    Edit::new(EditOp::Delete, anchor(2), ""),
+                ]
+            })
+            .collect()
+    }
+
+    #[divan::bench]
+    fn sixteen_edits_of_100_kb(bencher: Bencher) {
+        let (skill, edits) = (long_skill(), edits());
+        let (_, report) = apply_patch(&skill, &edits);
+        assert!(report.iter().all(|row| row.status.is_applied()), "{report:?}");
+        bencher.bench_local(|| apply_patch(black_box(&skill), black_box(&edits)));
+    }
+}
+
+/// Epoch plans: 100,000 items take less than 50 ms.
+mod plan {
+    use divan::black_box;
+    use skill_core::{EpochIdx, plan_train_epoch, steps_per_epoch};
+
+    #[divan::bench]
+    fn epoch_of_100_000_items() -> usize {
+        let steps = steps_per_epoch(100_000, 40, 1);
+        plan_train_epoch(black_box(100_000), EpochIdx(1), steps, 1, 40, 42).len()
     }
 }
