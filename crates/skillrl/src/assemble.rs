@@ -214,6 +214,7 @@ fn openai_config(asked: &OpenAiConfig) -> Result<openai::OpenAiConfig, LlmError>
     };
     config.response_format = match asked.response_format {
         ResponseFormat::JsonSchema => openai::ResponseFormat::JsonSchema,
+        ResponseFormat::JsonObjectSchema => openai::ResponseFormat::JsonObjectSchema,
         ResponseFormat::JsonObject => openai::ResponseFormat::JsonObject,
         ResponseFormat::Off => openai::ResponseFormat::Off,
     };

@@ -53,6 +53,8 @@ pub enum ResponseFormat {
     /// The schema itself, strictly.
     #[default]
     JsonSchema,
+    /// The schema inside a `json_object` format, as llama.cpp's servers and some others take it.
+    JsonObjectSchema,
     /// Any JSON object, for servers that take no schema.
     JsonObject,
     /// Not at all: the prompt alone asks for it.

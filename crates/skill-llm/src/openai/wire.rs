@@ -69,6 +69,7 @@ fn response_format(request: &ChatRequest, format: ResponseFormat) -> Option<Valu
             let schema = json!({"name": schema.name, "schema": schema.schema, "strict": true});
             Some(json!({"type": "json_schema", "json_schema": schema}))
         }
+        ResponseFormat::JsonObjectSchema => Some(json!({"type": "json_object", "schema": schema.schema})),
         ResponseFormat::JsonObject => Some(json!({"type": "json_object"})),
         ResponseFormat::Off => None,
     }

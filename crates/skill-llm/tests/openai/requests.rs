@@ -160,6 +160,11 @@ fn a_response_schema_is_asked_for_as_configured() {
         true,
         r#"{"type":"json_schema","json_schema":{"name":"patch","schema":{"type":"object"},"strict":true}}"#,
     );
+    check_format(
+        ResponseFormat::JsonObjectSchema,
+        true,
+        r#"{"type":"json_object","schema":{"type":"object"}}"#,
+    );
     check_format(ResponseFormat::JsonObject, true, r#"{"type":"json_object"}"#);
     check_format(ResponseFormat::Off, true, "");
     check_format(ResponseFormat::JsonSchema, false, "");

@@ -189,6 +189,8 @@ choice! {
     ResponseFormat {
         /// With the schema.
         JsonSchema = "json_schema",
+        /// With the schema inside a JSON object format, as the servers of llama.cpp take it.
+        JsonObjectSchema = "json_object_schema",
         /// As some JSON object.
         JsonObject = "json_object",
         /// By the prompt alone.

@@ -148,7 +148,7 @@ const MODEL: &[KeySpec] = &[
     .of_kind("openai"),
     KeySpec::new(
         "response_format",
-        ValueType::Choice(&["json_schema", "json_object", "off"]),
+        ValueType::Choice(&["json_schema", "json_object_schema", "json_object", "off"]),
         Outcome,
         Value("\"json_schema\""),
         "How the server is asked for JSON, where a stage wants it.",

@@ -163,7 +163,7 @@ fn values_that_are_refused() {
     );
     refused(
         "models.target.response_format=json-schema",
-        "takes \"json_schema\", \"json_object\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
+        "takes \"json_schema\", \"json_object_schema\", \"json_object\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
     );
     refused("env.kind=alfworld", "takes \"qa\", not \"alfworld\"");
     refused("env.scorer=em", "takes \"em_f1\" or \"contains\", not \"em\"");
