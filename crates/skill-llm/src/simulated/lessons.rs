@@ -3,8 +3,10 @@
 use super::diagnosis::Finding;
 use super::hash::Dice;
 
-/// Rules for what still goes wrong where the skill already asks for the bare answer, the strongest first.
+/// Rules for what still goes wrong where the skill already asks for the bare answer. Which of them a model heeds
+/// differs from model to model, so none comes first.
 pub(super) const WORDY_STILL: &[&str] = &[
+    "Answer in one word, one name or one number wherever that is possible.",
     "Examples of the right form: `Question: What colour is a ripe strawberry? -> red` and \
      `Question: How many wheels does a tricycle have? -> 3`.",
     "The answer is a name, a number or a word or two: stop after it, without a full stop.",

@@ -4,7 +4,7 @@ use super::clause::Words;
 use super::conventions::{Convention, HouseRules, Stance, glossary, statements};
 use super::diagnosis::Finding;
 use super::hash::Dice;
-use super::lessons::{WORDY_STILL, glossary_rules, phrase};
+use super::lessons::{WORDY_STILL, glossary_rules, phrase, phrasings};
 use skill_core::{Edit, EditOp};
 
 /// Edits of the skill that would mend these findings, the best supported first; none for what the skill already says.
@@ -33,9 +33,9 @@ pub(super) fn propose(skill: &str, counted: &[(Finding, u32)], dice: Dice) -> Ve
             add(place(skill, &phrase(finding, dice), finding, dice), *count);
         } else if *finding == Finding::Wordy
             && conflict.is_none()
-            && let Some(rule) = WORDY_STILL.iter().find(|rule| !skill.contains(**rule))
+            && let Some(edit) = insist_on_the_bare_answer(skill, finding, dice)
         {
-            add(place(skill, rule, finding, dice), *count);
+            add(edit, *count);
         }
     }
     for (edit, count) in glossary_edits(skill, &rules, counted, dice) {
@@ -43,6 +43,25 @@ pub(super) fn propose(skill: &str, counted: &[(Finding, u32)], dice: Dice) -> Ve
     }
     edits.sort_by_key(|edit| std::cmp::Reverse(edit.support_count));
     edits
+}
+
+/// Where the skill asks for the bare answer and the agent does not give it: other words for the same, or a rule that
+/// the skill does not have yet.
+fn insist_on_the_bare_answer(skill: &str, finding: &Finding, dice: Dice) -> Option<Edit> {
+    let unheeded = phrasings(finding)
+        .into_iter()
+        .filter_map(|rule| skill.lines().find(|line| line.contains(&rule) && is_unique(skill, line)))
+        .next();
+    if let Some(line) = unheeded
+        && dice.chance("say it in other words", 0.4)
+    {
+        let others: Vec<String> =
+            phrasings(finding).into_iter().filter(|rule| !skill.contains(rule.as_str())).collect();
+        let rule = dice.pick("other words", &others)?;
+        return Some(Edit::new(EditOp::Replace, line, format!("- {rule}")));
+    }
+    let rules: Vec<&str> = WORDY_STILL.iter().copied().filter(|rule| !skill.contains(rule)).collect();
+    dice.pick("insist", &rules).map(|rule| place(skill, rule, finding, dice))
 }
 
 fn same_anchor_or_text(a: &Edit, b: &Edit) -> bool {
