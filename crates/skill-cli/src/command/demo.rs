@@ -61,7 +61,7 @@ fn conclusion(summary: &Summary, first_skill: &str, best_skill: &str, dir: Optio
     }
     let _ = writeln!(
         text,
-        "{} steps: {} accepted, {} rejected, {} no-ops.\n",
+        "{} steps: {} accepted, {} rejected, {} without an evaluation.\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
     );
     let config = match dir {
