@@ -41,7 +41,7 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
 }
 
 /// What the run came to, in a few lines.
-pub(crate) fn summary_lines(summary: &Summary, run_dir: &std::path::Path) -> String {
+pub(crate) fn summary_lines(summary: &Summary, cost: Option<f64>, run_dir: &std::path::Path) -> String {
     let mut text = format!(
         "{} steps: {} accepted, {} rejected, {} without an evaluation\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
@@ -68,7 +68,8 @@ pub(crate) fn summary_lines(summary: &Summary, run_dir: &std::path::Path) -> Str
         input += tokens.prompt_tokens;
         output += tokens.completion_tokens;
     }
-    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens");
+    let money = cost.map(|cost| format!(", {cost:.4} by the configured prices")).unwrap_or_default();
+    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{money}");
     let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
     text
 }

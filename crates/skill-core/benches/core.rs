@@ -121,7 +121,9 @@ mod editor {
     /// 100 kB of rules with a protected region at the end.
     fn long_skill() -> SkillDoc {
         let rule = |line_idx: usize| {
-            format!("- Rule {line_idx:04}: look twice at the record before you write the answer to the card.\n")
+            format!(
+                "- Rule {line_idx:04}: look twice at the record before you write the answer to the card.\n"
+            )
         };
         let mut text = String::from("# Skill\n\n");
         text.extend((0..LINES).map(rule));

@@ -180,6 +180,18 @@ impl ScriptedModel {
         Self { id: ModelId::new(SCRIPTED_PROVIDER, name), source: Source::Function(Box::new(answer)) }
     }
 
+    /// A model that answers with whole replies by a function of the request.
+    pub fn answering(
+        name: impl Into<String>,
+        answer: impl Fn(&ChatRequest) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self::from_fn(name, move |request, _| {
+            let text = answer(request);
+            let usage = estimated_usage(request, &text);
+            Ok(ChatReply::text(text, usage))
+        })
+    }
+
     fn unmatched(&self, request: &ChatRequest) -> LlmError {
         let user = request.text_of(Role::User);
         let start: String = user.chars().take(QUOTED_CHARS).collect();

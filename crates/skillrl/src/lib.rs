@@ -17,9 +17,7 @@
 //! ```
 //! use skillrl::prelude::*;
 //! use std::sync::Arc;
-//!
 //! struct Shout(Vec<Item>);
-//!
 //! #[async_trait]
 //! impl Env for Shout {
 //!     fn name(&self) -> &str { "shout" }
@@ -28,29 +26,27 @@
 //!         -> Result<RolloutResult, EnvError> {
 //!         let prompt = vec![Message::system(skill.text()), Message::user(item.data.to_string())];
 //!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
-//!         let hard = f64::from(u8::from(answer == answer.to_uppercase()));
+//!         let hard = if answer == answer.to_uppercase() { 1.0 } else { 0.0 };
 //!         Ok(RolloutResult { predicted_answer: answer, ..RolloutResult::new(item.id.clone(), hard, hard) })
 //!     }
 //! }
-//!
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! let env = Shout(["a", "b", "c"].map(|word| Item::new(word, word.into())).into());
-//! let target = ScriptedModel::from_fn("target", |request, _| {
-//!     let knows = request.text_of(Role::System).contains("capitals");
-//!     Ok(ChatReply::text(if knows { "HELLO" } else { "hello" }, Usage::default()))
-//! });
-//! let optimizer = ScriptedModel::from_fn("optimizer", |_, _| {
-//!     let patch = r#"{"edits": [{"op": "append", "content": "- Answer in capitals."}]}"#;
-//!     Ok(ChatReply::text(patch, Usage::default()))
-//! });
-//! let dir = tempfile::tempdir().unwrap();
-//! let summary = Trainer::new(Arc::new(env), Arc::new(target), Arc::new(optimizer)).train(dir.path()).await.unwrap();
-//! assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
-//! # });
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), PipelineError> {
+//! #   let dir = tempfile::tempdir().expect("a temporary directory");
+//! #   let run_dir = dir.path();
+//!     let env = Shout(["a", "b", "c"].map(|word| Item::new(word, word.into())).into());
+//!     let target = ScriptedModel::answering("target", |request|
+//!         if request.text_of(Role::System).contains("capitals") { "HELLO" } else { "hello" }.to_owned());
+//!     let optimizer = ScriptedModel::answering("optimizer", |_|
+//!         r#"{"edits": [{"op": "append", "content": "- Answer in capitals."}]}"#.to_owned());
+//!     let summary = Trainer::new(Arc::new(env), Arc::new(target), Arc::new(optimizer)).train(run_dir).await?;
+//!     Ok(assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0))))
+//! }
 //! ```
 
 pub mod assemble;
 pub mod config;
+pub mod cost;
 pub mod demo;
 pub mod error;
 

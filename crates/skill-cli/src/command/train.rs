@@ -15,5 +15,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     if args.json {
         return Ok(());
     }
-    super::print(&format!("{}\n", summary_lines(&summary, &dir)))
+    let cost = skillrl::cost::cost(&loaded.config, &summary.token_summary);
+    super::print(&format!("{}\n", summary_lines(&summary, cost, &dir)))
 }

@@ -1,0 +1,77 @@
+//! What a run cost, by the prices of the configuration.
+
+use crate::assemble::ModelRole;
+use crate::config::{Config, ModelConfig};
+use skill_pipeline::Stage;
+use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
+
+/// Prices are given for this many tokens.
+const TOKENS_PER_PRICE: f64 = 1e6;
+
+/// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.
+///
+/// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given.
+pub fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
+    let optimizer_stages = [Stage::Reflect, Stage::Aggregate, Stage::Select].map(Stage::as_str);
+    let role = |stage: &str| {
+        if optimizer_stages.contains(&stage) { ModelRole::Optimizer } else { ModelRole::Target }
+    };
+    let costs = tokens.iter().filter_map(|(stage, used)| stage_cost(config, role(stage), *used));
+    costs.reduce(|sum, cost| sum + cost)
+}
+
+fn stage_cost(config: &Config, role: ModelRole, used: StageTokens) -> Option<f64> {
+    let model = match role {
+        ModelRole::Target => &config.models.target,
+        ModelRole::Optimizer => &config.models.optimizer,
+    };
+    let ModelConfig::OpenAi(model) = model else { return None };
+    if model.price_input.is_none() && model.price_output.is_none() {
+        return None;
+    }
+    let input = model.price_input.unwrap_or(0.0);
+    let cached = model.price_cached.unwrap_or(input);
+    let output = model.price_output.unwrap_or(0.0);
+    let fresh_tokens = used.prompt_tokens.saturating_sub(used.cached_tokens);
+    let price = fresh_tokens as f64 * input
+        + used.cached_tokens as f64 * cached
+        + used.completion_tokens as f64 * output;
+    Some(price / TOKENS_PER_PRICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(prices: &str) -> Config {
+        let text = format!(
+            "[env]\nkind = \"qa\"\ndata = \"d\"\n[models]\noptimizer = {{ kind = \"simulated\" }}\n\
+             target = {{ kind = \"openai\", model = \"m\"{prices} }}\n"
+        );
+        Config::parse(&text, "test", &[]).unwrap().config
+    }
+
+    fn used() -> TokensByStage {
+        let tokens = StageTokens {
+            calls: 1,
+            prompt_tokens: 1_000_000,
+            cached_tokens: 400_000,
+            completion_tokens: 100_000,
+        };
+        ["rollout", "reflect"].map(|stage| (stage.to_owned(), tokens)).into_iter().collect()
+    }
+
+    #[track_caller]
+    fn check(prices: &str, expect: Option<f64>) {
+        assert_eq!(cost(&config(prices), &used()), expect);
+    }
+
+    #[test]
+    fn tokens_cost_what_the_configuration_says() {
+        check("", None);
+        check(", price_cached = 1.0", None);
+        check(", price_input = 2.0", Some(2.0));
+        check(", price_input = 2.0, price_cached = 0.5", Some(1.4));
+        check(", price_input = 2.0, price_cached = 0.5, price_output = 10.0", Some(2.4));
+    }
+}
