@@ -2,7 +2,7 @@
 
 use crate::error::PipelineError;
 use crate::prompts::PromptLibrary;
-use crate::trainer::TrainSettings;
+use crate::settings::TrainSettings;
 use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, SkillDoc};

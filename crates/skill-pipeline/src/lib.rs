@@ -14,6 +14,7 @@ pub mod event;
 pub mod identity;
 pub mod prompts;
 pub mod run_dir;
+pub mod settings;
 pub mod stage;
 pub mod trainer;
 
@@ -21,4 +22,5 @@ pub use error::PipelineError;
 pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
 pub use run_dir::format::{StepAction, StepRecord, Summary};
-pub use trainer::{RunConfig, StopSignal, TrainSettings, Trainer};
+pub use settings::{StopSignal, TrainSettings};
+pub use trainer::{RunConfig, Trainer};

@@ -2,18 +2,17 @@
 
 mod finish;
 mod run;
-mod settings;
 mod state;
 mod step;
 
 pub use run::environment_prompts;
-pub use settings::{StopSignal, TrainSettings};
 pub use state::{ScoredSkill, TrainState};
 
 use crate::error::PipelineError;
 use crate::event::{EventSink, NoEvents};
 use crate::prompts::PromptLibrary;
 use crate::run_dir::format::Summary;
+use crate::settings::{StopSignal, TrainSettings};
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::Env;

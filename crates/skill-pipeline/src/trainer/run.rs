@@ -1,6 +1,6 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
-use super::{TrainSettings, TrainState, Trainer};
+use super::{TrainState, Trainer};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
@@ -8,6 +8,7 @@ use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::{EventLog, Timings};
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, StageTokens, Summary};
 use crate::run_dir::{EvaluationDir, RunDir};
+use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
@@ -111,7 +112,7 @@ pub fn environment_prompts(env: &dyn Env) -> Result<PromptLibrary, PromptError> 
 pub(super) struct Run<'run> {
     pub(super) env: &'run dyn Env,
     pub(super) settings: &'run TrainSettings,
-    pub(super) stop: &'run super::StopSignal,
+    pub(super) stop: &'run StopSignal,
     pub(super) target: Metered,
     pub(super) optimizer: Metered,
     pub(super) prompts: PromptLibrary,
