@@ -8,6 +8,12 @@ use serde_json::{Map, Value};
 /// A result with a `hard` below this is a failure, every other one a success.
 pub const SUCCESS_THRESHOLD: f64 = 1e-9;
 
+/// The key of [`RolloutResult::extras`] that says why the agent's last reply ended, where it did not end by itself.
+pub const FINISH_REASON_KEY: &str = "finish_reason";
+
+/// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
+pub const FINISH_REASON_LENGTH: &str = "length";
+
 /// Who speaks in a [`Turn`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -120,6 +126,11 @@ impl RolloutResult {
             usage: Usage::default(),
             extras: Map::new(),
         }
+    }
+
+    /// Whether the agent's last reply was cut at its token limit.
+    pub fn is_cut(&self) -> bool {
+        self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
     }
 
     /// Whether the task counts as solved.

@@ -67,7 +67,7 @@ async fn listen(stop: StopSignal) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }
-    say("stopping after this step; press Ctrl-C again to stop at once");
+    say("stopping at the next safe point; press Ctrl-C again to stop at once");
     stop.after_step.cancel();
     if tokio::signal::ctrl_c().await.is_ok() {
         say("stopping at once");

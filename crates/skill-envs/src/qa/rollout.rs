@@ -7,6 +7,7 @@ use crate::error::EnvError;
 use crate::score::Score;
 use serde::Serialize;
 use serde_json::Value;
+use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
 use skill_core::{Role, RolloutResult, SkillDoc, Turn};
 use skill_llm::{ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling};
 
@@ -95,7 +96,7 @@ pub(super) fn result(
     result.conversation.push(Turn::new(Role::Assistant, prediction));
     result.usage = reply.usage;
     if let Some(reason) = unusual_finish(&reply.finish) {
-        result.extras.insert("finish_reason".to_owned(), Value::String(reason.to_owned()));
+        result.extras.insert(FINISH_REASON_KEY.to_owned(), Value::String(reason.to_owned()));
     }
     result
 }
@@ -135,7 +136,7 @@ fn quoted(text: &str, max_characters: usize) -> String {
 fn unusual_finish(finish: &FinishReason) -> Option<&str> {
     match finish {
         FinishReason::Stop => None,
-        FinishReason::Length => Some("length"),
+        FinishReason::Length => Some(FINISH_REASON_LENGTH),
         FinishReason::ToolCalls => Some("tool_calls"),
         FinishReason::ContentFilter => Some("content_filter"),
         FinishReason::Other(reason) => Some(reason),

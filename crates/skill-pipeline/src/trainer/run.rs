@@ -12,7 +12,7 @@ use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
-use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
 use skill_llm::meter::{MeterReading, Metered};
@@ -42,6 +42,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         optimizer: Metered::new(Arc::clone(&trainer.optimizer)),
         timings: Timings::read_or_new(path),
         started: Instant::now(),
+        warned_of_cut_replies: false,
         config: &trainer.config.resolved,
         prompts,
         initial_skill,
@@ -122,6 +123,7 @@ pub(super) struct Run<'run> {
     pub(super) config: &'run serde_json::Value,
     timings: Timings,
     started: Instant,
+    warned_of_cut_replies: bool,
 }
 
 /// A step that is to be made.
@@ -205,6 +207,7 @@ impl Run<'_> {
             .await
             .map_err(|error| if self.stop.now.is_cancelled() { stopped() } else { error })?;
         let tokens = self.end(&watch);
+        self.warn_of_cut_replies(None, &evaluation.results);
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
         let gate_score = self.settings.gate.score(evaluation.score);
         let state = TrainState::after_baseline(skill, evaluation.score, gate_score);
@@ -252,6 +255,20 @@ impl Run<'_> {
             return PipelineError::Stopped { last_step: state.last_step.0, total_steps };
         }
         error
+    }
+
+    /// Says once that replies of the target are cut: they are scored as they stand, which may be all that is wrong.
+    pub(super) fn warn_of_cut_replies(&mut self, step: Option<StepIdx>, results: &[RolloutResult]) {
+        let n_cut = results.iter().filter(|result| result.is_cut()).count();
+        if n_cut > 0 && !self.warned_of_cut_replies {
+            self.warned_of_cut_replies = true;
+            let message = format!(
+                "{n_cut} of {} replies of the target were cut at their length limit and are scored as they stand; \
+                 raise the limit (`env.max_tokens`, `models.target.max_tokens`) if the task needs longer ones",
+                results.len()
+            );
+            self.log.emit(&Event::Warning { step, message });
+        }
     }
 
     /// Starts the clock and the counters of a stage.

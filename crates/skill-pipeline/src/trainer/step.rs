@@ -90,6 +90,7 @@ impl Run<'_> {
             plan.batch.item_idx.iter().filter_map(|&item_idx| train.get(item_idx)).collect();
         let results = rollout(self.env, &batch, skill, &self.target, &self.stage_ctx(&watch)).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
+        self.warn_of_cut_replies(Some(step), &results);
         atomic::write_json(&step_dir.join("rollout_results.json"), &results)?;
         let mean = MeanScore::of_results(&results);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
@@ -176,6 +177,7 @@ impl Run<'_> {
                 let evaluation = evaluate(self.env, Split::Val, candidate, &self.target, &ctx).await?;
                 let tokens = self.end(&watch);
                 note_tokens(record, Stage::Evaluate, tokens);
+                self.warn_of_cut_replies(Some(record.step), &evaluation.results);
                 let place = EvaluationDir::Selection(record.step);
                 self.dir.write_evaluation(place, &hash, &evaluation, tokens)?;
                 evaluation.score
