@@ -116,7 +116,7 @@ mod editor {
     use divan::{Bencher, black_box};
     use skill_core::{Edit, EditOp, SkillDoc, apply_patch};
 
-    const LINES: usize = 1_250;
+    const LINES: usize = 1_300;
 
     /// 100 kB of rules with a protected region at the end.
     fn long_skill() -> SkillDoc {
