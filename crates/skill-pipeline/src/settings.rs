@@ -73,7 +73,7 @@ impl TrainSettings {
         Ok(())
     }
 
-    /// The settings that decide results, by name: all but epochs, workers and the final test.
+    /// The settings that decide results, by name: all but epochs, workers, limits and the final test.
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
         [
             ("run.seed", json!(self.seed)),
@@ -85,7 +85,6 @@ impl TrainSettings {
             ("train.schedule", json!(self.edit_budget.schedule)),
             ("gate.metric", json!(self.gate.metric)),
             ("gate.mixed_weight", json!(self.gate.mixed_weight)),
-            ("limits.max_reply_tokens", json!(self.max_reply_tokens)),
         ]
         .into_iter()
     }

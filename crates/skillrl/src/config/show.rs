@@ -1,6 +1,6 @@
 //! The configuration as JSON for the run directory, as TOML for people, and as what a run cannot change.
 
-use super::keys::{self, Effect, KeySpec, SectionSpec};
+use super::keys::{self, Effect, KeySpec, SectionSpec, ValueType};
 use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -33,13 +33,16 @@ impl Config {
     /// The settings that decide the result of a run, as dotted keys with values in the order of the file; a
     /// key that is not set has the value null.
     ///
-    /// A run cannot go on where one of them differs. Workers, timeouts, prices, the run directory, the name of
-    /// the key's variable, the number of epochs and the final test may differ. Paths count as they were asked
-    /// for: whether the files behind them are still the same is for their readers to say.
+    /// A run cannot go on where one of them differs. Workers, limits, timeouts, prices, the name of the key's
+    /// variable, the number of epochs, the final test and all paths may differ. What stands in the files behind
+    /// the paths is not looked at here: it is for their readers to say whether that is still the same.
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
-            .filter(|(section, key)| key.effect == Effect::Result && has_key(&json, section, key))
+            .filter(|(section, key)| {
+                let decides = key.effect == Effect::Result && key.value != ValueType::Path;
+                decides && has_key(&json, section, key)
+            })
             .map(|(section, key)| {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
             })

@@ -367,7 +367,7 @@ const PROMPTS: &[KeySpec] = &[KeySpec::new(
 const LIMITS: &[KeySpec] = &[KeySpec::new(
     "max_reply_tokens",
     ValueType::Integer { min: 1, max: MAX_TOKENS },
-    Outcome,
+    Process,
     Value("16384"),
     "The most tokens that a reply of the optimizer may have.",
 )];
