@@ -32,7 +32,7 @@ pub const REAL_MODEL_LINES: [(&str, &str); 2] = [
         "target = { kind = \"openai\", model = \"gpt-5-mini\" }",
     ),
     (
-        "optimizer = { kind = \"simulated\", sim_seed = 7 }",
+        "optimizer = { kind = \"simulated\", sim_seed = 24 }",
         "optimizer = { kind = \"openai\", model = \"gpt-5\" }",
     ),
 ];

@@ -98,10 +98,16 @@ impl EventSink for Narrator {
             }
             Event::StepFinished { record } => {
                 let line = step_line(record, self.total_steps.load(Ordering::Relaxed));
-                format!("{line}\n{}", self.edits(record))
+                let notes = record.notes.iter().fold(String::new(), |mut notes, note| {
+                    let _ = writeln!(notes, "    note: {note}");
+                    notes
+                });
+                format!("{line}\n{}{notes}", self.edits(record))
             }
-            Event::Warning { message, .. } => format!("  note: {message}\n"),
-            Event::StepStarted { .. }
+            Event::Warning { step: None, message } => format!("note: {message}\n"),
+            // What was noted in a step is told with the step.
+            Event::Warning { step: Some(_), .. }
+            | Event::StepStarted { .. }
             | Event::StageStarted { .. }
             | Event::StageProgress { .. }
             | Event::StageFinished { .. }
