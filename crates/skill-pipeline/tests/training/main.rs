@@ -232,3 +232,34 @@ fn training_can_be_spawned() {
         skill_pipeline::Trainer::new(std::sync::Arc::new(world::Words::new()), target(0), world::optimizer());
     is_send(async move { trainer.train(Path::new("never")).await });
 }
+
+#[test]
+fn the_test_split_is_not_read_before_the_last_step_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = target(usize::MAX);
+    let stopped = Job { target: asked.clone(), stop_after: 6, ..Job::default() }.run(dir.path());
+    assert!(matches!(stopped, Err(PipelineError::Stopped { last_step: 6, .. })), "{stopped:?}");
+    assert!(!dir.path().join("test_eval_baseline").exists());
+    let history = read(dir.path().join("history.json"));
+    let calls_of = |record: &Value, stage: &str| record["tokens"][stage]["calls"].as_u64().unwrap_or(0);
+    let n_training_calls: u64 = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| calls_of(record, "rollout") + calls_of(record, "evaluate"))
+        .sum();
+    assert_eq!(asked.n_calls.load(Ordering::Relaxed) as u64, 10 + n_training_calls);
+}
+
+#[test]
+fn a_baseline_of_exactly_zero_is_measured_and_not_measured_again() {
+    let dir = tempfile::tempdir().unwrap();
+    // The baseline takes 10 calls; the first call of the first step fails.
+    Job { target: target(10), ..Job::default() }.run(dir.path()).unwrap_err();
+    assert_eq!(read(dir.path().join("runtime_state.json"))["current_score"], 0.0);
+    let (whole, rest) = (target(usize::MAX), target(usize::MAX));
+    Job { target: whole.clone(), ..Job::default() }.run(tempfile::tempdir().unwrap().path()).unwrap();
+    Job { target: rest.clone(), ..Job::default() }.run(dir.path()).unwrap();
+    let n_calls = |target: &world::Counted| target.n_calls.load(Ordering::Relaxed);
+    assert_eq!(n_calls(&rest), n_calls(&whole) - 10);
+}
