@@ -3,9 +3,24 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+/// The codes of [`crate::exit_code`], for people.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    anything without a code of its own
+  2    the command line, the configuration, a prompt or a skill file is wrong
+  3    the data is wrong
+  4    a provider will not answer until something is changed: key, quota, model, request
+  5    a provider or the environment failed for now; the same command goes on later
+  6    the run directory cannot be used
+  7    the run directory holds a run of other settings
+  130  stopped by a person; the same command goes on
+
+Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
+
 /// Trains the skill document of an LLM agent.
 #[derive(Debug, Parser)]
-#[command(name = "skillrl", version, about, long_about = None, propagate_version = true)]
+#[command(name = "skillrl", version, about, long_about = None, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// Shows what the program does inside; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -53,7 +68,7 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors and the result.
+    /// Says nothing but errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -34,6 +34,9 @@ fn main() -> ExitCode {
 
 /// Says what went wrong, why, and what to do; returns the exit code.
 fn report(error: &anyhow::Error) -> u8 {
+    if is_closed_pipe(error) {
+        return exit_code::SUCCESS;
+    }
     let mut text = format!("error: {error}");
     let mut source = error.source();
     while let Some(cause) = source {
@@ -46,9 +49,6 @@ fn report(error: &anyhow::Error) -> u8 {
     }
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    if is_closed_pipe(error) {
-        return exit_code::SUCCESS;
-    }
     known.map_or_else(
         || if error.is::<command::UsageError>() { exit_code::USAGE } else { exit_code::OTHER },
         |known| exit_code::of(known.failure()),

@@ -84,6 +84,14 @@ pub enum PipelineError {
         /// The newest version that can be read.
         supported: String,
     },
+    /// The directory has files of a run's names, but no run.
+    #[error("{} has {found}, but no config.json: it is not a run, or a damaged one", path.display())]
+    NotARun {
+        /// The directory.
+        path: PathBuf,
+        /// The file or directory that would be overwritten.
+        found: &'static str,
+    },
     /// Another process works on the run.
     #[error("another process is working on the run in {}", path.display())]
     Locked {
@@ -121,6 +129,7 @@ impl PipelineError {
             Self::RunDir { .. } => "check `run.dir`, its permissions and the free space",
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
+            Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
             Self::Locked { .. } => "wait for the other process, or stop it",
             Self::Mismatch { .. } => {
                 "set these back to go on with this run, or start a new one with another `run.dir`"

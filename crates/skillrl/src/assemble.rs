@@ -17,8 +17,7 @@ use skill_pipeline::{EventSink, RunConfig, StopSignal, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The one server that never answers without a key, and where everybody keeps it.
-const OPENAI_HOST: &str = "https://api.openai.com";
+/// Where everybody keeps the key of the one server that never answers without one.
 const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// Which part a model plays.
@@ -195,7 +194,7 @@ pub fn model(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<dyn ChatModel
 }
 
 fn openai_config(asked: &OpenAiConfig) -> Result<openai::OpenAiConfig, LlmError> {
-    let is_openai = asked.base_url.starts_with(OPENAI_HOST);
+    let is_openai = openai::is_openai_address(&asked.base_url);
     let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
     let api_key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
     let mut config = openai::OpenAiConfig::new(&asked.base_url, &asked.model);
@@ -251,7 +250,10 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
-        max_reply_tokens: config.limits.max_reply_tokens,
+        max_reply_tokens: match &config.models.optimizer {
+            ModelConfig::OpenAi(model) => model.max_tokens.unwrap_or(config.limits.max_reply_tokens),
+            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => config.limits.max_reply_tokens,
+        },
         eval_test: config.eval.test,
         workers: count(config.run.workers),
     })

@@ -112,6 +112,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::RunDir { .. }
         | PipelineError::Corrupt { .. }
         | PipelineError::NewerFormat { .. }
+        | PipelineError::NotARun { .. }
         | PipelineError::Locked { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Stopped { .. } => Failure::Stopped,

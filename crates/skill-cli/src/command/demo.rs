@@ -30,7 +30,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let stop = StopSignal::default();
     let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
     let (trainer, _) = skillrl::assemble::trainer(&loaded, narrator, stop.clone())?;
-    let summary = super::block_on(stop, trainer.train(&run_dir))?.map_err(skillrl::Error::Pipeline)?;
+    let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
+        .map_err(skillrl::Error::Pipeline)?;
 
     let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md"))?;
     super::print(&conclusion(&summary, &first_skill, &best_skill, args.dir.as_deref()))

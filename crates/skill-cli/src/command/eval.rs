@@ -37,6 +37,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .unwrap_or_default();
     }
 
+    if let Some(out) = &args.out {
+        // A place that cannot be written is found before anything is paid for.
+        atomic::create_dir(out).map_err(skillrl::Error::Pipeline)?;
+    }
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let ctx = StageCtx {
@@ -46,7 +50,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         cancel: stop.after_step.clone(),
         events: &progress,
     };
-    let evaluation = super::block_on(stop, evaluate(env.as_ref(), split, &skill, &target, &ctx))?
+    let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(skillrl::Error::Pipeline)?;
     let used = target.meter().snapshot();
     let tokens = StageTokens {
@@ -56,20 +60,22 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         completion_tokens: used.usage.output,
     };
     let summary = summarise(&skill.hash(), &evaluation, tokens);
-    if let Some(out) = &args.out {
-        let written = atomic::write_json(&out.join("results.json"), &evaluation.results)
-            .and_then(|()| atomic::write_json(&out.join("summary.json"), &summary));
-        written.map_err(skillrl::Error::Pipeline)?;
-    }
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         if let Some(fields) = value.as_object_mut() {
             fields.insert("split".to_owned(), json!(split));
             fields.insert("skill".to_owned(), json!(name));
         }
-        return super::print(&format!("{value}\n"));
+        super::print(&format!("{value}\n"))?;
+    } else {
+        super::print(&describe(&name, split, &summary))?;
     }
-    super::print(&describe(&name, split, &summary))
+    if let Some(out) = &args.out {
+        atomic::write_json(&out.join("results.json"), &evaluation.results)
+            .and_then(|()| atomic::write_json(&out.join("summary.json"), &summary))
+            .map_err(skillrl::Error::Pipeline)?;
+    }
+    Ok(())
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.

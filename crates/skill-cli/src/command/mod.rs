@@ -17,6 +17,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What the first Ctrl-C of a run is answered with.
+const STOPPING_RUN: &str = "stopping after this step; press Ctrl-C again to stop at once";
+
 /// A command line that asks for what cannot be.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
@@ -44,30 +47,36 @@ pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Er
 pub(crate) fn train(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(Summary, PathBuf)> {
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
-    let summary = block_on(stop, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
+    let summary = block_on(stop, STOPPING_RUN, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
     Ok((summary, dir))
 }
 
 /// Runs a future to its end while Ctrl-C is listened to: once stops after the step, twice at once.
-pub(crate) fn block_on<T>(stop: StopSignal, work: impl Future<Output = T>) -> anyhow::Result<T> {
+///
+/// `stopping` is what the first Ctrl-C is answered with.
+pub(crate) fn block_on<T>(
+    stop: StopSignal,
+    stopping: &'static str,
+    work: impl Future<Output = T>,
+) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     Ok(runtime.block_on(async {
-        let listener = tokio::spawn(listen(stop));
+        let listener = tokio::spawn(listen(stop, stopping));
         let output = work.await;
         listener.abort();
         output
     }))
 }
 
-async fn listen(stop: StopSignal) {
+async fn listen(stop: StopSignal, stopping: &'static str) {
     let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }
-    say("stopping at the next safe point; press Ctrl-C again to stop at once");
+    say(stopping);
     stop.after_step.cancel();
     if tokio::signal::ctrl_c().await.is_ok() {
         say("stopping at once");

@@ -33,6 +33,14 @@ const OWN_HEADERS: [&str; 4] = ["authorization", "content-type", "content-length
 /// A header with one of these words in its name holds a secret.
 const SECRET_HEADER_WORDS: [&str; 5] = ["key", "token", "auth", "secret", "cookie"];
 
+/// Whether an address is OpenAI's own, over `https`: the only one that a key may be sent to without being asked.
+pub fn is_openai_address(base_url: &str) -> bool {
+    Url::parse(base_url).is_ok_and(|url| {
+        let is_host = url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(OPENAI_HOST));
+        url.scheme() == "https" && is_host && url.port().is_none()
+    })
+}
+
 /// The name of the limit on the reply's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -275,6 +283,23 @@ mod tests {
         check_refused("https://:hunter2@h/v1", "holds credentials");
         check_refused("https://me:hunter2@h:port/v1", "is not an address");
         check_refused("http://", "is not an address");
+    }
+
+    #[test]
+    fn only_openai_is_openai() {
+        #[track_caller]
+        fn check(base_url: &str, expect: bool) {
+            assert_eq!(is_openai_address(base_url), expect, "{base_url}");
+        }
+        check("https://api.openai.com/v1", true);
+        check("https://API.OpenAI.com/v1", true);
+        check("https://api.openai.com", true);
+        check("https://api.openai.com.evil.invalid/v1", false);
+        check("https://api.openai.com@evil.invalid/v1", false);
+        check("https://api.openai.com:8443/v1", false);
+        check("http://api.openai.com/v1", false);
+        check("https://evil.invalid/https://api.openai.com", false);
+        check("api.openai.com", false);
     }
 
     #[test]

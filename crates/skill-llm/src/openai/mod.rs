@@ -8,7 +8,7 @@ mod config;
 mod errors;
 mod wire;
 
-pub use config::{DEFAULT_TIMEOUT, MaxTokensField, OpenAiConfig, ResponseFormat};
+pub use config::{DEFAULT_TIMEOUT, MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};

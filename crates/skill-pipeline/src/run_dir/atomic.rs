@@ -6,6 +6,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+/// How the names of files begin that are being written.
+const TEMPORARY_PREFIX: &str = ".writing-";
+
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PipelineError {
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
 }
@@ -27,8 +30,10 @@ pub fn create_dir(path: &Path) -> Result<(), PipelineError> {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
     let parent = path.parent().unwrap_or(Path::new("."));
     create_dir(parent)?;
-    let mut file =
-        tempfile::Builder::new().prefix(".writing-").tempfile_in(parent).map_err(failed("write", path))?;
+    let mut file = tempfile::Builder::new()
+        .prefix(TEMPORARY_PREFIX)
+        .tempfile_in(parent)
+        .map_err(failed("write", path))?;
     file.write_all(bytes).map_err(failed("write", path))?;
     set_readable(file.as_file()).map_err(failed("write", path))?;
     file.as_file().sync_all().map_err(failed("write", path))?;
@@ -46,6 +51,29 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineErr
         .map_err(|error| failed("write", path)(std::io::Error::from(error)))?;
     bytes.push(b'\n');
     write(path, &bytes)
+}
+
+/// Removes what a process that was killed left half written in a directory and the directories below it.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file.
+pub fn remove_half_written(dir: &Path) -> Result<(), PipelineError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("read", dir)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed("read", dir))?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(failed("read", dir))?);
+        if kind.is_dir() {
+            remove_half_written(&path)?;
+        } else if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+            fs::remove_file(&path).map_err(failed("write", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a directory with all that is in it, if it is there.

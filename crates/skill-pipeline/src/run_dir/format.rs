@@ -264,7 +264,8 @@ pub struct Summary {
     pub test_soft: Option<f64>,
     /// `test_hard - baseline_test_hard`, to 6 digits.
     pub test_delta_hard: Option<f64>,
-    /// Calls and tokens by stage, over all processes of the run.
+    /// Calls and tokens by stage, of everything that the files of the run stand for: all finished steps and the
+    /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,
     /// What people's scripts may add; kept when the file is read and written.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

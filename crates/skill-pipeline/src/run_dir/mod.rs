@@ -18,6 +18,18 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// What a run writes after its `config.json`: a directory that has one of these without that is no run.
+const RUN_FILES: [&str; 8] = [
+    "best_skill.md",
+    "current_skill.md",
+    "history.json",
+    "runtime_state.json",
+    "summary.json",
+    "config.toml",
+    "skills",
+    "steps",
+];
+
 /// Where an evaluation's results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvaluationDir {
@@ -51,7 +63,10 @@ impl RunDir {
         let lock =
             File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(locking)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                atomic::remove_half_written(path)?;
+                Ok(Self { path: path.to_owned(), _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
             Err(TryLockError::Error(source)) => Err(locking(source)),
         }
@@ -84,9 +99,16 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
+    /// A file that cannot be read, is not JSON, or is of a newer format; a directory that has files of the names
+    /// that a run writes and is none.
     pub fn read_config(&self) -> Result<Option<ConfigFile>, PipelineError> {
-        read_versioned(&self.path.join("config.json"))
+        let config = read_versioned(&self.path.join("config.json"))?;
+        if config.is_none()
+            && let Some(found) = RUN_FILES.into_iter().find(|name| self.path.join(name).exists())
+        {
+            return Err(PipelineError::NotARun { path: self.path.clone(), found });
+        }
+        Ok(config)
     }
 
     /// Writes `config.json` and, if there is a text of it, `config.toml`.

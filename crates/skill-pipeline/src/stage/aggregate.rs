@@ -214,12 +214,14 @@ fn argues_for_no_change(reply: &PatchReply) -> bool {
         "contradict",
         "none of",
     ];
-    let says_so =
-        reply.value.as_ref().and_then(|value| value.get("no_change")).is_some_and(|flag| match flag {
-            Value::Bool(flag) => *flag,
-            Value::String(text) => text.eq_ignore_ascii_case("true"),
-            Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
-        });
+    let says_so = reply.value.as_ref().and_then(|value| value.get("no_change")).and_then(|flag| match flag {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) => Some(text.eq_ignore_ascii_case("true")),
+        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    });
+    if let Some(says_so) = says_so {
+        return says_so;
+    }
     let reasoning = reply.patch.as_ref().map(|patch| patch.reasoning.to_lowercase()).unwrap_or_default();
-    says_so || ARGUMENTS.iter().any(|argument| reasoning.contains(argument))
+    ARGUMENTS.iter().any(|argument| reasoning.contains(argument))
 }

@@ -91,7 +91,9 @@ impl Run<'_> {
                 let watch = self.begin(None, stage);
                 let ctx = self.stage_ctx(&watch);
                 let evaluation = evaluate(self.env, Split::Test, skill, &self.target, &ctx).await?;
-                (evaluation, self.end(&watch))
+                let used = self.end(&watch);
+                self.warn_of_cut_replies(None, &evaluation.results);
+                (evaluation, used)
             }
         };
         self.dir.write_evaluation(place, &hash, &evaluation, used)?;

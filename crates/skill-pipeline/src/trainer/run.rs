@@ -6,7 +6,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::{EventLog, Timings};
-use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, StageTokens, Summary};
+use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
@@ -19,6 +19,9 @@ use skill_llm::meter::{MeterReading, Metered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// With fewer items in the selection split a person is warned.
+const SMALL_SELECTION_SPLIT: usize = 20;
 
 /// Gradient accumulation: how many batches make one step.
 const ACCUMULATION: usize = 1;
@@ -42,6 +45,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         optimizer: Metered::new(Arc::clone(&trainer.optimizer)),
         timings: Timings::read_or_new(path),
         started: Instant::now(),
+        length: trainer.steps(),
         warned_of_cut_replies: false,
         config: &trainer.config.resolved,
         prompts,
@@ -71,8 +75,12 @@ fn claim(
         prompts,
         initial_skill,
     );
-    if let Some(stored) = dir.read_config()? {
+    if let Some(stored) = dir.read_config()?
+        && let Some(state) = dir.read_state()?
+    {
+        // Before anything is measured there is nothing that other settings could spoil.
         check_identity(dir.path(), &stored.identity, &identity)?;
+        trainer.check_length(&state)?;
     }
     let config = ConfigFile {
         format_version: FORMAT_VERSION.to_owned(),
@@ -83,6 +91,26 @@ fn claim(
 }
 
 impl Trainer {
+    /// The length of the run in steps: of an epoch, and of all.
+    fn steps(&self) -> (usize, u32) {
+        let n_train = self.env.items(Split::Train).len();
+        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, ACCUMULATION);
+        (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(self.settings.epochs))
+    }
+
+    /// A run can be extended, not shortened.
+    fn check_length(&self, state: &RuntimeState) -> Result<(), PipelineError> {
+        let (_, total_steps) = self.steps();
+        if state.last_completed_step.0 <= total_steps {
+            return Ok(());
+        }
+        let message = format!(
+            "`train.epochs` = {} makes {total_steps} steps, but {} steps of this run are finished already",
+            self.settings.epochs, state.last_completed_step
+        );
+        Err(PipelineError::Settings { message })
+    }
+
     /// The caller's prompts, else the built-in ones with what the environment replaces.
     fn prompt_library(&self) -> Result<PromptLibrary, PipelineError> {
         let prompts = match &self.prompts {
@@ -123,6 +151,8 @@ pub(super) struct Run<'run> {
     pub(super) config: &'run serde_json::Value,
     timings: Timings,
     started: Instant,
+    /// Steps of an epoch, and of the run.
+    length: (usize, u32),
     warned_of_cut_replies: bool,
 }
 
@@ -147,8 +177,7 @@ pub(super) struct StageWatch {
 impl Run<'_> {
     async fn work(&mut self) -> Result<Summary, PipelineError> {
         let n_train = self.env.items(Split::Train).len();
-        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, ACCUMULATION);
-        let total_steps = u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(self.settings.epochs);
+        let (per_epoch, total_steps) = self.length;
         let stored = TrainState::read(&self.dir, &self.initial_skill)?;
         let finished = stored.as_ref().map_or(StepIdx(0), |state| state.last_step);
         if finished.0 < total_steps {
@@ -163,8 +192,12 @@ impl Run<'_> {
             finished_steps: finished.0,
             workers: self.settings.workers,
         });
+        self.warn_of_a_small_split();
         let mut state = match stored {
-            Some(state) => state,
+            Some(state) => {
+                self.dir.write_skills(&state.current.skill, &state.best.skill)?;
+                state
+            }
             None => self.measure_baseline(total_steps).await?,
         };
         for epoch in 1..=self.settings.epochs {
@@ -255,6 +288,17 @@ impl Run<'_> {
             return PipelineError::Stopped { last_step: state.last_step.0, total_steps };
         }
         error
+    }
+
+    /// Says that the gate decides by few items.
+    fn warn_of_a_small_split(&self) {
+        let n_val = self.env.items(Split::Val).len();
+        if n_val < SMALL_SELECTION_SPLIT {
+            let message = format!(
+                "the selection split has {n_val} items, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}"
+            );
+            self.log.emit(&Event::Warning { step: None, message });
+        }
     }
 
     /// Says once that replies of the target are cut: they are scored as they stand, which may be all that is wrong.

@@ -6,6 +6,19 @@ use crate::run_dir::format::{FORMAT_VERSION, RuntimeState, StepAction, StepRecor
 use skill_core::{MeanScore, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;
 
+/// Selection scores by skill, each with the step that measured it; 0 is the baseline.
+pub(super) type SelectionCache = BTreeMap<SkillHash, (StepIdx, MeanScore)>;
+
+/// A skill that comes back is not measured again.
+fn remember(cache: &mut SelectionCache, record: &StepRecord) {
+    if let (Some(hash), Some(hard), Some(soft)) =
+        (&record.candidate_hash, record.selection_hard, record.selection_soft)
+    {
+        let measured_at = record.selection_from_step.unwrap_or(record.step);
+        cache.entry(hash.clone()).or_insert((measured_at, MeanScore { hard, soft }));
+    }
+}
+
 /// A skill with the score that the gate gave it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredSkill {
@@ -30,8 +43,8 @@ pub struct TrainState {
     pub baseline: MeanScore,
     /// One record per finished step.
     pub history: Vec<StepRecord>,
-    /// Selection scores by skill, each with the step that measured it; 0 is the baseline.
-    pub selection_cache: BTreeMap<SkillHash, (StepIdx, MeanScore)>,
+    /// What is measured already.
+    pub(super) selection_cache: SelectionCache,
 }
 
 impl TrainState {
@@ -69,12 +82,7 @@ impl TrainState {
         };
         let mut selection_cache = BTreeMap::from([(initial_skill.hash(), (StepIdx(0), stored.baseline))]);
         for record in &history {
-            if let (Some(hash), Some(hard), Some(soft)) =
-                (&record.candidate_hash, record.selection_hard, record.selection_soft)
-            {
-                let measured_at = record.selection_from_step.unwrap_or(record.step);
-                selection_cache.entry(hash.clone()).or_insert((measured_at, MeanScore { hard, soft }));
-            }
+            remember(&mut selection_cache, record);
         }
         Ok(Some(Self {
             last_step: stored.last_completed_step,
@@ -111,6 +119,7 @@ impl TrainState {
     /// Takes over what a step came to.
     pub fn apply(&mut self, record: StepRecord, candidate: Option<SkillDoc>) {
         self.last_step = record.step;
+        remember(&mut self.selection_cache, &record);
         if let (Some(skill), Some(score)) = (candidate, record.candidate_gate_score)
             && record.action.is_accept()
         {

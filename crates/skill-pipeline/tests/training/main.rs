@@ -205,6 +205,7 @@ fn a_run_directory_that_cannot_be_used_is_refused() {
     check(edit("history.json", "\"step\": 2", "\"step\": 7"), "does not hold each of the steps 1 to 2 once");
     check(edit("skills/skill_v0002.md", "base", "bass"), "but the run left it with");
     check(|dir: &Path| std::fs::remove_file(dir.join("skills/skill_v0002.md")).unwrap(), "cannot read");
+    check(|dir: &Path| std::fs::remove_file(dir.join("config.json")).unwrap(), "but no config.json");
 }
 
 #[test]
@@ -262,4 +263,75 @@ fn a_baseline_of_exactly_zero_is_measured_and_not_measured_again() {
     Job { target: rest.clone(), ..Job::default() }.run(dir.path()).unwrap();
     let n_calls = |target: &world::Counted| target.n_calls.load(Ordering::Relaxed);
     assert_eq!(n_calls(&rest), n_calls(&whole) - 10);
+}
+
+#[test]
+fn a_candidate_that_returns_is_not_measured_again() {
+    let stubborn = || Job { optimizer: world::stubborn_optimizer(), ..Job::default() };
+    let whole = tempfile::tempdir().unwrap();
+    let asked = target(usize::MAX);
+    Job { target: asked.clone(), ..stubborn() }.run(whole.path()).unwrap();
+    let history = read(whole.path().join("history.json"));
+    assert_eq!(history[0]["selection_from_step"], Value::Null);
+    for record in history.as_array().unwrap().iter().skip(1) {
+        assert_eq!((&record["action"], &record["selection_from_step"]), (&"reject".into(), &1.into()));
+    }
+    // The baseline, two epochs of 10 training items, one evaluation, and the initial skill on the test split.
+    assert_eq!(asked.n_calls.load(Ordering::Relaxed), 10 + 20 + 10 + 10);
+
+    let resumed = tempfile::tempdir().unwrap();
+    Job { stop_after: 2, ..stubborn() }.run(resumed.path()).unwrap_err();
+    stubborn().run(resumed.path()).unwrap();
+    assert_eq!(files(resumed.path()), files(whole.path()));
+}
+
+#[test]
+fn files_that_a_killed_process_left_half_written_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    Job { stop_after: 1, ..Job::default() }.run(dir.path()).unwrap_err();
+    for place in [".writing-a1", "skills/.writing-b2", "baseline_selection_eval/.writing-c3"] {
+        std::fs::write(dir.path().join(place), "half").unwrap();
+    }
+    trained(dir.path());
+    let left: Vec<String> = files(dir.path()).into_keys().filter(|name| name.contains(".writing-")).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_of_other_files_is_not_taken_for_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("best_skill.md"), "mine").unwrap();
+    let error = Job::default().run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::NotARun { found: "best_skill.md", .. }), "{error:?}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("best_skill.md")).unwrap(), "mine");
+}
+
+#[test]
+fn settings_may_be_mended_until_something_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    Job { target: target(0), ..Job::default() }.run(dir.path()).unwrap_err();
+    Job { settings: TrainSettings { batch_size: 5, ..settings() }, ..Job::default() }
+        .run(dir.path())
+        .unwrap();
+}
+
+#[test]
+fn a_run_is_not_made_shorter_than_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(dir.path());
+    let before = files(dir.path());
+    let shorter = TrainSettings { epochs: 1, ..settings() };
+    let error = Job { settings: shorter, ..Job::default() }.run(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("makes 3 steps, but 6 steps of this run are finished"), "{error}");
+    assert_eq!(files(dir.path()), before);
+}
+
+#[test]
+fn a_lost_best_skill_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(dir.path());
+    let before = files(dir.path());
+    std::fs::remove_file(dir.path().join("best_skill.md")).unwrap();
+    trained(dir.path());
+    assert_eq!(files(dir.path()), before);
 }

@@ -144,6 +144,13 @@ pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
     }))
 }
 
+/// Proposes the same useless edit to everybody.
+pub(crate) fn stubborn_optimizer() -> Arc<dyn ChatModel> {
+    Arc::new(ScriptedModel::answering("stubborn", |_| {
+        json!({"reasoning": "r", "edits": [{"op": "append", "content": "- useless"}]}).to_string()
+    }))
+}
+
 /// Stops the run when a step is finished.
 pub(crate) struct StopAfter {
     pub(crate) step: u32,
@@ -182,6 +189,7 @@ pub(crate) struct Job {
     pub(crate) target: Arc<Counted>,
     pub(crate) stop_after: u32,
     pub(crate) skill: &'static str,
+    pub(crate) optimizer: Arc<dyn ChatModel>,
 }
 
 impl Default for Job {
@@ -192,6 +200,7 @@ impl Default for Job {
             target: target(usize::MAX),
             stop_after: u32::MAX,
             skill: INITIAL_SKILL,
+            optimizer: optimizer(),
         }
     }
 }
@@ -200,7 +209,7 @@ impl Job {
     pub(crate) fn run(self, dir: &Path) -> Result<Summary, PipelineError> {
         let stop = StopSignal::default();
         let events = StopAfter { step: self.stop_after, stop: stop.clone(), seen: Mutex::default() };
-        let trainer = Trainer::new(Arc::new(self.env), self.target, optimizer())
+        let trainer = Trainer::new(Arc::new(self.env), self.target, self.optimizer)
             .with_settings(self.settings)
             .with_initial_skill(SkillDoc::new(self.skill))
             .with_events(Arc::new(events))
