@@ -87,8 +87,16 @@ impl Draft {
         Cow::Owned(content.replace("\r\n", "\n").replace('\n', line_end))
     }
 
-    /// The first place outside of what is protected where the target occurs to the byte.
+    /// The first place outside of what is protected where the target occurs: to the byte, or else with this
+    /// document's line ends, since models write `\n` whatever they read.
     pub(super) fn find(&self, target: &str) -> Found {
+        match (self.find_bytes(target), self.with_line_ends(target)) {
+            (Found::Nowhere, Cow::Owned(target)) => self.find_bytes(&target),
+            (found, _) => found,
+        }
+    }
+
+    fn find_bytes(&self, target: &str) -> Found {
         if target.is_empty() {
             return Found::Nowhere;
         }

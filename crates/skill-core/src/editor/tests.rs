@@ -227,6 +227,7 @@ fn crlf_documents_keep_their_line_ends() {
         "applied_insert_after",
         "a\r\n\r\nx\r\ny\r\nb\r\n",
     );
+    check("a\r\nb\r\nc\r\n", ("replace", "a\nb", "x"), "applied_replace", "x\r\nc\r\n");
     check("a\r\nb\r\n", ("replace", "b", "x\ny"), "applied_replace", "a\r\nx\r\ny\r\n");
     check("a\r\nb\r\n", ("delete", "a\r", ""), "applied_delete", "\r\nb\r\n");
     check("a\r\nb\r\n", ("delete", "\nb", ""), "applied_delete", "a\r\n");
