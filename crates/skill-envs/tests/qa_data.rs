@@ -382,3 +382,17 @@ fn a_configuration_is_read_with_its_defaults() {
     assert_eq!((config.split_ratio, config.split_seed), ([2, 1, 7], 42));
     assert!(serde_json::from_str::<QaConfig>(r#"{"data": "d", "ratio": [1, 1, 1]}"#).is_err());
 }
+
+#[test]
+fn a_data_set_for_runs_that_read_no_test_split_may_do_without_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [("train.jsonl", TRAIN), ("val.jsonl", VAL)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mut config = QaConfig::new(directory.path());
+    assert!(QaEnv::load(&config).is_err());
+    config.test_is_optional = true;
+    let env = QaEnv::load(&config).unwrap();
+    assert_eq!(env.items(Split::Test), []);
+    assert!(!env.items(Split::Val).is_empty());
+}

@@ -86,6 +86,7 @@ pub fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
             let config = qa::QaConfig {
                 data: loaded.resolve(&asked.data),
                 split_ratio: asked.split_ratio,
+                test_is_optional: !loaded.config.eval.test,
                 split_seed: asked.split_seed,
                 scorer: match asked.scorer {
                     QaScorer::EmF1 => qa::QaScorer::EmF1,

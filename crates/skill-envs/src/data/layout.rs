@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum DataFiles {
     /// One file that is still to be split.
     Whole(PathBuf),
-    /// A file for each split, in the order of [`Split::ALL`].
-    Parts([PathBuf; 3]),
+    /// A file for each split, in the order of [`Split::ALL`]; optional ones that are not there are left out.
+    Parts(Vec<(Split, PathBuf)>),
 }
 
 /// The files at this path: itself, or the parts in a directory.
@@ -20,14 +20,26 @@ pub(crate) enum DataFiles {
 /// # Errors
 ///
 /// Nothing at this path, a directory that cannot be read, or one in which a part is missing or ambiguous.
-pub(crate) fn find(path: &Path) -> Result<DataFiles, EnvError> {
+pub(crate) fn find(path: &Path, optional: &[Split]) -> Result<DataFiles, EnvError> {
     let metadata = fs::metadata(path).map_err(|source| read_error(path, source))?;
     if !metadata.is_dir() {
         return Ok(DataFiles::Whole(path.to_path_buf()));
     }
     let names = entry_names(path)?;
-    let [train, val, test] = Split::ALL.map(|split| part(path, &names, split));
-    Ok(DataFiles::Parts([train?, val?, test?]))
+    let mut parts = Vec::with_capacity(Split::ALL.len());
+    for split in Split::ALL {
+        match part(path, &names, split)? {
+            Some(file) => parts.push((split, file)),
+            None if optional.contains(&split) => {}
+            None => {
+                let message = format!(
+                    "has no part for the split `{split}`; expected {split}.jsonl, {split}.json or a directory {split}"
+                );
+                return Err(bad_data(path, message));
+            }
+        }
+    }
+    Ok(DataFiles::Parts(parts))
 }
 
 /// The names under which a split's part is looked for.
@@ -39,22 +51,17 @@ fn part_names(split: Split) -> &'static [&'static str] {
     }
 }
 
-fn part(directory: &Path, names: &[String], split: Split) -> Result<PathBuf, EnvError> {
+fn part(directory: &Path, names: &[String], split: Split) -> Result<Option<PathBuf>, EnvError> {
     let is_part = |name: &&String| {
         let stem = Format::of(Path::new(name)).and_then(|_| Path::new(name).file_stem()?.to_str());
         part_names(split).contains(&stem.unwrap_or(name))
     };
     let found: Vec<&String> = names.iter().filter(is_part).collect();
     match found.as_slice() {
-        [] => Err(bad_data(
-            directory,
-            format!(
-                "has no part for the split `{split}`; expected {split}.jsonl, {split}.json or a directory {split}"
-            ),
-        )),
+        [] => Ok(None),
         [name] => {
             let part = directory.join(name);
-            if part.is_dir() { only_data_file(&part) } else { Ok(part) }
+            if part.is_dir() { only_data_file(&part).map(Some) } else { Ok(Some(part)) }
         }
         several => Err(bad_data(
             directory,

@@ -1,5 +1,6 @@
 //! What a `qa` environment is made from.
 
+use crate::env::Split;
 use crate::score::{Score, contains, em_f1};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -13,6 +14,9 @@ pub struct QaConfig {
     /// The weights of train, val and test where `data` is one file.
     #[serde(default = "default_split_ratio")]
     pub split_ratio: [u32; 3],
+    /// Whether the data may do without a test split, as for a run that does not read it.
+    #[serde(default)]
+    pub test_is_optional: bool,
     /// The seed of the shuffle before one file is split.
     #[serde(default = "default_split_seed")]
     pub split_seed: u64,
@@ -33,11 +37,17 @@ impl QaConfig {
         Self {
             data: data.into(),
             split_ratio: default_split_ratio(),
+            test_is_optional: false,
             split_seed: default_split_seed(),
             scorer: QaScorer::default(),
             max_tokens: None,
             prompt: None,
         }
+    }
+
+    /// The splits that the data may do without.
+    pub(super) fn optional_splits(&self) -> &'static [Split] {
+        if self.test_is_optional { &[Split::Test] } else { &[] }
     }
 
     pub(super) fn settings(&self) -> QaSettings {

@@ -17,7 +17,7 @@ pub(super) type LoadedItem = (Item, QaItem);
 /// Reads the items of all splits, in the order of [`Split::ALL`].
 pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<LoadedItem>; 3], EnvError> {
     let mut seen = IndexMap::new();
-    match find(&config.data)? {
+    match find(&config.data, config.optional_splits())? {
         DataFiles::Whole(file) => {
             let items = load_file(&file, &mut seen)?;
             if items.is_empty() {
@@ -27,10 +27,11 @@ pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<LoadedItem>; 3], Env
         }
         DataFiles::Parts(files) => {
             let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-            for ((name, file), items) in Split::ALL.into_iter().zip(&files).zip(&mut splits) {
+            for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
+                let Some((_, file)) = files.iter().find(|(part, _)| *part == split) else { continue };
                 *items = load_file(file, &mut seen)?;
-                if items.is_empty() {
-                    return Err(empty(file, format!("holds no items, so the split `{name}` is empty")));
+                if items.is_empty() && !config.optional_splits().contains(&split) {
+                    return Err(empty(file, format!("holds no items, so the split `{split}` is empty")));
                 }
             }
             Ok(splits)
@@ -47,7 +48,7 @@ fn split(file: &Path, items: Vec<LoadedItem>, config: &QaConfig) -> Result<[Vec<
     let n_items = items.len();
     let splits = split_by_ratio(items, config.split_ratio, config.split_seed);
     for (name, items) in Split::ALL.into_iter().zip(&splits) {
-        if items.is_empty() {
+        if items.is_empty() && !config.optional_splits().contains(&name) {
             let message = format!(
                 "holds {n_items} items; split {train}:{val}:{test} they leave the split `{name}` empty, \
                  so give more items or another `split_ratio`"
