@@ -9,9 +9,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     /// A rollout could not be made.
-    #[error("{place}: item {item}")]
+    #[error("stopped at {place}")]
     Rollout {
-        /// Where in the run.
+        /// Where in the run; the item is its last part.
         place: String,
         /// Which item.
         item: ItemId,
@@ -20,7 +20,7 @@ pub enum PipelineError {
         source: EnvError,
     },
     /// The optimizer could not be asked.
-    #[error("{place}")]
+    #[error("stopped at {place}")]
     Optimizer {
         /// Where in the run.
         place: String,

@@ -55,9 +55,15 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     };
     let outcome = run.work().await;
     if let Err(error) = &outcome {
-        run.log.emit(&Event::RunStopped { reason: error.to_string() });
+        run.log.emit(&Event::RunStopped { reason: with_causes(error) });
     }
     outcome
+}
+
+/// An error with everything that led to it, as one sentence.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Checks that the directory holds this run or none, and writes what is asked now.
