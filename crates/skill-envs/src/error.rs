@@ -1,7 +1,7 @@
 //! Why an attempt could not be made.
 
 use skill_core::ItemId;
-use skill_llm::LlmError;
+use skill_llm::{LlmError, PromptError};
 use std::path::PathBuf;
 
 /// A fault of the environment, of its data or of the provider behind it; never a score.
@@ -55,6 +55,9 @@ pub enum EnvError {
         /// What is wrong and what would be right.
         message: String,
     },
+    /// A replaced prompt of the environment cannot be used.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
     /// The world broke while an item was running.
     #[error("item {item}: {message}")]
     Broken {
@@ -75,7 +78,8 @@ impl EnvError {
             | Self::BadLine { .. }
             | Self::BadElement { .. }
             | Self::BadData { .. }
-            | Self::Configuration { .. } => false,
+            | Self::Configuration { .. }
+            | Self::Prompt(_) => false,
         }
     }
 
@@ -88,6 +92,7 @@ impl EnvError {
                 "mend the data, then start the same command again"
             }
             Self::Configuration { .. } => "mend the `env` section of the configuration",
+            Self::Prompt(_) => "mend the prompt's template",
             Self::Broken { .. } => "start the same command again to go on",
         }
     }

@@ -275,7 +275,7 @@ fn a_prompt_that_cannot_work_is_refused_before_the_run() {
             format!("{{% block system %}}{system}{{% endblock %}}\n{{% block user %}}{user}{{% endblock %}}");
         let settings = QaSettings { prompt: Some(prompt), ..QaSettings::default() };
         let error = QaEnv::from_items(vec![nile()], Vec::new(), Vec::new(), settings).unwrap_err();
-        assert!(matches!(error, EnvError::Configuration { .. }));
+        assert!(matches!(error, EnvError::Prompt(_)));
         assert_eq!(error.to_string(), format!("prompt `rollout_qa`: {expect}"));
     }
     check("{{ skill }}", "{{ query }}", "line 2: undefined value: `query` is undefined");

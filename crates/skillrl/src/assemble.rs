@@ -10,7 +10,7 @@ use skill_core::gate::{Gate, GateMetric};
 use skill_core::schedule::EditBudget;
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::secret::ApiKey;
-use skill_llm::{ChatModel, LlmError, PromptTemplate, Sampling, openai, scripted, simulated};
+use skill_llm::{ChatModel, LlmError, PromptError, Sampling, openai, scripted, simulated};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{EventSink, RunConfig, StopSignal, TrainSettings, Trainer};
@@ -95,22 +95,34 @@ pub fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
                 max_tokens: asked.max_tokens,
                 prompt: replaced_prompt(loaded, qa::ROLLOUT_PROMPT_NAME)?,
             };
-            Ok(Arc::new(qa::QaEnv::load(&config).map_err(Error::Env)?))
+            let env = qa::QaEnv::load(&config).map_err(|error| match error {
+                // The environment knows the prompt's text, not the file that it comes from.
+                EnvError::Prompt(error) => match replaced_prompt_path(loaded, qa::ROLLOUT_PROMPT_NAME) {
+                    Some(path) => Error::Prompt(PromptError { prompt: path.display().to_string(), ..error }),
+                    None => Error::Prompt(error),
+                },
+                error => Error::Env(error),
+            })?;
+            Ok(Arc::new(env))
         }
     }
 }
 
 /// The text of a prompt that `prompts.dir` replaces and that belongs to the environment.
 fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Option<String>, Error> {
-    let Some(dir) = &loaded.config.prompts.dir else { return Ok(None) };
-    let path = loaded.resolve(dir).join(format!("{name}.md"));
+    let Some(path) = replaced_prompt_path(loaded, name) else { return Ok(None) };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { what: "prompt", path, source }),
     };
-    PromptTemplate::parse(path.display().to_string(), text.clone()).map_err(Error::Prompt)?;
     Ok(Some(text))
+}
+
+/// Where `prompts.dir` would hold a prompt of the environment.
+fn replaced_prompt_path(loaded: &LoadedConfig, name: &str) -> Option<PathBuf> {
+    let dir = loaded.config.prompts.dir.as_ref()?;
+    Some(loaded.resolve(dir).join(format!("{name}.md")))
 }
 
 /// The prompts of the optimizer: built in, replaced by the environment, replaced by `prompts.dir`.

@@ -126,7 +126,7 @@ fn of_env(error: &EnvError) -> Failure {
         | EnvError::BadLine { .. }
         | EnvError::BadElement { .. }
         | EnvError::BadData { .. } => Failure::Data,
-        EnvError::Configuration { .. } => Failure::Usage,
+        EnvError::Configuration { .. } | EnvError::Prompt(_) => Failure::Usage,
         EnvError::Broken { .. } => Failure::Outage,
     }
 }

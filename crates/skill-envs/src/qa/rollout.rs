@@ -34,7 +34,7 @@ struct PromptVariables<'a> {
 
 /// Reads a template and renders it once for each kind of item, so that a wrong one is found before the run.
 pub(super) fn prompt_template(source: &str) -> Result<PromptTemplate, EnvError> {
-    let template = PromptTemplate::parse(ROLLOUT_PROMPT_NAME, source).map_err(prompt_error)?;
+    let template = PromptTemplate::parse(ROLLOUT_PROMPT_NAME, source)?;
     let bare = QaItem::new("sample", SAMPLE_QUESTION, ["answer"]);
     let full = QaItem { context: "context".to_owned(), task_type: "type".to_owned(), ..bare.clone() };
     for item in [&bare, &full] {
@@ -45,7 +45,7 @@ pub(super) fn prompt_template(source: &str) -> Result<PromptTemplate, EnvError> 
             if !text.contains(sample) {
                 let message =
                     format!("never shows `{{{{ {variable} }}}}`, without which nothing can be learned");
-                return Err(prompt_error(PromptError { prompt: ROLLOUT_PROMPT_NAME.to_owned(), message }));
+                return Err(PromptError { prompt: ROLLOUT_PROMPT_NAME.to_owned(), message }.into());
             }
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn request(
         context: item.context.trim(),
         task_type: item.task_type.trim(),
     };
-    let messages: Vec<Message> = template.render(variables).map_err(prompt_error)?;
+    let messages: Vec<Message> = template.render(variables)?;
     Ok(ChatRequest { sampling: Sampling { max_tokens, ..Sampling::default() }, ..ChatRequest::new(messages) })
 }
 
@@ -141,8 +141,4 @@ fn unusual_finish(finish: &FinishReason) -> Option<&str> {
         FinishReason::ContentFilter => Some("content_filter"),
         FinishReason::Other(reason) => Some(reason),
     }
-}
-
-fn prompt_error(error: PromptError) -> EnvError {
-    EnvError::Configuration { message: error.to_string() }
 }
