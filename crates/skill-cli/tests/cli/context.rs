@@ -1,0 +1,207 @@
+//! A temporary directory with a task in it, and the binary started there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// The codes that the README documents.
+pub(crate) mod code {
+    pub(crate) const SUCCESS: i32 = 0;
+    pub(crate) const USAGE: i32 = 2;
+    pub(crate) const DATA: i32 = 3;
+    pub(crate) const PROVIDER_REFUSED: i32 = 4;
+    pub(crate) const OUTAGE: i32 = 5;
+    pub(crate) const RUN_DIR: i32 = 6;
+    pub(crate) const OTHER_RUN: i32 = 7;
+    #[cfg(unix)]
+    pub(crate) const STOPPED: i32 = 130;
+}
+
+/// The files of a run that hold times, and therefore differ between two runs of the same settings.
+const TIMED_FILES: [&str; 2] = ["events.jsonl", "timings.json"];
+
+/// The only environment variable of the tests; each child gets it where a test says so.
+pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";
+
+/// The contents of files by their path below a directory.
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// A directory of its own for one test.
+pub(crate) struct TestContext {
+    dir: TempDir,
+}
+
+/// How a command ended.
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl TestContext {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A context with the demo's files in `demo`.
+    pub(crate) fn with_demo() -> Self {
+        let context = Self::new();
+        context.succeed(&["init", "--demo", "demo"]);
+        context
+    }
+
+    /// A context with a task of twelve items and these two models in `task`.
+    ///
+    /// A run makes 2 steps: 2 calls for the baseline, then for each step 2 for the batch, 1 for the only analyst
+    /// and, if there is a candidate, 2 for its evaluation.
+    pub(crate) fn with_task(target: &str, optimizer: &str) -> Self {
+        let context = Self::new();
+        for (split, n_items) in [("train", 4), ("val", 2), ("test", 2)] {
+            let items: Vec<String> = (1..=n_items)
+                .map(|number| {
+                    let word = format!("{split}word{number}");
+                    format!(
+                        "{{\"id\": \"{split}-{number}\", \"question\": \"Repeat: {word}.\", \"answers\": [\"{word}\"]}}\n"
+                    )
+                })
+                .collect();
+            context.write(&format!("task/data/{split}.jsonl"), &items.concat());
+        }
+        context.write("task/skill.md", "# Repeating\n\n- Be polite.\n");
+        context.write(
+            "task/skillrl.toml",
+            &format!(
+                "[run]\ndir = \"run\"\n\n[models]\ntarget = {target}\noptimizer = {optimizer}\n\n\
+                 [env]\nkind = \"qa\"\ndata = \"data\"\n\n[skill]\ninitial = \"skill.md\"\n\n\
+                 [train]\nepochs = 1\nbatch_size = 2\n"
+            ),
+        );
+        context
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn json(&self, path: &str) -> serde_json::Value {
+        serde_json::from_str(&self.read(path)).unwrap()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Adds text at the end of a file.
+    pub(crate) fn append(&self, path: &str, text: &str) {
+        self.write(path, &(self.read(path) + text));
+    }
+
+    /// Replaces a text that stands in a file.
+    #[track_caller]
+    pub(crate) fn replace(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert!(text.contains(from), "{path} holds no {from:?}:\n{text}");
+        self.write(path, &text.replace(from, to));
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        std::fs::remove_file(self.path(path)).unwrap();
+    }
+
+    /// Every file below a directory.
+    pub(crate) fn files(&self, dir: &str) -> Files {
+        let (root, mut files) = (self.path(dir), Files::new());
+        collect(&root, &root, &mut files);
+        files
+    }
+
+    /// The files of a run that two runs of the same settings have in common to the byte.
+    pub(crate) fn untimed_files(&self, run_dir: &str) -> Files {
+        let mut files = self.files(run_dir);
+        files.retain(|path, _| !TIMED_FILES.iter().any(|timed| path == Path::new(timed)));
+        assert!(files.contains_key(Path::new("config.json")), "{run_dir} holds no run");
+        files
+    }
+
+    /// The binary in this directory, without what the caller's environment would tell it.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skillrl"));
+        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        for variable in
+            ["SKILLRL_LOG", "OPENAI_API_KEY", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+        {
+            command.env_remove(variable);
+        }
+        command.env_remove(KEY_VARIABLE);
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Outcome {
+        Outcome::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs a command that must succeed; returns its standard output.
+    #[track_caller]
+    pub(crate) fn succeed(&self, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        outcome.assert_code(code::SUCCESS);
+        outcome.stdout
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_code(&self, expect: i32) {
+        assert_eq!(self.code, Some(expect), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+    }
+}
+
+fn collect(root: &Path, dir: &Path, files: &mut Files) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else {
+            files.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// Compares two sets of files and names the first that differs, rather than showing all bytes of both.
+#[track_caller]
+pub(crate) fn assert_same_files(left: &Files, right: &Files) {
+    let names = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(left), names(right));
+    for (path, bytes) in left {
+        let (left, right) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&right[path]));
+        assert_eq!(left, right, "{} differs", path.display());
+    }
+}
+
+/// Text for a snapshot: what models are told and say may change without a change of what a person sees.
+pub(crate) fn without_tokens(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once(" calls, ") {
+        Some((before, _)) => {
+            let label = before.trim_end_matches(|letter: char| letter.is_ascii_digit());
+            format!("{label}[calls and tokens]\n")
+        }
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}

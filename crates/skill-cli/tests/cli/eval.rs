@@ -1,0 +1,54 @@
+//! `skillrl eval`.
+
+use crate::context::{TestContext, code, without_tokens};
+use crate::server::{self, Server};
+use serde_json::Value;
+
+const CONFIG: &str = "task/skillrl.toml";
+
+#[test]
+fn eval_measures_a_skill_on_a_split() {
+    let context = TestContext::with_demo();
+    let config = "demo/skillrl.toml";
+    insta::assert_snapshot!("eval_val", without_tokens(&context.succeed(&["eval", config])));
+    context.succeed(&["train", config, "--quiet"]);
+    let text = context.succeed(&["eval", config, "--split", "test"]);
+    insta::assert_snapshot!("eval_test", without_tokens(&text));
+
+    let summary = context.json("demo/run/summary.json");
+    for (skill, score) in
+        [("demo/run/best_skill.md", "test_hard"), ("demo/initial_skill.md", "baseline_test_hard")]
+    {
+        let args = ["eval", config, "--skill", skill, "--split", "test", "--json", "--out", "out"];
+        let text = context.succeed(&args);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["hard"], summary[score], "{skill}");
+        assert_eq!(
+            (&value["split"], &value["skill"], &value["n"]),
+            (&"test".into(), &skill.into(), &40.into())
+        );
+        assert_eq!(context.json("out/summary.json")["hard"], value["hard"]);
+        assert_eq!(context.json("out/results.json").as_array().unwrap().len(), 40);
+    }
+}
+
+#[test]
+fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
+    let warning = "warning: this is the test split of the run in task/run, which is not finished";
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let warns = |split: &str| {
+        let outcome = context.run(&["eval", CONFIG, "--split", split, "--quiet"]);
+        outcome.assert_code(code::SUCCESS);
+        outcome.stderr.contains(warning)
+    };
+    assert!(!warns("test"), "there is no run");
+    server.answer_with(server::outage_after(7));
+    context.run(&["train", CONFIG]).assert_code(code::OUTAGE);
+    server.answer_with(|_, request| server::healthy(request));
+    assert!(warns("test"));
+    assert!(!warns("val"), "the selection split may be looked at");
+    context.succeed(&["train", CONFIG]);
+    assert!(!warns("test"), "the run is finished");
+}

@@ -1,0 +1,77 @@
+//! Ctrl-C: the run stops after its step, or at once if it is pressed twice, and goes on later.
+#![cfg(unix)]
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::{self, Server};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The call during which the person presses: the first of step 2, after 2 of the baseline and 5 of step 1.
+const INTERRUPTED_CALL: usize = 8;
+
+/// Far longer than a step takes; only a failed test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts the run and interrupts it while the server holds a call back, once for each line that is waited for.
+///
+/// Nothing depends on time: the call is answered only when the program has said what it is going to do.
+fn interrupt(
+    server: &Server,
+    context: &TestContext,
+    dir: &str,
+    expected_lines: &'static [&'static str],
+) -> i32 {
+    let (lines_in, lines): (Sender<String>, Receiver<String>) = mpsc::channel();
+    let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
+    let receivers = Arc::new(Mutex::new((pid, lines)));
+    server.answer_with(move |call, request| {
+        if call == INTERRUPTED_CALL {
+            let receivers = receivers.lock().unwrap();
+            let pid = receivers.0.recv_timeout(PATIENCE).unwrap();
+            for expect in expected_lines {
+                let sent = Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap();
+                assert!(sent.success());
+                while receivers.1.recv_timeout(PATIENCE).unwrap() != *expect {}
+            }
+        }
+        server::healthy(request)
+    });
+    let run_dir = format!("run.dir={dir}");
+    let mut command =
+        context.command(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--set", &run_dir]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    pid_in.send(child.id()).unwrap();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        // The server listens only until it has seen what it waits for.
+        lines_in.send(line.unwrap()).unwrap_or_default();
+    }
+    child.wait().unwrap().code().expect("the program ends by itself")
+}
+
+#[test]
+fn an_interrupted_run_goes_on_to_the_same_files() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let run = |dir: &str| {
+        server.answer_with(|_, request| server::healthy(request));
+        let run_dir = format!("run.dir={dir}");
+        context.succeed(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--set", &run_dir]);
+        context.untimed_files(dir)
+    };
+    let expect = run("undisturbed");
+
+    const ONCE: &str = "stopping after this step; press Ctrl-C again to stop at once";
+    const TWICE: &str = "stopping at once";
+    let cases: [(&str, &'static [&'static str], u32); 2] =
+        [("once", &[ONCE], 2), ("twice", &[ONCE, TWICE], 1)];
+    for (dir, lines, last_step) in cases {
+        assert_eq!(interrupt(&server, &context, dir, lines), code::STOPPED, "{dir}");
+        let state = context.json(&format!("{dir}/runtime_state.json"));
+        assert_eq!(state["last_completed_step"], last_step, "{dir}");
+        assert!(!context.path(dir).join("summary.json").exists(), "{dir}");
+        assert_same_files(&run(dir), &expect);
+    }
+}

@@ -1,0 +1,18 @@
+//! The whole binary, as a person runs it: command lines in, files, output and exit codes out.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod bad_input;
+mod context;
+mod demo;
+mod eval;
+mod interrupt;
+mod prompts;
+mod secrets;
+mod server;
+mod train;

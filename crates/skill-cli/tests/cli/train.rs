@@ -1,0 +1,95 @@
+//! `skillrl train`: what is said while it works, and how it goes on after an outage.
+
+use crate::context::{TestContext, assert_same_files, code, without_tokens};
+use crate::server::{self, Server};
+use serde_json::Value;
+
+#[test]
+fn json_is_one_event_a_line_and_nothing_else() {
+    let context = TestContext::with_demo();
+    let outcome = context.run(&["train", "demo/skillrl.toml", "--json"]);
+    outcome.assert_code(code::SUCCESS);
+    let events: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.iter().all(|event| event.is_object() && event["event"].is_string()));
+    assert_eq!(events.first().unwrap()["event"], "run_started");
+    let last = events.last().unwrap();
+    assert_eq!(last["event"], "run_finished");
+    assert_eq!(last["summary"], context.json("demo/run/summary.json"));
+    let n_steps = events.iter().filter(|event| event["event"] == "step_finished").count();
+    assert_eq!(n_steps, 12);
+    assert!(outcome.stderr.lines().all(|line| line.starts_with("warning: ")), "{}", outcome.stderr);
+}
+
+#[test]
+fn without_a_terminal_progress_is_plain_lines() {
+    let context = TestContext::with_demo();
+    let outcome = context.run(&["train", "demo/skillrl.toml"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(!outcome.stderr.contains(['\u{1b}', '\r']), "{:?}", outcome.stderr);
+    insta::assert_snapshot!("train_stderr", outcome.stderr);
+    insta::assert_snapshot!("train_stdout", without_tokens(&outcome.stdout));
+}
+
+#[test]
+fn quiet_says_warnings_and_the_result() {
+    let context = TestContext::with_demo();
+    let outcome = context.run(&["train", "demo/skillrl.toml", "--quiet"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stderr.lines().all(|line| line.starts_with("warning: ")), "{}", outcome.stderr);
+    assert!(outcome.stdout.ends_with("best skill: demo/run/best_skill.md\n"), "{}", outcome.stdout);
+}
+
+#[test]
+fn an_outage_in_any_stage_is_made_good_by_the_same_command() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let train = |dir: &str| {
+        context.run(&[
+            "train",
+            "task/skillrl.toml",
+            "--set",
+            &format!("run.dir={dir}"),
+            "--set",
+            "run.workers=1",
+        ])
+    };
+    server.answer_with(|_, request| server::healthy(request));
+    train("undisturbed").assert_code(code::SUCCESS);
+    let n_calls = server.n_calls();
+    let expect = context.untimed_files("undisturbed");
+    assert_eq!(context.json("undisturbed/summary.json")["test_hard"], 1.0, "the task can be learned");
+
+    // In the baseline, the batch, the analysis, the evaluation, the next step, and the very last call.
+    for healthy_calls in [0, 1, 3, 4, 6, 7, n_calls - 1] {
+        let dir = format!("outage-{healthy_calls}");
+        server.answer_with(server::outage_after(healthy_calls));
+        let stopped = train(&dir);
+        stopped.assert_code(code::OUTAGE);
+        assert!(stopped.stderr.contains("failed (HTTP 503): overloaded\n"), "{}", stopped.stderr);
+        assert!(!context.path(&dir).join("summary.json").exists());
+        server.answer_with(|_, request| server::healthy(request));
+        train(&dir).assert_code(code::SUCCESS);
+        assert_same_files(&context.untimed_files(&dir), &expect);
+    }
+}
+
+#[test]
+fn a_run_goes_on_where_it_stopped() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(server::outage_after(7));
+    context.run(&["train", "task/skillrl.toml"]).assert_code(code::OUTAGE);
+    server.answer_with(|_, request| server::healthy(request));
+    let outcome = context.run(&["train", "task/skillrl.toml"]);
+    outcome.assert_code(code::SUCCESS);
+    let expect = "2 steps, 8 at once, going on after step 1\n";
+    assert!(outcome.stderr.lines().next().unwrap().ends_with(expect.trim_end()), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("step 1/2"), "{}", outcome.stderr);
+}
+
+#[test]
+fn config_show_says_where_each_value_comes_from() {
+    let context = TestContext::with_demo();
+    let shown = context.succeed(&["config", "show", "demo/skillrl.toml", "--set", "train.batch_size=8"]);
+    insta::assert_snapshot!("config_show", shown);
+}
