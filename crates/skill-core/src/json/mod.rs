@@ -35,7 +35,6 @@ use repair::Repairs;
 use scan::{Candidate, Found, Scanner, Wanted};
 use serde_json::Value;
 use source::Source;
-use string::Text;
 
 /// How deep containers may be nested: what [`serde_json`] itself reads, whose recursion limit is 128.
 pub const MAX_DEPTH: usize = 127;
@@ -200,8 +199,7 @@ fn decode_object(text: &str) -> Option<String> {
         return None;
     }
     let mut repairs = Repairs::default();
-    match string::string(Source::new(&format!("\"{body}\"")), 0, None, &mut repairs) {
-        Text::Whole(decoded, _) => Some(decoded),
-        Text::Cut => None,
-    }
+    let mut decoded = String::new();
+    string::string(Source::new(&format!("\"{body}\"")), 0, None, &mut repairs, &mut decoded)?;
+    Some(decoded)
 }

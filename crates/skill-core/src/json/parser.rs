@@ -7,7 +7,7 @@ use super::MAX_DEPTH;
 use super::repair::{Repair, Repairs};
 use super::scalar::{self, Scalar};
 use super::source::{Around, Place, Source};
-use super::string::{self, Text};
+use super::string;
 use serde_json::{Map, Value};
 
 /// A value that was read.
@@ -46,10 +46,16 @@ pub(super) struct Failed {
 /// `stack` is room to work in; what it holds is dropped.
 pub(super) fn parse(text: &str, start: usize, stack: &mut Vec<Frame>) -> Result<Parsed, Failed> {
     stack.clear();
-    let mut parser =
-        Parser { source: Source::new(text), at: start, repairs: Repairs::default(), stack, sure: false };
+    let mut parser = Parser {
+        source: Source::new(text),
+        at: start,
+        repairs: Repairs::default(),
+        stack,
+        outermost: Value::Null,
+        sure: false,
+    };
     match parser.run() {
-        Ok((value, cut)) => Ok(Parsed { value, end: parser.at, repairs: parser.repairs, cut }),
+        Ok(cut) => Ok(Parsed { value: parser.outermost, end: parser.at, repairs: parser.repairs, cut }),
         Err(why) => {
             let why = if parser.sure || why == Failure::TooDeep { why } else { Failure::NotJson };
             Err(Failed { why, at: parser.at, guessed_quotes: parser.repairs.has(Repair::UnescapedQuote) })
@@ -83,7 +89,7 @@ pub(super) struct Frame {
 enum Step {
     Go,
     /// The outermost value is whole.
-    Done(Value),
+    Done,
     /// The text has ended.
     End,
 }
@@ -93,12 +99,15 @@ struct Parser<'a> {
     at: usize,
     repairs: Repairs,
     stack: &'a mut Vec<Frame>,
+    /// The value that was read, once it has ended.
+    outermost: Value,
     /// Enough was read to know that this was meant to be JSON.
     sure: bool,
 }
 
 impl Parser<'_> {
-    fn run(&mut self) -> Result<(Value, bool), Failure> {
+    /// Reads the outermost value, and says whether it was cut off.
+    fn run(&mut self) -> Result<bool, Failure> {
         match self.source.byte(self.at) {
             Some(bracket @ (b'{' | b'[')) => self.open(bracket)?,
             _ => return Err(Failure::NotJson),
@@ -115,32 +124,34 @@ impl Parser<'_> {
             };
             match step {
                 Step::Go => {}
-                Step::Done(value) => return Ok((value, false)),
+                Step::Done => return Ok(false),
                 Step::End => {
                     self.repairs.note(Repair::CutOff);
-                    return Ok((self.close_all(), true));
+                    self.outermost = self.close_all();
+                    return Ok(true);
                 }
             }
         }
     }
 
     /// Steps over white space and comments; `None` at the end of the text or of its code fence.
+    #[inline]
     fn next_token(&mut self) -> Option<u8> {
-        loop {
-            self.at = self.source.blank_end(self.at);
-            let byte = self.source.byte(self.at)?;
-            if matches!(byte, b'/' | b'#')
-                && let Some(end) = self.source.comment_end(self.at)
-            {
-                self.repairs.note(Repair::Comment);
-                self.at = end;
-                continue;
-            }
-            if byte == b'`' && self.source.starts_with(self.at, "```") {
-                return None;
-            }
-            return Some(byte);
+        self.at = self.source.blank_end(self.at);
+        match self.source.byte(self.at)? {
+            b'/' | b'#' => self.token_after_comments(),
+            b'`' if self.source.starts_with(self.at, "```") => None,
+            byte => Some(byte),
         }
+    }
+
+    #[cold]
+    fn token_after_comments(&mut self) -> Option<u8> {
+        while let Some(end) = self.source.comment_end(self.at) {
+            self.repairs.note(Repair::Comment);
+            self.at = self.source.blank_end(end);
+        }
+        self.source.byte(self.at).filter(|_| !self.source.starts_with(self.at, "```"))
     }
 
     fn object_step(&mut self, byte: u8) -> Result<Step, Failure> {
@@ -250,16 +261,13 @@ impl Parser<'_> {
             if byte == b'\'' && !self.sure && self.source.word_end(self.at + 1) == self.at + 1 {
                 return Err(Failure::NotJson);
             }
-            match string::string(self.source, self.at, None, &mut self.repairs) {
-                Text::Whole(key, end) => {
-                    self.at = end;
-                    key
-                }
-                Text::Cut => {
-                    self.at = self.source.len();
-                    return if self.sure { Ok(Step::End) } else { Err(Failure::NotJson) };
-                }
-            }
+            let mut key = String::new();
+            let Some(end) = string::string(self.source, self.at, None, &mut self.repairs, &mut key) else {
+                self.at = self.source.len();
+                return if self.sure { Ok(Step::End) } else { Err(Failure::NotJson) };
+            };
+            self.at = end;
+            key
         };
         match self.next_token() {
             Some(b':') => self.at += 1,
@@ -324,20 +332,12 @@ impl Parser<'_> {
         let place = self.place();
         let mut joined = String::new();
         loop {
-            match string::string(self.source, self.at, Some(place), &mut self.repairs) {
-                Text::Cut => {
-                    self.at = self.source.len();
-                    return Step::End;
-                }
-                Text::Whole(content, end) => {
-                    self.at = end;
-                    if joined.is_empty() {
-                        joined = content;
-                    } else {
-                        joined.push_str(&content);
-                    }
-                }
-            }
+            let read = string::string(self.source, self.at, Some(place), &mut self.repairs, &mut joined);
+            let Some(end) = read else {
+                self.at = self.source.len();
+                return Step::End;
+            };
+            self.at = end;
             let next = self.source.blank_end(self.at);
             let next = match self.source.byte(next) {
                 Some(b'+') => self.source.blank_end(next + 1),
@@ -388,7 +388,8 @@ impl Parser<'_> {
             Container::Array(elements) => Value::Array(elements),
         };
         if self.stack.is_empty() {
-            return Step::Done(value);
+            self.outermost = value;
+            return Step::Done;
         }
         self.attach(value);
         Step::Go

@@ -102,24 +102,31 @@ impl fmt::Display for Repair {
 
 /// The repairs of one reading: each kind once, in the order in which it was first needed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Repairs(Vec<Repair>);
+pub(super) struct Repairs {
+    in_order: Vec<Repair>,
+    /// One bit for each kind: a hostile text needs the same repair at every other byte.
+    seen: u32,
+}
 
 impl Repairs {
+    #[inline]
     pub(super) fn note(&mut self, repair: Repair) {
-        if !self.0.contains(&repair) {
-            self.0.push(repair);
+        if !self.has(repair) {
+            self.seen |= bit(repair);
+            self.in_order.push(repair);
         }
     }
 
+    #[inline]
     pub(super) fn has(&self, repair: Repair) -> bool {
-        self.0.contains(&repair)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.seen & bit(repair) != 0
     }
 
     pub(super) fn into_vec(self) -> Vec<Repair> {
-        self.0
+        self.in_order
     }
+}
+
+const fn bit(repair: Repair) -> u32 {
+    1 << repair as u32
 }

@@ -1,8 +1,9 @@
 //! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
 
 use super::parser::{self, Failure, Frame, Parsed};
-use super::repair::Repairs;
+use super::repair::{Repair, Repairs};
 use super::source::Source;
+use memchr::memmem::{self, Finder};
 use serde_json::Value;
 
 /// Tags around the reasoning that some models write before their answer, compared without regard to case.
@@ -28,7 +29,7 @@ const JSON_TAGS: [&str; 4] = ["json", "jsonc", "json5", "jsonl"];
 /// opening tag into the prompt.
 pub(super) fn after_reasoning(text: &str) -> &str {
     let rest = after_blocks(text);
-    match ['<', '[', '\u{25c1}'].into_iter().find_map(|first| after_closing_tag(rest, first)) {
+    match ["</", "[/", "\u{25c1}/"].into_iter().find_map(|start| after_closing_tag(rest, start)) {
         Some(answer) => after_blocks(answer),
         None => rest,
     }
@@ -51,24 +52,25 @@ fn after_blocks(text: &str) -> &str {
     }
 }
 
-/// The answer after the first closing tag with this first character that ends a line or has an object or
-/// fence right behind it.
-fn after_closing_tag(text: &str, first: char) -> Option<&str> {
+/// The answer after the first closing tag with this start that ends a line or has an object or fence right
+/// behind it.
+fn after_closing_tag<'a>(text: &'a str, start: &str) -> Option<&'a str> {
+    let finder = Finder::new(start);
     let mut tail = text;
     loop {
-        tail = tail.get(tail.find(first)?..)?;
+        tail = tail.get(finder.find(tail.as_bytes())?..)?;
         let closing = REASONING_TAGS
             .iter()
             .map(|(_, closing)| *closing)
             .find(|closing| starts_with_ignoring_case(tail, closing));
         let Some(closing) = closing else {
-            tail = tail.get(first.len_utf8()..)?;
+            tail = tail.get(start.len()..)?;
             continue;
         };
         tail = tail.get(closing.len()..)?;
         let next = tail.trim_start_matches([' ', '\t', '\r']);
         if next.starts_with(['\n', '{']) || next.starts_with("```") {
-            return tail.contains(['{', '[']).then_some(tail);
+            return memchr::memchr2(b'{', b'[', tail.as_bytes()).map(|_| tail);
         }
     }
 }
@@ -146,14 +148,16 @@ impl<'a> Scanner<'a> {
 
     /// Whether a fence may still open in what is left.
     pub(super) fn has_fence_left(&self) -> bool {
-        self.source.text.get(self.at..).is_some_and(|rest| rest.contains("```") || rest.contains("~~~"))
+        let rest = self.source.bytes_from(self.at);
+        ["```", "~~~"].iter().any(|fence| memmem::find(rest, fence.as_bytes()).is_some())
     }
 
     pub(super) fn next(&mut self) -> Option<Found> {
         loop {
             let rest = self.source.bytes_from(self.at);
             let lists = self.wanted == Wanted::ObjectsAndLists;
-            let start = self.at + rest.iter().position(|&byte| byte == b'{' || (lists && byte == b'['))?;
+            let start =
+                self.at + if lists { memchr::memchr2(b'{', b'[', rest) } else { memchr::memchr(b'{', rest) }?;
             if !self.may_start(start) {
                 self.at = start + 1;
                 continue;
@@ -199,9 +203,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes what the tolerant parser read, unless it is JSON to the letter and a repair was a wrong guess.
+    /// Takes what the tolerant parser read, unless it is JSON to the letter.
+    ///
+    /// Of JSON to the letter only a quote can be misread: whatever else is mended, a strict reading fails at.
     fn candidate(&mut self, parsed: Parsed, start: usize, fenced: bool) -> Candidate {
-        let parsed = if parsed.repairs.is_empty() { parsed } else { self.strict(start).unwrap_or(parsed) };
+        let guessed = parsed.repairs.has(Repair::UnescapedQuote);
+        let parsed = if guessed { self.strict(start).unwrap_or(parsed) } else { parsed };
         self.at = parsed.end;
         self.resume_at = parsed.end;
         Candidate { value: parsed.value, repairs: parsed.repairs, cut: parsed.cut, start, fenced }
@@ -251,15 +258,16 @@ pub(super) fn strict_slice(text: &str) -> Option<Strict> {
 /// A fence within `slice` stands in one of its strings and does not count.
 pub(super) fn strict_fence(text: &str, slice: Option<&Strict>) -> Option<Value> {
     const OPENING: &str = "```json";
+    let (opening, closing) = (Finder::new(OPENING), Finder::new("```"));
     let mut from = 0;
     loop {
-        let start = from + text.get(from..)?.find(OPENING)?;
+        let start = from + opening.find(text.get(from..)?.as_bytes())?;
         from = start + OPENING.len();
         if slice.is_some_and(|slice| (slice.start..slice.end).contains(&start)) {
             continue;
         }
         let rest = text.get(from..)?;
-        let length = rest.find("```")?;
+        let length = closing.find(rest.as_bytes())?;
         let body = rest.get(..length)?;
         if !body.trim_ascii().is_empty()
             && let Ok(value) = serde_json::from_str(body)

@@ -73,7 +73,14 @@ impl<'a> Source<'a> {
 
     /// The position of the first byte from `at` that is not white space.
     #[inline]
-    pub(super) fn blank_end(self, mut at: usize) -> usize {
+    pub(super) fn blank_end(self, at: usize) -> usize {
+        match self.byte(at) {
+            Some(b'!'..=b'~') => at,
+            _ => self.skip_blanks(at),
+        }
+    }
+
+    fn skip_blanks(self, mut at: usize) -> usize {
         loop {
             match self.byte(at) {
                 Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0b | 0x0c) => at += 1,
@@ -124,6 +131,7 @@ impl<'a> Source<'a> {
     }
 
     /// Like [`Self::blank_end`], and steps over one short comment too.
+    #[inline]
     fn gap_end(self, at: usize) -> usize {
         let at = self.blank_end(at);
         if !matches!(self.byte(at), Some(b'/' | b'#')) {
@@ -133,6 +141,7 @@ impl<'a> Source<'a> {
     }
 
     /// The length of the quote at `at`, whatever its kind, or 0.
+    #[inline]
     pub(super) fn quote_len(self, at: usize) -> usize {
         match self.byte(at) {
             Some(b'"' | b'\'' | b'`') => 1,
@@ -170,18 +179,18 @@ impl<'a> Source<'a> {
     /// The end of the next quote that could close the one at `at`, within `limit` bytes.
     fn quoted_end(self, at: usize, opening: usize, limit: usize) -> Option<usize> {
         let opener = self.byte(at).filter(|_| opening > 0)?;
-        let mut bytes = self.bytes_from(at + opening).iter().enumerate().take(limit);
-        while let Some((offset, &byte)) = bytes.next() {
-            let here = at + opening + offset;
-            if byte == b'\\' {
-                bytes.next();
-            } else if opener == 0xe2 {
-                if byte == b'"' || self.is_curly(here) {
-                    return Some(here + self.quote_len(here));
-                }
-            } else if byte == opener {
-                return Some(here + 1);
+        let curly = opener == 0xe2;
+        let mut here = at + opening;
+        let limit = here.saturating_add(limit);
+        while here < limit {
+            match self.byte(here)? {
+                b'\\' => here += 1,
+                byte if byte == opener && !curly => return Some(here + 1),
+                b'"' if curly => return Some(here + 1),
+                0xe2 if curly && self.is_curly(here) => return Some(here + 3),
+                _ => {}
             }
+            here += 1;
         }
         None
     }
@@ -222,9 +231,7 @@ impl<'a> Source<'a> {
             b'+' => self.quote_len(self.blank_end(next + 1)) > 0,
             b'{' => place.around == Around::Array && self.key_at(self.blank_end(next + 1)),
             b'`' if self.starts_with(next, "```") => true,
-            _ if self.quote_len(next) > 0 => {
-                self.whole_key_at(next) || (self.has_line_break(after, next) && self.string_at(next))
-            }
+            _ if self.quote_len(next) > 0 => self.key_or_line_at(after, next),
             _ => place.bare_keys && self.has_line_break(after, next) && self.bare_key_at(next),
         }
     }
@@ -241,15 +248,30 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Whether a key stands at `at`, or a string that a line break parts from the one that ends before `after`.
+    fn key_or_line_at(self, after: usize, at: usize) -> bool {
+        let on_new_line = || self.has_line_break(after, at);
+        match self.quoted_end(at, self.quote_len(at), MAX_KEY_BYTES) {
+            Some(end) => {
+                let next = self.gap_end(end);
+                self.byte(next) == Some(b':') || (on_new_line() && self.may_follow_string(end, next))
+            }
+            None => on_new_line() && self.string_at(at),
+        }
+    }
+
     /// Whether a string without inner quotes stands at `at`, with something behind it that can follow a string.
     fn string_at(self, at: usize) -> bool {
-        self.quoted_end(at, self.quote_len(at), MAX_STRING_LOOK).is_some_and(|end| {
-            let next = self.gap_end(end);
-            match self.byte(next) {
-                None | Some(b',' | b']' | b'}') => true,
-                Some(_) => self.quote_len(next) > 0 && self.has_line_break(end, next),
-            }
-        })
+        self.quoted_end(at, self.quote_len(at), MAX_STRING_LOOK)
+            .is_some_and(|end| self.may_follow_string(end, self.gap_end(end)))
+    }
+
+    /// Whether what stands at `next` can follow a string that ends before `end`.
+    fn may_follow_string(self, end: usize, next: usize) -> bool {
+        match self.byte(next) {
+            None | Some(b',' | b']' | b'}') => true,
+            Some(_) => self.quote_len(next) > 0 && self.has_line_break(end, next),
+        }
     }
 
     fn has_line_break(self, from: usize, to: usize) -> bool {

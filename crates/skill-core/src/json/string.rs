@@ -3,22 +3,21 @@
 use super::repair::{Repair, Repairs};
 use super::source::{Place, Source};
 
-/// A string that was looked for.
-#[derive(Debug)]
-pub(super) enum Text {
-    /// Its content, and the position after it.
-    Whole(String, usize),
-    /// The text ends within it.
-    Cut,
-}
-
-/// Reads the string whose opening quote stands at `at`.
+/// Reads the string whose opening quote stands at `at`: its content goes to the end of `out`.
+///
+/// Gives the position after it; `None` if the text ends within it, and then `out` holds nothing of use.
 ///
 /// `place` is `None` for a key, which ends at the first quote that is not escaped.
 /// A value ends at the first one that is followed by a valid continuation; the others belong to its content.
-pub(super) fn string(source: Source<'_>, at: usize, place: Option<Place>, repairs: &mut Repairs) -> Text {
+pub(super) fn string(
+    source: Source<'_>,
+    at: usize,
+    place: Option<Place>,
+    repairs: &mut Repairs,
+    out: &mut String,
+) -> Option<usize> {
     if place.is_some() && source.starts_with(at, "\"\"\"") {
-        return triple_quoted(source, at, repairs);
+        return triple_quoted(source, at, repairs, out);
     }
     let opening = source.quote_len(at);
     let curly = opening == 3;
@@ -28,8 +27,8 @@ pub(super) fn string(source: Source<'_>, at: usize, place: Option<Place>, repair
         _ => repairs.note(Repair::OtherQuotes),
     }
     let quote = if curly { b'"' } else { source.byte(at).unwrap_or(b'"') };
-    let mut reader =
-        Reader { source, quote, curly, at: at + opening, out: String::new(), embedded: 0, mark: None };
+    let at = at + opening;
+    let mut reader = Reader { source, quote, curly, at, copied_to: at, out, embedded: 0, mark: None };
     reader.read(place, repairs)
 }
 
@@ -47,121 +46,131 @@ struct Reader<'a> {
     quote: u8,
     curly: bool,
     at: usize,
-    out: String,
+    /// What stands between here and `at` belongs to the content and is not yet in `out`.
+    copied_to: usize,
+    out: &'a mut String,
     /// How many braces of a JSON object quoted within the string are open.
     embedded: usize,
     mark: Option<Mark>,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Text {
+    fn read(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Option<usize> {
         loop {
-            let (quote, curly, embedded) = (self.quote, self.curly, self.embedded > 0);
-            let special = |&byte: &u8| {
-                byte == quote
-                    || byte == b'\\'
-                    || byte < 0x20
-                    || (curly && byte == 0xe2)
-                    || (embedded && matches!(byte, b'{' | b'}'))
-            };
-            let rest = self.source.bytes_from(self.at);
-            let length = rest.iter().position(special).unwrap_or(rest.len());
-            self.keep(length);
-            let Some(byte) = self.source.byte(self.at) else { return Text::Cut };
+            self.at += self.plain_length();
+            let byte = self.source.byte(self.at)?;
             match byte {
                 b'\\' => {
-                    let Some(next) = escape(self.source, self.at, &mut self.out, repairs) else {
-                        return Text::Cut;
-                    };
-                    self.at = next;
+                    self.copy();
+                    self.at = escape(self.source, self.at, self.out, repairs)?;
+                    self.copied_to = self.at;
                 }
-                _ if byte == quote || (curly && self.source.is_curly(self.at)) => {
-                    if let Some(whole) = self.meet_quote(place, repairs) {
-                        return whole;
+                _ if byte == self.quote || (self.curly && self.source.is_curly(self.at)) => {
+                    if let Some(end) = self.meet_quote(place, repairs) {
+                        return Some(end);
                     }
                 }
-                b'{' | b'}' if embedded => {
-                    self.embedded = if byte == b'{' { self.embedded + 1 } else { self.embedded - 1 };
-                    self.keep(1);
+                b'{' if self.embedded > 0 => {
+                    self.embedded += 1;
+                    self.at += 1;
+                }
+                b'}' if self.embedded > 0 => {
+                    self.embedded -= 1;
+                    self.at += 1;
                 }
                 // The first byte of a character that only looks like a typographic quote.
-                0xe2 => self.keep(self.source.char(self.at).map_or(1, char::len_utf8)),
+                0xe2 => self.at += self.source.char(self.at).map_or(1, char::len_utf8),
                 _ => {
                     repairs.note(Repair::ControlCharacter);
-                    self.keep(1);
+                    self.at += 1;
                 }
             }
         }
     }
 
-    /// Copies the next bytes to the content.
-    fn keep(&mut self, length: usize) {
-        self.out.push_str(self.source.slice(self.at, self.at + length));
-        self.at += length;
+    /// How many of the next bytes are content and nothing else.
+    fn plain_length(&self) -> usize {
+        let (quote, curly, embedded) = (self.quote, self.curly, self.embedded > 0);
+        let rest = self.source.bytes_from(self.at);
+        let special = |byte: u8| byte == quote || byte == b'\\' || byte < 0x20;
+        let length = if curly || embedded {
+            rest.iter().position(|&byte| {
+                special(byte) || (curly && byte == 0xe2) || (embedded && matches!(byte, b'{' | b'}'))
+            })
+        } else {
+            rest.iter().position(|&byte| special(byte))
+        };
+        length.unwrap_or(rest.len())
     }
 
-    /// Decides about a quote: the end of the string, or a part of it.
-    fn meet_quote(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Option<Text> {
+    /// Brings the content up to date.
+    fn copy(&mut self) {
+        self.out.push_str(self.source.slice(self.copied_to, self.at));
+        self.copied_to = self.at;
+    }
+
+    /// Decides about a quote: the end of the string, whose position it gives, or a part of it.
+    fn meet_quote(&mut self, place: Option<Place>, repairs: &mut Repairs) -> Option<usize> {
         let length = self.source.quote_len(self.at).max(1);
         let after = self.at + length;
         let Some(place) = place else {
-            return Some(Text::Whole(std::mem::take(&mut self.out), after));
+            self.copy();
+            return Some(after);
         };
         if self.embedded == 0 {
             if self.source.closes(place, after) {
-                return Some(Text::Whole(std::mem::take(&mut self.out), after));
+                self.copy();
+                return Some(after);
             }
             if place.in_object
                 && self.source.byte(self.source.blank_end(after)) == Some(b':')
                 && let Some(mark) = self.mark
             {
                 repairs.note(Repair::MissingQuote);
+                self.copy();
                 self.out.truncate(mark.out_len);
                 self.out.truncate(self.out.trim_end().len());
                 self.out.pop();
-                return Some(Text::Whole(std::mem::take(&mut self.out), mark.comma));
+                return Some(mark.comma);
             }
         }
         repairs.note(Repair::UnescapedQuote);
         self.mark = None;
         let before = self.source.bytes_from(0).get(..self.at).unwrap_or_default().trim_ascii_end();
         match before.last() {
-            Some(b',') => self.mark = Some(Mark { comma: before.len() - 1, out_len: self.out.len() }),
+            Some(b',') => {
+                let out_len = self.out.len() + (self.at - self.copied_to);
+                self.mark = Some(Mark { comma: before.len() - 1, out_len });
+            }
             // An object is quoted: its own quotes end nothing until its braces are closed.
             Some(b'{') if self.embedded == 0 && self.source.key_at(self.at) => self.embedded = 1,
             _ => {}
         }
-        self.keep(length);
+        self.at = after;
         None
     }
 }
 
 /// Reads a string between `"""` and `"""`, or an empty one that something odd follows.
-fn triple_quoted(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Text {
+fn triple_quoted(source: Source<'_>, at: usize, repairs: &mut Repairs, out: &mut String) -> Option<usize> {
     repairs.note(Repair::TripleQuotes);
-    let mut out = String::new();
     let mut from = at + 3;
     loop {
         let rest = source.bytes_from(from);
-        let Some(length) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else {
-            return Text::Cut;
-        };
+        let length = memchr::memchr2(b'"', b'\\', rest)?;
         out.push_str(source.slice(from, from + length));
         from += length;
         if source.starts_with(from, "\"\"\"") {
             // Of four quotes in a row the first belongs to the content.
             if source.byte(from + 3) != Some(b'"') {
-                return Text::Whole(out, from + 3);
+                return Some(from + 3);
             }
         }
         if source.byte(from) == Some(b'"') {
             out.push('"');
             from += 1;
         } else {
-            match escape(source, from, &mut out, repairs) {
-                Some(next) => from = next,
-                None => return Text::Cut,
-            }
+            from = escape(source, from, out, repairs)?;
         }
     }
 }
