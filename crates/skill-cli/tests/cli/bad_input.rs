@@ -309,9 +309,10 @@ const ROWS: &[Row] = &[
 
 #[test]
 fn every_kind_of_bad_input_says_what_is_wrong_and_loses_nothing() {
+    let server = Server::start();
+    let stopped = after_step_1(&server);
     for row in ROWS {
-        let server = Server::start();
-        let context = after_step_1(&server);
+        let context = stopped.copy();
         server.answer_with(|_, _| ResponseTemplate::new(500).set_body_string("nobody expected this call"));
         (row.arrange)(&context, &server);
         let before = context.files("task/run");

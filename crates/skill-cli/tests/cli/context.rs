@@ -80,6 +80,17 @@ impl TestContext {
         context
     }
 
+    /// Another context with the same files.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new();
+        for (path, bytes) in self.files(".") {
+            let path = copy.dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        copy
+    }
+
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)
     }

@@ -27,7 +27,7 @@ const ECHOES: [Echo; 6] = [
 #[test]
 fn a_key_that_a_server_echoes_is_written_nowhere() {
     for (echo_idx, echo) in ECHOES.into_iter().enumerate() {
-        for verbosity in ["-q", "-vv", "-vvv"] {
+        for verbosity in ["-vv", "-vvv"] {
             let server = Server::start();
             let with_key =
                 |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
