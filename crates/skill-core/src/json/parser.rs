@@ -43,14 +43,17 @@ pub(super) struct Failed {
 
 /// Reads the object or array whose opening bracket stands at `start`.
 ///
-/// `stack` is room to work in; what it holds is dropped.
-pub(super) fn parse(text: &str, start: usize, stack: &mut Vec<Frame>) -> Result<Parsed, Failed> {
+/// `room` is to work in; what it holds is dropped.
+pub(super) fn parse(text: &str, start: usize, room: &mut Room) -> Result<Parsed, Failed> {
+    let Room { stack, members } = room;
     stack.clear();
+    members.clear();
     let mut parser = Parser {
         source: Source::new(text),
         at: start,
         repairs: Repairs::default(),
         stack,
+        members,
         outermost: Value::Null,
         sure: false,
     };
@@ -63,10 +66,20 @@ pub(super) fn parse(text: &str, start: usize, stack: &mut Vec<Frame>) -> Result<
     }
 }
 
+/// Room for one parser after the other, so that many small values need only one.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    stack: Vec<Frame>,
+    /// The members of all open objects, those of the innermost last: a map is made, and its keys are hashed,
+    /// only of an object that is whole.
+    members: Vec<(String, Value)>,
+}
+
 #[derive(Debug)]
 enum Container {
     Object {
-        members: Map<String, Value>,
+        /// Where the members of this object begin among those of all.
+        first_member: usize,
         /// The key whose value is being read.
         key: Option<String>,
         /// Its keys have no quotes.
@@ -77,7 +90,7 @@ enum Container {
 
 /// An open container.
 #[derive(Debug)]
-pub(super) struct Frame {
+struct Frame {
     container: Container,
     /// A value has ended, and no comma has come since.
     comma_due: bool,
@@ -99,6 +112,7 @@ struct Parser<'a> {
     at: usize,
     repairs: Repairs,
     stack: &'a mut Vec<Frame>,
+    members: &'a mut Vec<(String, Value)>,
     /// The value that was read, once it has ended.
     outermost: Value,
     /// Enough was read to know that this was meant to be JSON.
@@ -365,7 +379,7 @@ impl Parser<'_> {
             return Err(Failure::TooDeep);
         }
         let container = if bracket == b'{' {
-            Container::Object { members: Map::new(), key: None, bare_keys: false }
+            Container::Object { first_member: self.members.len(), key: None, bare_keys: false }
         } else {
             Container::Array(Vec::new())
         };
@@ -384,7 +398,7 @@ impl Parser<'_> {
             self.repairs.note(Repair::TrailingComma);
         }
         let value = match frame.container {
-            Container::Object { members, .. } => Value::Object(members),
+            Container::Object { first_member, .. } => self.object(first_member),
             Container::Array(elements) => Value::Array(elements),
         };
         if self.stack.is_empty() {
@@ -395,14 +409,22 @@ impl Parser<'_> {
         Step::Go
     }
 
+    /// The object that has the members from this one on.
+    fn object(&mut self, first_member: usize) -> Value {
+        if first_member >= self.members.len() {
+            return Value::Object(Map::new());
+        }
+        Value::Object(self.members.drain(first_member..).collect())
+    }
+
     fn attach(&mut self, value: Value) {
         let Some(frame) = self.stack.last_mut() else { return };
         frame.comma_due = true;
         frame.fresh = false;
         match &mut frame.container {
-            Container::Object { members, key, .. } => {
+            Container::Object { key, .. } => {
                 if let Some(key) = key.take() {
-                    members.insert(key, value);
+                    self.members.push((key, value));
                 }
             }
             Container::Array(elements) => elements.push(value),
@@ -417,11 +439,11 @@ impl Parser<'_> {
         let mut inner: Option<Value> = None;
         while let Some(frame) = self.stack.pop() {
             inner = Some(match frame.container {
-                Container::Object { mut members, key, .. } => {
+                Container::Object { first_member, key, .. } => {
                     if let (Some(key), Some(value)) = (key, inner) {
-                        members.insert(key, value);
+                        self.members.push((key, value));
                     }
-                    Value::Object(members)
+                    self.object(first_member)
                 }
                 Container::Array(elements) => Value::Array(elements),
             });

@@ -1,6 +1,6 @@
 //! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
 
-use super::parser::{self, Failure, Frame, Parsed};
+use super::parser::{self, Failure, Parsed, Room};
 use super::repair::{Repair, Repairs};
 use super::source::Source;
 use memchr::memmem::{self, Finder};
@@ -124,14 +124,13 @@ pub(super) struct Scanner<'a> {
     work_left: usize,
     /// Where the last value found ends.
     resume_at: usize,
-    /// The parser's stack, kept so that many small values need only one.
-    stack: Vec<Frame>,
+    room: Room,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str, wanted: Wanted) -> Self {
         let work_left = text.len().saturating_mul(WORK_FACTOR);
-        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0, stack: Vec::new() }
+        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0, room: Room::default() }
     }
 
     /// Goes on inside the value found last: it was not the answer, and its end was a guess.
@@ -154,16 +153,13 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn next(&mut self) -> Option<Found> {
         loop {
-            let rest = self.source.bytes_from(self.at);
-            let lists = self.wanted == Wanted::ObjectsAndLists;
-            let start =
-                self.at + if lists { memchr::memchr2(b'{', b'[', rest) } else { memchr::memchr(b'{', rest) }?;
+            let start = self.next_bracket()?;
             if !self.may_start(start) {
                 self.at = start + 1;
                 continue;
             }
             let fenced = is_fenced(self.source, start);
-            let failed = match parser::parse(self.source.text, start, &mut self.stack) {
+            let failed = match parser::parse(self.source.text, start, &mut self.room) {
                 Ok(parsed) => return Some(Found::Value(self.candidate(parsed, start, fenced))),
                 Err(failed) => failed,
             };
@@ -185,6 +181,19 @@ impl<'a> Scanner<'a> {
                 Failure::NotJson => self.restart(start, failed.at),
             }
         }
+    }
+
+    fn next_bracket(&self) -> Option<usize> {
+        let rest = self.source.bytes_from(self.at);
+        let lists = self.wanted == Wanted::ObjectsAndLists;
+        let length = match rest.first()? {
+            // One bracket after the other: a search costs more than a look.
+            b'{' => 0,
+            b'[' if lists => 0,
+            _ if lists => memchr::memchr2(b'{', b'[', rest)?,
+            _ => memchr::memchr(b'{', rest)?,
+        };
+        Some(self.at + length)
     }
 
     /// Whether what follows the bracket at `start` looks like JSON rather than prose.
