@@ -14,6 +14,8 @@ Exit codes:
   5    a provider or the environment failed for now; the same command goes on later
   6    the run directory cannot be used
   7    the run directory holds a run of other settings
+  8    a cap of the run is reached; with a higher cap the same command goes on
+  9    a replay has come to a call that its recording does not hold
   130  stopped by a person; the same command goes on
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";

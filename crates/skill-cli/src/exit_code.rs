@@ -18,6 +18,10 @@ pub(crate) const OUTAGE: u8 = 5;
 pub(crate) const RUN_DIR: u8 = 6;
 /// The run directory holds a run of other settings.
 pub(crate) const OTHER_RUN: u8 = 7;
+/// A cap of the run is reached: calls, tokens, money or time; with a higher cap the same command goes on.
+pub(crate) const BUDGET: u8 = 8;
+/// A replay has come to a call that its recording does not hold.
+pub(crate) const DIVERGED: u8 = 9;
 /// A person stopped the run; the same command goes on with it.
 pub(crate) const STOPPED: u8 = 130;
 
@@ -30,6 +34,8 @@ pub(crate) fn of(failure: Failure) -> u8 {
         Failure::Outage => OUTAGE,
         Failure::RunDir => RUN_DIR,
         Failure::OtherRun => OTHER_RUN,
+        Failure::Budget => BUDGET,
+        Failure::Diverged => DIVERGED,
         Failure::Stopped => STOPPED,
     }
 }

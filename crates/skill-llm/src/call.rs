@@ -1,7 +1,11 @@
-//! Where a call stands: its place in the run, its deadline and its cancellation.
+//! What surrounds a call: its place in the run, its unit of work, its deadline and its cancellation.
 
+use crate::attempt::AttemptLog;
+use crate::scope::CallScope;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The place of a call in a run, such as `step 3 / reflect / failure 2`.
@@ -39,21 +43,38 @@ impl fmt::Display for CallPlace {
 pub struct CallCtx {
     /// Where in the run the call stands.
     pub place: CallPlace,
-    /// How long the call may take, waiting included; `None` leaves it to the model's configuration.
+    /// How long one attempt may take from when it is sent; `None` leaves it to the model's configuration.
     pub timeout: Option<Duration>,
+    /// When the call has to be over, waits and repeated attempts included; `None` sets no limit.
+    pub deadline: Option<Instant>,
     /// Ends the call early with [`crate::LlmError::Cancelled`].
     pub cancel: CancellationToken,
+    /// The unit of work that the call belongs to.
+    pub scope: Arc<CallScope>,
+    /// Where layers report what they tried.
+    pub attempts: Arc<AttemptLog>,
 }
 
 impl CallCtx {
-    /// A context for this place, without a deadline, that nobody cancels.
+    /// A context for this place, without a deadline, that nobody cancels, in a unit of work of its own.
     pub fn new(place: CallPlace) -> Self {
         Self { place, ..Self::default() }
     }
 
-    /// The same context for a place inside this one.
+    /// The same context for a place inside this one, in the same unit of work.
     #[must_use]
     pub fn child(&self, part: impl fmt::Display) -> Self {
         Self { place: self.place.child(part), ..self.clone() }
+    }
+
+    /// The same context with a log of its own for the attempts of one call.
+    #[must_use]
+    pub fn with_own_attempts(&self) -> Self {
+        Self { attempts: Arc::default(), ..self.clone() }
+    }
+
+    /// The time that is left until the deadline; `None` if there is none.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 }

@@ -17,6 +17,13 @@ pub trait ChatModel: Send + Sync {
     /// What identifies the model in records: two models with the same id are taken to answer alike.
     fn id(&self) -> &ModelId;
 
+    /// What the model adds to every request and what may change a reply: its sampling, its fields.
+    ///
+    /// It is a part of what identifies a call in records, so nothing secret and nothing about speed is in it.
+    fn parameters(&self) -> Value {
+        Value::Null
+    }
+
     /// Sends one request and waits for the whole reply.
     ///
     /// # Errors

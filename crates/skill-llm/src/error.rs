@@ -23,12 +23,64 @@ pub enum ErrorClass {
     Timeout,
     /// No connection, or one that broke.
     Connection,
+    /// An answer that ended before it was whole.
+    Truncated,
     /// An answer that is not what the protocol promises.
     InvalidReply,
+    /// A cap of the run is reached: calls, tokens, money or time.
+    Budget,
+    /// The journal cannot be read or written.
+    Journal,
+    /// There is no reply in the journal, and nothing may be sent.
+    NotRecorded,
     /// The caller gave up.
     Cancelled,
     /// The model's configuration cannot work.
     Configuration,
+}
+
+impl ErrorClass {
+    /// Every class, for messages and records.
+    pub const ALL: [Self; 16] = [
+        Self::RateLimited,
+        Self::QuotaExhausted,
+        Self::Authentication,
+        Self::BadRequest,
+        Self::ContextTooLong,
+        Self::Refused,
+        Self::ServerError,
+        Self::Timeout,
+        Self::Connection,
+        Self::Truncated,
+        Self::InvalidReply,
+        Self::Budget,
+        Self::Journal,
+        Self::NotRecorded,
+        Self::Cancelled,
+        Self::Configuration,
+    ];
+
+    /// The name used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::Authentication => "authentication",
+            Self::BadRequest => "bad_request",
+            Self::ContextTooLong => "context_too_long",
+            Self::Refused => "refused",
+            Self::ServerError => "server_error",
+            Self::Timeout => "timeout",
+            Self::Connection => "connection",
+            Self::Truncated => "truncated",
+            Self::InvalidReply => "invalid_reply",
+            Self::Budget => "budget",
+            Self::Journal => "journal",
+            Self::NotRecorded => "not_recorded",
+            Self::Cancelled => "cancelled",
+            Self::Configuration => "configuration",
+        }
+    }
 }
 
 /// A call that gave no reply.
@@ -126,6 +178,49 @@ pub enum LlmError {
         /// What the network said, causes included.
         message: String,
     },
+    /// A connection that broke in the middle of the answer.
+    #[error("the answer of {provider} broke off: {message}")]
+    Truncated {
+        /// Who answered.
+        provider: String,
+        /// What the network said, causes included.
+        message: String,
+    },
+    /// Every attempt failed, or no more may be made.
+    #[error("gave up after {attempts} attempts in {} s ({why})", elapsed.as_secs())]
+    GaveUp {
+        /// How many requests were sent.
+        attempts: u32,
+        /// From the first attempt until now, waits included.
+        elapsed: Duration,
+        /// Which limit ended it.
+        why: GiveUpReason,
+        /// What the last attempt came to.
+        #[source]
+        last: Box<LlmError>,
+    },
+    /// A cap of the run is reached.
+    #[error("the run's cap on {what} is reached: {spent} of {cap}")]
+    BudgetExhausted {
+        /// What is capped: `calls`, `tokens`, `money` or `time`.
+        what: &'static str,
+        /// What the run has used, over all its processes.
+        spent: String,
+        /// The cap.
+        cap: String,
+    },
+    /// The journal cannot be read or written.
+    #[error("cannot keep the journal: {message}")]
+    Journal {
+        /// What happened, causes included.
+        message: String,
+    },
+    /// Nothing may be sent, and the journal holds no reply.
+    #[error("the journal holds no reply to the call at {place}")]
+    NotRecorded {
+        /// Where the call stands.
+        place: String,
+    },
     /// A reply that does not follow the protocol.
     #[error("the reply of {provider} cannot be read: {message}")]
     InvalidReply {
@@ -153,6 +248,34 @@ pub enum LlmError {
     },
 }
 
+/// Why no further attempt was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GiveUpReason {
+    /// The call has had all its attempts.
+    Attempts,
+    /// The call's deadline would pass before the next attempt.
+    Deadline,
+    /// The provider fails too often: no call may be repeated for now.
+    RetryBudget,
+}
+
+impl GiveUpReason {
+    /// The words for messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Attempts => "no attempt is left",
+            Self::Deadline => "the call's deadline is near",
+            Self::RetryBudget => "too many calls fail: the provider seems to be down",
+        }
+    }
+}
+
+impl std::fmt::Display for GiveUpReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl LlmError {
     /// The class that decides what to do about the error.
     pub fn class(&self) -> ErrorClass {
@@ -166,7 +289,12 @@ impl LlmError {
             Self::ServerError { .. } => ErrorClass::ServerError,
             Self::Timeout { .. } => ErrorClass::Timeout,
             Self::Connection { .. } => ErrorClass::Connection,
+            Self::Truncated { .. } => ErrorClass::Truncated,
             Self::InvalidReply { .. } => ErrorClass::InvalidReply,
+            Self::GaveUp { last, .. } => last.class(),
+            Self::BudgetExhausted { .. } => ErrorClass::Budget,
+            Self::Journal { .. } => ErrorClass::Journal,
+            Self::NotRecorded { .. } => ErrorClass::NotRecorded,
             Self::Cancelled => ErrorClass::Cancelled,
             Self::Configuration { .. } => ErrorClass::Configuration,
         }
@@ -179,8 +307,12 @@ impl LlmError {
             | ErrorClass::ServerError
             | ErrorClass::Timeout
             | ErrorClass::Connection
+            | ErrorClass::Truncated
             | ErrorClass::InvalidReply => true,
             ErrorClass::QuotaExhausted
+            | ErrorClass::Budget
+            | ErrorClass::Journal
+            | ErrorClass::NotRecorded
             | ErrorClass::Authentication
             | ErrorClass::BadRequest
             | ErrorClass::ContextTooLong
@@ -204,6 +336,17 @@ impl LlmError {
             Self::ServerError { .. } => "start the same command again later",
             Self::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
             Self::Connection { .. } => "check `base_url` and that the server is running",
+            Self::Truncated { .. } => "start the same command again later",
+            Self::GaveUp { last, .. } => last.hint(),
+            Self::BudgetExhausted { .. } => {
+                "raise the cap in `[budget]`, then start the same command again to go on"
+            }
+            Self::Journal { .. } => {
+                "check the disk and `journal.sqlite` in the run directory, then start the same command again"
+            }
+            Self::NotRecorded { .. } => {
+                "let it go on with the models, or see what has changed since the recording"
+            }
             Self::InvalidReply { .. } => {
                 "check that `base_url` is an OpenAI-compatible endpoint, usually ending in /v1"
             }

@@ -36,26 +36,30 @@
 //! # }
 //! ```
 
+pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod error;
 pub mod meter;
 pub mod openai;
 pub mod prompt;
+pub mod scope;
 pub mod scripted;
 pub mod secret;
 pub mod simulated;
 pub mod transport;
 
+pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
     ResponseSchema, Sampling, ToolCall, ToolSpec,
 };
-pub use error::{ErrorClass, LlmError};
+pub use error::{ErrorClass, GiveUpReason, LlmError};
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
+pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
 pub use secret::ApiKey;
 pub use simulated::{SimulatedOptimizer, SimulatedTarget};

@@ -5,6 +5,7 @@ use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use skill_core::Usage;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,6 +38,10 @@ impl ChatModel for Metered {
         self.inner.id()
     }
 
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         self.meter.lock().calls += 1;
         let outcome = self.inner.chat(request, call).await;
@@ -58,6 +63,13 @@ impl Meter {
     /// The sums until now.
     pub fn snapshot(&self) -> MeterReading {
         *self.lock()
+    }
+
+    /// Counts a call that gave a reply.
+    pub(crate) fn count_reply(&self, usage: Usage) {
+        let mut reading = self.lock();
+        reading.calls += 1;
+        reading.usage += usage;
     }
 
     fn lock(&self) -> MutexGuard<'_, MeterReading> {

@@ -296,7 +296,13 @@ fn scripted_error(class: ErrorClass, message: &str, call: &CallCtx) -> LlmError 
         }
         ErrorClass::Timeout => LlmError::Timeout { provider, after: call.timeout.unwrap_or(Duration::ZERO) },
         ErrorClass::Connection => LlmError::Connection { provider, message },
+        ErrorClass::Truncated => LlmError::Truncated { provider, message },
         ErrorClass::InvalidReply => LlmError::InvalidReply { provider, message },
+        ErrorClass::Budget => {
+            LlmError::BudgetExhausted { what: "calls", spent: message, cap: "0".to_owned() }
+        }
+        ErrorClass::Journal => LlmError::Journal { message },
+        ErrorClass::NotRecorded => LlmError::NotRecorded { place: call.place.to_string() },
         ErrorClass::Cancelled => LlmError::Cancelled,
         ErrorClass::Configuration => LlmError::Configuration { message },
     }

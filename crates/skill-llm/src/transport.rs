@@ -129,9 +129,15 @@ pub enum TransportError {
         /// What the network said, causes included.
         message: String,
     },
-    /// The connection broke before the response was whole.
+    /// The connection broke before the response began.
     #[error("the connection broke: {message}")]
     Broken {
+        /// What the network said, causes included.
+        message: String,
+    },
+    /// The connection broke in the middle of the response.
+    #[error("the response broke off: {message}")]
+    Truncated {
         /// What the network said, causes included.
         message: String,
     },

@@ -68,6 +68,10 @@ pub enum Failure {
     RunDir,
     /// The run directory holds another run.
     OtherRun,
+    /// A cap of the run is reached.
+    Budget,
+    /// A replay has come to a call that its recording does not hold.
+    Diverged,
     /// A person stopped the run.
     Stopped,
 }
@@ -142,7 +146,11 @@ fn of_model(error: &LlmError) -> Failure {
         | ErrorClass::ServerError
         | ErrorClass::Timeout
         | ErrorClass::Connection
+        | ErrorClass::Truncated
         | ErrorClass::InvalidReply => Failure::Outage,
+        ErrorClass::Budget => Failure::Budget,
+        ErrorClass::Journal => Failure::RunDir,
+        ErrorClass::NotRecorded => Failure::Diverged,
         ErrorClass::Cancelled => Failure::Stopped,
         ErrorClass::Configuration => Failure::Usage,
     }

@@ -67,6 +67,9 @@ impl Reader<'_> {
         let provider = self.provider();
         match error {
             TransportError::Timeout { after } => LlmError::Timeout { provider, after },
+            TransportError::Truncated { message } => {
+                LlmError::Truncated { provider, message: self.clean(&message, MAX_MESSAGE_CHARS) }
+            }
             TransportError::Connect { .. } | TransportError::Broken { .. } => {
                 LlmError::Connection { provider, message: self.clean(&error.to_string(), MAX_MESSAGE_CHARS) }
             }

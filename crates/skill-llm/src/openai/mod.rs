@@ -20,6 +20,7 @@ use crate::transport::{
 use async_trait::async_trait;
 use config::{Endpoint, wrong};
 use errors::Reader;
+use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,8 +101,18 @@ impl ChatModel for OpenAiChat {
         &self.id
     }
 
+    fn parameters(&self) -> Value {
+        let config = &self.config;
+        json!({
+            "sampling": config.sampling,
+            "response_format": config.response_format,
+            "extra_body": config.extra_body,
+        })
+    }
+
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let timeout = call.timeout.unwrap_or(self.config.timeout);
+        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
         let http_request = self.http_request(request, timeout)?;
         let outcome = tokio::select! {
             biased;

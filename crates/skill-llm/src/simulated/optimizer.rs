@@ -103,6 +103,10 @@ impl ChatModel for SimulatedOptimizer {
         &self.id
     }
 
+    fn parameters(&self) -> Value {
+        json!({ "seed": self.seed, "flaw_rate": self.flaw_rate })
+    }
+
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         if call.cancel.is_cancelled() {
             return Err(LlmError::Cancelled);

@@ -9,6 +9,7 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use skill_core::Role;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -82,6 +83,10 @@ impl SimulatedTarget {
 impl ChatModel for SimulatedTarget {
     fn id(&self) -> &ModelId {
         &self.id
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "seed": self.seed })
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {

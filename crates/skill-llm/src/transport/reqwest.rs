@@ -132,7 +132,7 @@ async fn read(
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
         .collect();
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(error, timeout))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| body_error(error, timeout))? {
         if body.len().saturating_add(chunk.len()) > limit {
             return Err(too_large());
         }
@@ -150,6 +150,14 @@ fn transport_error(error: ::reqwest::Error, timeout: Option<Duration>) -> Transp
         Some(after) if error.is_timeout() => TransportError::Timeout { after },
         _ if error.is_builder() => TransportError::Unusable { message: words(error) },
         _ => TransportError::Broken { message: words(error) },
+    }
+}
+
+/// An error after the head of the response has come.
+fn body_error(error: ::reqwest::Error, timeout: Option<Duration>) -> TransportError {
+    match transport_error(error, timeout) {
+        TransportError::Broken { message } => TransportError::Truncated { message },
+        error => error,
     }
 }
 

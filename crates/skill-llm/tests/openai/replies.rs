@@ -378,6 +378,10 @@ fn failures_of_the_transport() {
         "Connection: cannot reach http://llm.example/v1: the connection broke: reset",
     );
     check_transport(
+        TransportError::Truncated { message: "reset".to_owned() },
+        "Truncated: the answer of http://llm.example/v1 broke off: reset",
+    );
+    check_transport(
         TransportError::TooLarge { limit: 5 },
         "InvalidReply: the reply of http://llm.example/v1 cannot be read: the response has more than 5 bytes",
     );
@@ -408,6 +412,7 @@ fn nothing_shows_the_key() {
         for error in [
             TransportError::Connect { message: text.clone() },
             TransportError::Broken { message: text.clone() },
+            TransportError::Truncated { message: text.clone() },
             TransportError::Unusable { message: text.clone() },
         ] {
             seen.push(outcome(Err(error)).unwrap_err());

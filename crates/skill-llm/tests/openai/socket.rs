@@ -138,8 +138,8 @@ async fn a_connection_that_breaks_inside_the_body_is_told() {
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\":";
     let (outcome, _) = exchange(Behaviour::Send(half.to_owned())).await;
     let error = outcome.unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Connection);
-    assert!(error.to_string().contains("the connection broke: "), "{error}");
+    assert_eq!(error.class(), ErrorClass::Truncated);
+    assert!(error.to_string().contains(" broke off: "), "{error}");
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ impl StageCtx<'_> {
     }
 
     fn call(&self, part: impl std::fmt::Display) -> CallCtx {
-        CallCtx { place: self.place().child(part), timeout: None, cancel: self.cancel.clone() }
+        CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(self.place().child(part)) }
     }
 
     /// Does the work for each input, at most [`StageCtx::workers`] at once, and returns the outputs in input order.

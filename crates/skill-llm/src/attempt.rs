@@ -1,0 +1,94 @@
+//! Attempts: what was really sent for a call, and what it came to.
+
+use crate::chat::ChatReply;
+use crate::error::{ErrorClass, LlmError};
+use skill_core::Usage;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// One request that was sent for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it began, waits not included.
+    pub started: SystemTime,
+    /// How long it waited before: for the pace, for the budget, and between attempts.
+    pub waited: Duration,
+    /// From when it was sent until it was over.
+    pub took: Duration,
+    /// What it came to.
+    pub outcome: AttemptOutcome,
+}
+
+/// What an attempt came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// A reply, with the tokens that it cost.
+    Reply(Usage),
+    /// No reply; whether the provider bills anything is not known.
+    Failed {
+        /// The kind of failure.
+        class: ErrorClass,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl AttemptOutcome {
+    /// The outcome of one call of an inner model.
+    pub fn of(outcome: &Result<ChatReply, LlmError>) -> Self {
+        match outcome {
+            Ok(reply) => Self::Reply(reply.usage),
+            Err(error) => Self::Failed { class: error.class(), message: error.to_string() },
+        }
+    }
+}
+
+/// The attempts of one call, in order; layers add to it while the call runs.
+#[derive(Debug, Default)]
+pub struct AttemptLog {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    attempts: Vec<Attempt>,
+    waited: Duration,
+}
+
+impl AttemptLog {
+    /// Notes a wait: for the pace, for the budget, or between attempts. Waits add up until somebody takes them.
+    pub fn add_wait(&self, wait: Duration) {
+        let mut entries = self.lock();
+        entries.waited = entries.waited.saturating_add(wait);
+    }
+
+    /// Takes the waits that were noted since they were last taken.
+    pub fn take_wait(&self) -> Duration {
+        std::mem::take(&mut self.lock().waited)
+    }
+
+    /// Notes an attempt that is over.
+    pub fn add(&self, attempt: Attempt) {
+        self.lock().attempts.push(attempt);
+    }
+
+    /// The attempts until now.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.lock().attempts.clone()
+    }
+
+    /// How many attempts there were until now.
+    pub fn len(&self) -> usize {
+        self.lock().attempts.len()
+    }
+
+    /// Whether nothing was tried yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Entries are whole after every statement, so a panic elsewhere cannot have broken them.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
