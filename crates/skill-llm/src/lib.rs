@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
 //! | [`scripted`] | replies from a file of rules, or from a function |
+//! | `journal` | every reply once, in a SQLite file; feature `journal`, on by default |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
@@ -40,6 +41,10 @@ pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod error;
+#[cfg(feature = "journal")]
+pub mod journal;
+#[cfg(feature = "journal")]
+pub mod layer;
 pub mod meter;
 pub mod openai;
 pub mod prompt;
@@ -56,6 +61,10 @@ pub use chat::{
     ResponseSchema, Sampling, ToolCall, ToolSpec,
 };
 pub use error::{ErrorClass, GiveUpReason, LlmError};
+#[cfg(feature = "journal")]
+pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
+#[cfg(feature = "journal")]
+pub use layer::{Journaled, NotInRecording, Recording};
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};

@@ -1,0 +1,98 @@
+//! Why a journal cannot be used.
+
+use crate::error::LlmError;
+use std::path::{Path, PathBuf};
+
+/// A journal that cannot be opened, read or written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum JournalError {
+    /// SQLite cannot do what it was asked.
+    #[error("cannot {action} {}: {message}", path.display())]
+    Sqlite {
+        /// `open`, `read`, `write`.
+        action: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What SQLite said.
+        message: String,
+        /// Whether the disk, or the size that the journal may have, is full.
+        is_full: bool,
+    },
+    /// There is no such file.
+    #[error("{} is not there", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file is no journal.
+    #[error("{} is not a journal of skillrl", path.display())]
+    NotAJournal {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer program wrote the journal.
+    #[error("{} has schema version {found}, this program reads up to {}", path.display(), super::SCHEMA_VERSION)]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// An older program wrote the journal, and it is opened for reading only.
+    #[error("{} has schema version {found}, this program reads version {}", path.display(), super::SCHEMA_VERSION)]
+    OlderSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A row does not hold what it should.
+    #[error("{}: {message}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        message: String,
+    },
+    /// The thread that writes is gone.
+    #[error("cannot write {}: the writer has ended", path.display())]
+    Closed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl JournalError {
+    pub(super) fn sqlite(action: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
+            return Self::NotAJournal { path: path.to_owned() };
+        }
+        let is_full = source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+        let message = source.to_string();
+        Self::Sqlite { action, path: path.to_owned(), message, is_full }
+    }
+
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Sqlite { is_full: true, .. } => "make room, then start the same command again to go on",
+            Self::Sqlite { .. } => "check the file, its permissions and the disk",
+            Self::Missing { .. } => "name the directory of a run",
+            Self::NotAJournal { .. } => "move the file away; calls that only it holds are made again then",
+            Self::NewerSchema { .. } => "use the version of skillrl that wrote it",
+            Self::OlderSchema { .. } => {
+                "start the run once more with this version, which brings it up to date"
+            }
+            Self::Corrupt { .. } => {
+                "move the file away, or recover it with `sqlite3 FILE .recover`; calls that it no longer holds are made again"
+            }
+            Self::Closed { .. } => "start the same command again to go on",
+        }
+    }
+}
+
+impl From<JournalError> for LlmError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal { message: error.to_string() }
+    }
+}

@@ -1,0 +1,313 @@
+//! The journal: every reply of a model and every finished result of a run, once.
+//!
+//! A [`Journal`] is a SQLite database in WAL mode that one process writes. A call is identified by what produced it:
+//! the model, the request, its place in the run, and how often its unit of work has asked the same before. A call
+//! whose reply is there is answered from it; equal calls that are under way at once share one request. So a run that
+//! is started again asks nobody twice.
+//!
+//! Writing happens on a thread of its own, in groups: a reply is committed at most some milliseconds after it came,
+//! and nobody waits for that. [`Journal::flush`] is there for whoever has to.
+//!
+//! The tables are described in `v1.sql` beside this module; any SQLite tool can read them.
+
+mod error;
+mod flight;
+mod key;
+mod query;
+mod record;
+mod schema;
+mod writer;
+
+pub use error::JournalError;
+pub use key::{CallKey, ResultKey};
+pub use query::{CallFilter, CallRow, JournalReader, JournalTotals, Pruned, prune};
+pub use record::{ModelSpent, StoredResult};
+pub use schema::SCHEMA_VERSION;
+
+pub(crate) use flight::{CallRecord, Flight, Joined, SharedOutcome};
+pub(crate) use key::{ModelPart, RequestDigest};
+
+use crate::chat::ChatReply;
+use record::{ResultEntry, unix_ms};
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::{Semaphore, oneshot};
+use writer::{Command, Writer};
+
+/// How long replies are gathered before they are committed together.
+pub const GROUP_WINDOW: Duration = Duration::from_millis(5);
+
+/// The most entries that are committed together.
+pub const MAX_GROUP: usize = 1024;
+
+/// The most bytes that a journal may have, unless the options say otherwise: 64 GiB.
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024 * 1024;
+
+/// The most calls that are under way or not committed yet; further ones wait before they are sent.
+const MAX_UNCOMMITTED: usize = 16_384;
+
+/// When a [`CommitHook`] is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitPoint {
+    /// The entries are written, and not committed.
+    Before,
+    /// The entries are committed.
+    After,
+}
+
+/// Called by the thread that writes, with the number of entries that this process has written.
+pub type CommitHook = Arc<dyn Fn(CommitPoint, u64) + Send + Sync>;
+
+/// How a journal is written; nothing here changes what is in it.
+#[derive(Clone)]
+pub struct JournalOptions {
+    /// How long replies are gathered before they are committed together.
+    pub group_window: Duration,
+    /// The most entries that are committed together; at least 1.
+    pub max_group: usize,
+    /// The most bytes that the file may have.
+    pub max_bytes: u64,
+    /// Whom to tell about commits.
+    pub on_commit: Option<CommitHook>,
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self { group_window: GROUP_WINDOW, max_group: MAX_GROUP, max_bytes: MAX_BYTES, on_commit: None }
+    }
+}
+
+impl std::fmt::Debug for JournalOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JournalOptions")
+            .field("group_window", &self.group_window)
+            .field("max_group", &self.max_group)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A journal that this process writes; clones share it, and the last one to go commits everything.
+#[derive(Clone)]
+pub struct Journal {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    index: Arc<Mutex<Index>>,
+    failure: Arc<Mutex<Option<JournalError>>>,
+    reader: Mutex<Connection>,
+    flights: flight::Flights,
+    room: Arc<Semaphore>,
+    spent_before: Vec<ModelSpent>,
+    elapsed_before: Duration,
+    commands: Option<Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is known to be in the journal.
+#[derive(Default)]
+struct Index {
+    calls: HashMap<CallKey, Known<ChatReply>>,
+    results: HashMap<ResultKey, Known<StoredResult>>,
+}
+
+/// Where something that is known can be had.
+enum Known<T> {
+    /// In this row.
+    Row(i64),
+    /// On its way to the disk.
+    Pending(Arc<T>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is locked here is whole after every statement, so a panic elsewhere cannot have broken it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Journal {
+    /// Opens a journal to be written, and makes it if it is not there.
+    ///
+    /// The caller sees to it that no other process writes it at the same time.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be opened, is no journal, or was written by a newer program.
+    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::sqlite("open", path, source);
+        let connection = schema::open_to_write(path, options.max_bytes)?;
+        let reader = schema::open_to_read(path)?;
+        let index = read_index(&reader).map_err(failed)?;
+        let spent_before = query::spent(&reader).map_err(failed)?;
+        let elapsed_before = query::elapsed(&reader).map_err(failed)?;
+        connection
+            .execute(
+                "INSERT INTO processes (version, started_at, elapsed_ms) VALUES (?1, ?2, 0)",
+                params![env!("CARGO_PKG_VERSION"), unix_ms(SystemTime::now())],
+            )
+            .map_err(failed)?;
+        let index = Arc::new(Mutex::new(index));
+        let failure = Arc::new(Mutex::new(None));
+        let writer = Writer {
+            process: connection.last_insert_rowid(),
+            connection,
+            path: path.to_owned(),
+            index: Arc::clone(&index),
+            failure: Arc::clone(&failure),
+            group_window: options.group_window,
+            max_group: options.max_group.max(1),
+            on_commit: options.on_commit,
+            started: Instant::now(),
+        };
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || writer.run(&receiver))
+            .map_err(|error| JournalError::Sqlite {
+                action: "open",
+                path: path.to_owned(),
+                message: format!("no thread can be started: {error}"),
+                is_full: false,
+            })?;
+        let shared = Shared {
+            path: path.to_owned(),
+            index,
+            failure,
+            reader: Mutex::new(reader),
+            flights: flight::Flights::default(),
+            room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
+            spent_before,
+            elapsed_before,
+            commands: Some(sender),
+            thread: Some(thread),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// What the run had cost when the journal was opened, by model.
+    pub fn spent_before(&self) -> &[ModelSpent] {
+        &self.shared.spent_before
+    }
+
+    /// How long earlier processes had worked on the run when the journal was opened.
+    pub fn elapsed_before(&self) -> Duration {
+        self.shared.elapsed_before
+    }
+
+    /// A result that was recorded.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn result(&self, key: ResultKey) -> Result<Option<Arc<StoredResult>>, JournalError> {
+        let row = match lock(&self.shared.index).results.get(&key) {
+            None => return Ok(None),
+            Some(Known::Pending(result)) => return Ok(Some(Arc::clone(result))),
+            Some(Known::Row(row)) => *row,
+        };
+        let reader = lock(&self.shared.reader);
+        let found = reader.prepare_cached("SELECT place, content FROM results WHERE id = ?1").and_then(
+            |mut statement| {
+                statement.query_row(params![row], |row| {
+                    Ok(StoredResult { place: row.get(0)?, content: row.get(1)? })
+                })
+            },
+        );
+        found.map(|result| Some(Arc::new(result))).map_err(|error| self.unreadable(error))
+    }
+
+    /// Records a result; one that is there already stays.
+    ///
+    /// `kind` and `subject` are for people who read the journal.
+    pub fn record_result(&self, key: ResultKey, kind: &str, subject: &str, result: StoredResult) {
+        let stored = Arc::new(result);
+        {
+            let mut index = lock(&self.shared.index);
+            if index.results.contains_key(&key) {
+                return;
+            }
+            index.results.insert(key, Known::Pending(Arc::clone(&stored)));
+        }
+        self.send(Command::Result(Box::new(ResultEntry {
+            key,
+            kind: kind.to_owned(),
+            subject: subject.to_owned(),
+            stored,
+            finished_at: unix_ms(SystemTime::now()),
+        })));
+    }
+
+    /// Waits until everything that was recorded before is committed.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be written, now or before.
+    pub async fn flush(&self) -> Result<(), JournalError> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Command::Flush(sender));
+        // A blocking task keeps a paused clock from running ahead while the disk is waited for.
+        let waited = tokio::task::spawn_blocking(move || receiver.blocking_recv()).await;
+        match waited {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(self.closed()),
+        }
+    }
+
+    fn closed(&self) -> JournalError {
+        let failure = lock(&self.shared.failure).clone();
+        failure.unwrap_or_else(|| JournalError::Closed { path: self.shared.path.clone() })
+    }
+
+    fn unreadable(&self, error: rusqlite::Error) -> JournalError {
+        JournalError::sqlite("read", &self.shared.path, error)
+    }
+
+    fn send(&self, command: Command) {
+        // Without a receiver the writer has failed, and the next call or flush says so.
+        if let Some(commands) = &self.shared.commands {
+            drop(commands.send(command));
+        }
+    }
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        if let Some(thread) = self.thread.take() {
+            // The writer does not panic; if it did, what is committed is committed.
+            drop(thread.join());
+        }
+    }
+}
+
+fn read_index(connection: &Connection) -> rusqlite::Result<Index> {
+    let mut index = Index::default();
+    let mut statement = connection.prepare("SELECT id, key FROM calls WHERE outcome = 'reply'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        index.calls.insert(CallKey(row.get(1)?), Known::Row(row.get(0)?));
+    }
+    let mut statement = connection.prepare("SELECT id, key FROM results")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        index.results.insert(ResultKey(row.get(1)?), Known::Row(row.get(0)?));
+    }
+    Ok(index)
+}

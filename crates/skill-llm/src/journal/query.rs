@@ -1,0 +1,438 @@
+//! The journal as people read it: lists, totals, export, pruning.
+
+use super::error::JournalError;
+use super::key::CallKey;
+use super::record::{ModelSpent, REPLY, REPLY_COLUMNS, reply_at, usage_at};
+use super::{MAX_BYTES, lock, schema};
+use crate::chat::ChatReply;
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params, params_from_iter};
+use serde::Serialize;
+use serde_json::{Value, json};
+use skill_core::Usage;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A journal that is only read, also while another process writes it.
+#[derive(Debug)]
+pub struct JournalReader {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+/// Which calls are meant; what is `None` leaves all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallFilter {
+    /// Calls at this place or inside it: `step 3` means `step 3 / rollout / q7`, and not `step 30`.
+    pub place: Option<String>,
+    /// Calls of models of this name.
+    pub model: Option<String>,
+    /// Calls with this outcome: `reply`, or the class of an error; `failed` means every class.
+    pub outcome: Option<String>,
+    /// The most rows, from the last one back.
+    pub last: Option<u32>,
+}
+
+impl CallFilter {
+    /// Whether all calls are meant.
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// A condition over `calls` joined with `models`, and its values.
+    fn condition(&self) -> (String, Vec<&dyn ToSql>) {
+        let mut conditions = vec!["1".to_owned()];
+        let mut values: Vec<&dyn ToSql> = Vec::new();
+        if let Some(place) = &self.place {
+            values.push(place);
+            let n = values.len();
+            conditions.push(format!(
+                "(calls.place = ?{n} OR substr(calls.place, 1, length(?{n}) + 3) = ?{n} || ' / ')"
+            ));
+        }
+        if let Some(model) = &self.model {
+            values.push(model);
+            conditions.push(format!("models.name = ?{}", values.len()));
+        }
+        match self.outcome.as_deref() {
+            None => {}
+            Some("failed") => conditions.push(format!("calls.outcome <> '{REPLY}'")),
+            Some(_) => {
+                values.extend(self.outcome.as_ref().map(|outcome| outcome as &dyn ToSql));
+                conditions.push(format!("calls.outcome = ?{}", values.len()));
+            }
+        }
+        (conditions.join(" AND "), values)
+    }
+}
+
+/// A call, without its messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallRow {
+    /// Its number in the journal.
+    pub id: i64,
+    /// Where in the run.
+    pub place: String,
+    /// How often its unit of work had asked the same before.
+    pub occurrence: u32,
+    /// Who served the model.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// `reply`, or the class of the error.
+    pub outcome: String,
+    /// What the error said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Tokens of the reply.
+    pub usage: Usage,
+    /// How many requests were sent; 0 for a reply that was copied from a recording.
+    pub attempts: u32,
+    /// Milliseconds that the attempts waited.
+    pub waited_ms: i64,
+    /// Milliseconds that the attempts took, waits not included.
+    pub took_ms: i64,
+    /// Milliseconds since 1970, UTC.
+    pub finished_at: i64,
+}
+
+/// Sums over a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct JournalTotals {
+    /// Calls with a reply.
+    pub replies: u64,
+    /// Calls that came to nothing.
+    pub failed: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Tokens of all requests.
+    pub usage: Usage,
+    /// Results, such as rollouts.
+    pub results: u64,
+    /// Processes that have written to it.
+    pub processes: u64,
+    /// How long they worked, until their last commit, in milliseconds.
+    pub elapsed_ms: i64,
+}
+
+/// What was pruned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Pruned {
+    /// Calls that are gone.
+    pub calls: usize,
+    /// Results that are gone.
+    pub results: usize,
+    /// Messages that no call has any more.
+    pub messages: usize,
+}
+
+impl JournalReader {
+    /// Opens a journal that is there.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, is no journal, or has another version.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(schema::open_to_read(path)?) })
+    }
+
+    /// Calls, in the order in which they were committed.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn calls(&self, filter: &CallFilter) -> Result<Vec<CallRow>, JournalError> {
+        let (condition, values) = filter.condition();
+        let limit = filter.last.map_or(-1, i64::from);
+        let sql = format!(
+            "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
+             calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, finished_at, \
+             (SELECT count(*) FROM attempts WHERE call = calls.id), \
+             (SELECT coalesce(sum(waited_us), 0) / 1000 FROM attempts WHERE call = calls.id), \
+             (SELECT coalesce(sum(took_us), 0) / 1000 FROM attempts WHERE call = calls.id) \
+             FROM calls JOIN models ON models.id = calls.model WHERE {condition} ORDER BY calls.id DESC LIMIT {limit}) \
+             ORDER BY 1"
+        );
+        let connection = lock(&self.connection);
+        let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
+        let rows = statement
+            .query_map(params_from_iter(values), call_row)
+            .map_err(|error| self.unreadable(error))?;
+        rows.collect::<Result<_, _>>().map_err(|error| self.unreadable(error))
+    }
+
+    /// One call with everything: its messages, what was asked for, its reply and its attempts.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn call(&self, id: i64) -> Result<Option<Value>, JournalError> {
+        let connection = lock(&self.connection);
+        whole_call(&connection, id).map_err(|error| self.unreadable(error))
+    }
+
+    /// Sums over everything.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn totals(&self) -> Result<JournalTotals, JournalError> {
+        let connection = lock(&self.connection);
+        totals(&connection).map_err(|error| self.unreadable(error))
+    }
+
+    /// Requests and tokens by model.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
+        spent(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+    }
+
+    /// Writes calls as JSON Lines, one object per call; without a filter the results too.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read. An output that cannot be written is the inner error.
+    pub fn export(
+        &self,
+        filter: &CallFilter,
+        out: &mut dyn Write,
+    ) -> Result<std::io::Result<u64>, JournalError> {
+        let ids: Vec<i64> = self.calls(filter)?.into_iter().map(|call| call.id).collect();
+        let connection = lock(&self.connection);
+        let mut n_lines = 0;
+        for id in ids {
+            let Some(call) = whole_call(&connection, id).map_err(|error| self.unreadable(error))? else {
+                continue;
+            };
+            if let Err(error) = writeln!(out, "{call}") {
+                return Ok(Err(error));
+            }
+            n_lines += 1;
+        }
+        if !filter.is_everything() {
+            return Ok(Ok(n_lines));
+        }
+        let mut statement = connection
+            .prepare("SELECT id, kind, place, subject, content, finished_at FROM results ORDER BY id")
+            .map_err(|error| self.unreadable(error))?;
+        let mut rows = statement.query([]).map_err(|error| self.unreadable(error))?;
+        while let Some(row) = rows.next().map_err(|error| self.unreadable(error))? {
+            let result = whole_result(row).map_err(|error| self.unreadable(error))?;
+            if let Err(error) = writeln!(out, "{result}") {
+                return Ok(Err(error));
+            }
+            n_lines += 1;
+        }
+        Ok(Ok(n_lines))
+    }
+
+    /// A reply that was recorded.
+    pub(crate) fn reply(&self, key: CallKey) -> Result<Option<ChatReply>, JournalError> {
+        let connection = lock(&self.connection);
+        let found = connection
+            .prepare_cached(&format!(
+                "SELECT {REPLY_COLUMNS} FROM calls WHERE key = ?1 AND outcome = '{REPLY}'"
+            ))
+            .and_then(|mut statement| statement.query_row(params![key.0], |row| reply_at(row, 0)).optional())
+            .map_err(|error| self.unreadable(error))?;
+        found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
+    }
+
+    fn unreadable(&self, error: rusqlite::Error) -> JournalError {
+        JournalError::sqlite("read", &self.path, error)
+    }
+}
+
+/// Takes calls, and the results made at the same places, out of a journal that nobody works with.
+///
+/// A run that goes on makes them again where it still needs them.
+///
+/// # Errors
+///
+/// A journal that cannot be opened or written.
+pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
+    if !path.is_file() {
+        return Err(JournalError::Missing { path: path.to_owned() });
+    }
+    let failed = |source| JournalError::sqlite("write", path, source);
+    let mut connection = schema::open_to_write(path, MAX_BYTES)?;
+    let transaction = connection.transaction().map_err(failed)?;
+    let (condition, values) = filter.condition();
+    let calls = transaction
+        .execute(
+            &format!(
+                "DELETE FROM calls WHERE id IN \
+                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
+            ),
+            params_from_iter(values),
+        )
+        .map_err(failed)?;
+    // A result is what its calls came to: with a filter on them nobody can say whether it still holds.
+    let results = match (&filter.place, filter.outcome.as_deref()) {
+        (_, Some("failed")) => 0,
+        (Some(place), _) => transaction
+            .execute(
+                "DELETE FROM results WHERE place = ?1 OR substr(place, 1, length(?1) + 3) = ?1 || ' / '",
+                params![place],
+            )
+            .map_err(failed)?,
+        (None, _) => transaction.execute("DELETE FROM results", []).map_err(failed)?,
+    };
+    let messages = transaction
+        .execute(
+            "DELETE FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) AS each)",
+            [],
+        )
+        .map_err(failed)?;
+    transaction.commit().map_err(failed)?;
+    connection.execute_batch("VACUUM").map_err(failed)?;
+    Ok(Pruned { calls, results, messages })
+}
+
+/// What each model has cost, over all attempts.
+pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
+    let mut statement = connection.prepare(
+        "SELECT provider, name, count(*), sum(attempts.input_tokens), sum(attempts.cached_tokens), \
+         sum(attempts.output_tokens), sum(attempts.reasoning_tokens) \
+         FROM attempts JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model \
+         GROUP BY provider, name ORDER BY provider, name",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(ModelSpent {
+            provider: row.get(0)?,
+            model: row.get(1)?,
+            requests: row.get::<_, i64>(2)?.unsigned_abs(),
+            usage: usage_at(row, 3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// How long all processes worked.
+pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
+    let elapsed: i64 =
+        connection.query_row("SELECT coalesce(sum(elapsed_ms), 0) FROM processes", [], |row| row.get(0))?;
+    Ok(Duration::from_millis(elapsed.max(0).unsigned_abs()))
+}
+
+fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
+    let usage = connection.query_row(
+        "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(output_tokens), 0), \
+         coalesce(sum(reasoning_tokens), 0) FROM attempts",
+        [],
+        |row| usage_at(row, 0),
+    )?;
+    Ok(JournalTotals {
+        replies: count("SELECT count(*) FROM calls WHERE outcome = 'reply'")?,
+        failed: count("SELECT count(*) FROM calls WHERE outcome <> 'reply'")?,
+        requests: count("SELECT count(*) FROM attempts")?,
+        usage,
+        results: count("SELECT count(*) FROM results")?,
+        processes: count("SELECT count(*) FROM processes")?,
+        elapsed_ms: i64::try_from(elapsed(connection)?.as_millis()).unwrap_or(i64::MAX),
+    })
+}
+
+fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
+    Ok(CallRow {
+        id: row.get(0)?,
+        place: row.get(1)?,
+        occurrence: row.get(2)?,
+        provider: row.get(3)?,
+        model: row.get(4)?,
+        outcome: row.get(5)?,
+        error: row.get(6)?,
+        usage: usage_at(row, 7)?,
+        finished_at: row.get(11)?,
+        attempts: row.get(12)?,
+        waited_ms: row.get(13)?,
+        took_ms: row.get(14)?,
+    })
+}
+
+fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT hex(key), place, occurrence, provider, name, parameters, request, outcome, reply, tool_calls, finish, \
+         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at \
+         FROM calls JOIN models ON models.id = calls.model WHERE calls.id = ?1",
+    )?;
+    let call = statement
+        .query_row(params![id], |row| {
+            let text = |column: usize| row.get::<_, Option<String>>(column);
+            Ok(json!({
+                "call": id,
+                "key": text(0)?.unwrap_or_default().to_lowercase(),
+                "place": text(1)?,
+                "occurrence": row.get::<_, i64>(2)?,
+                "model": {"provider": text(3)?, "name": text(4)?, "parameters": parsed(text(5)?)},
+                "messages": messages_of(connection, id)?,
+                "request": parsed(text(6)?),
+                "outcome": text(7)?,
+                "reply": text(8)?,
+                "tool_calls": parsed(text(9)?),
+                "finish": parsed(text(10)?),
+                "error": text(11)?,
+                "usage": usage_at(row, 12)?,
+                "finished_at": row.get::<_, i64>(16)?,
+                "attempts": attempts_of(connection, id)?,
+            }))
+        })
+        .optional()?;
+    Ok(call)
+}
+
+fn messages_of(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Value>> {
+    let mut statement = connection
+        .prepare_cached("SELECT role, text, whole FROM call_messages WHERE call = ?1 ORDER BY position")?;
+    let rows = statement.query_map(params![id], |row| {
+        let (role, text, whole): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(match whole {
+            Some(_) => parsed(whole),
+            None => json!({"role": role, "text": text}),
+        })
+    })?;
+    rows.collect()
+}
+
+fn attempts_of(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Value>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, started_at, waited_us, took_us, outcome, error, input_tokens, cached_tokens, output_tokens, \
+         reasoning_tokens FROM attempts WHERE call = ?1 ORDER BY number",
+    )?;
+    let rows = statement.query_map(params![id], |row| {
+        Ok(json!({
+            "number": row.get::<_, i64>(0)?,
+            "started_at": row.get::<_, i64>(1)?,
+            "waited_us": row.get::<_, i64>(2)?,
+            "took_us": row.get::<_, i64>(3)?,
+            "outcome": row.get::<_, String>(4)?,
+            "error": row.get::<_, Option<String>>(5)?,
+            "usage": usage_at(row, 6)?,
+        }))
+    })?;
+    rows.collect()
+}
+
+fn whole_result(row: &Row<'_>) -> rusqlite::Result<Value> {
+    Ok(json!({
+        "result": row.get::<_, i64>(0)?,
+        "kind": row.get::<_, String>(1)?,
+        "place": row.get::<_, String>(2)?,
+        "subject": row.get::<_, String>(3)?,
+        "content": parsed(row.get(4)?),
+        "finished_at": row.get::<_, i64>(5)?,
+    }))
+}
+
+/// JSON from a column; text that is none stays text, so that nothing is lost.
+fn parsed(text: Option<String>) -> Value {
+    match text {
+        None => Value::Null,
+        Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+    }
+}

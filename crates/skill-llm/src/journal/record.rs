@@ -1,0 +1,108 @@
+//! What goes into the journal and comes out of it.
+
+use super::key::{CallKey, ModelPart, RequestDigest, ResultKey};
+use crate::attempt::{Attempt, AttemptOutcome};
+use crate::chat::{ChatReply, FinishReason, Message, ToolCall};
+use crate::error::LlmError;
+use skill_core::Usage;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A call that is over.
+#[derive(Debug)]
+pub(super) struct CallEntry {
+    pub(super) key: CallKey,
+    pub(super) place: String,
+    pub(super) occurrence: u32,
+    pub(super) model: Arc<ModelPart>,
+    pub(super) digest: RequestDigest,
+    pub(super) messages: Vec<Message>,
+    pub(super) outcome: Result<Arc<ChatReply>, LlmError>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) finished_at: i64,
+    /// Bounds what waits to be written.
+    pub(super) _room: Option<OwnedSemaphorePermit>,
+}
+
+/// A finished unit of work that is not a call.
+#[derive(Debug)]
+pub(super) struct ResultEntry {
+    pub(super) key: ResultKey,
+    pub(super) kind: String,
+    pub(super) subject: String,
+    pub(super) stored: Arc<StoredResult>,
+    pub(super) finished_at: i64,
+}
+
+/// A result as the journal holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResult {
+    /// Where in the run it was made first.
+    pub place: String,
+    /// Its content, as JSON.
+    pub content: String,
+}
+
+/// What one model of a run has cost, over all attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSpent {
+    /// Who served it.
+    pub provider: String,
+    /// The model's name there.
+    pub model: String,
+    /// Requests that were sent, failed ones included.
+    pub requests: u64,
+    /// Tokens of the replies.
+    pub usage: Usage,
+}
+
+/// Milliseconds since 1970.
+pub(super) fn unix_ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Token counts as SQLite holds them.
+pub(super) fn columns(usage: Usage) -> [i64; 4] {
+    [usage.input, usage.cached, usage.output, usage.reasoning]
+        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX))
+}
+
+/// Token counts from four columns that start at this one.
+pub(super) fn usage_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+    let tokens =
+        |offset: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(first + offset)?.max(0).unsigned_abs());
+    Ok(Usage { input: tokens(0)?, cached: tokens(1)?, output: tokens(2)?, reasoning: tokens(3)? })
+}
+
+/// The columns of an outcome: its name, and the words of an error.
+pub(super) fn outcome_columns(outcome: &AttemptOutcome) -> (&'static str, Option<&str>, Usage) {
+    match outcome {
+        AttemptOutcome::Reply(usage) => (REPLY, None, *usage),
+        AttemptOutcome::Failed { class, message } => (class.as_str(), Some(message), Usage::default()),
+    }
+}
+
+/// The outcome of a call that has a reply.
+pub(super) const REPLY: &str = "reply";
+
+/// The columns that hold a reply, for [`reply_at`].
+pub(super) const REPLY_COLUMNS: &str =
+    "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, reasoning_tokens";
+
+/// A reply from the columns [`REPLY_COLUMNS`] that start at this one; the error says which column is wrong.
+pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Result<ChatReply, String>> {
+    let text: String = row.get(first)?;
+    let tool_calls: Option<String> = row.get(first + 1)?;
+    let finish: String = row.get(first + 2)?;
+    let usage = usage_at(row, first + 3)?;
+    let tool_calls: Result<Vec<ToolCall>, _> =
+        tool_calls.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json));
+    let finish: Result<FinishReason, _> = serde_json::from_str(&finish);
+    Ok(match (tool_calls, finish) {
+        (Ok(tool_calls), Ok(finish)) => Ok(ChatReply { text, tool_calls, usage, finish }),
+        (Err(error), _) => Err(format!("`tool_calls`: {error}")),
+        (_, Err(error)) => Err(format!("`finish`: {error}")),
+    })
+}

@@ -1,0 +1,106 @@
+//! The tables of the journal, and the way from older ones to these.
+
+use super::error::JournalError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+/// What marks a SQLite file as one of ours, in its header: "skrl".
+const APPLICATION_ID: i32 = 0x736b_726c;
+
+/// How long one connection waits for another.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What leads from each version to the next; an empty file has version 0.
+const MIGRATIONS: [&str; 1] = [include_str!("v1.sql")];
+
+/// The version that this program writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Opens a journal to be written, and makes it or brings it up to date.
+pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, JournalError> {
+    let failed = |source| JournalError::sqlite("open", path, source);
+    let mut connection = Connection::open(path).map_err(failed)?;
+    configure(&connection).map_err(failed)?;
+    let version = check(&connection, path)?;
+    connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;
+    // A committed reply survives the loss of power, not only the end of the process.
+    connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    let page_size: i64 =
+        connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(failed)?;
+    let max_pages = (max_bytes / page_size.max(1).unsigned_abs()).clamp(1, u64::from(u32::MAX - 1));
+    let max_pages = i64::try_from(max_pages).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "max_page_count", max_pages).map_err(failed)?;
+    migrate(&mut connection, version).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Opens a journal that is there, to be read only.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
+    let failed = |source| JournalError::sqlite("open", path, source);
+    if !path.is_file() {
+        return Err(JournalError::Missing { path: path.to_owned() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    configure(&connection).map_err(failed)?;
+    let version = check(&connection, path)?;
+    if version < SCHEMA_VERSION {
+        return Err(JournalError::OlderSchema { path: path.to_owned(), found: version });
+    }
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}
+
+/// The version of a journal; refuses what is none, and what a newer program wrote.
+fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
+    let failed = |source| JournalError::sqlite("read", path, source);
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let n_pages = pragma("page_count").map_err(failed)?;
+    if n_pages == 0 {
+        return Ok(0);
+    }
+    let application_id = pragma("application_id").map_err(failed)?;
+    let version = pragma("user_version").map_err(failed)?;
+    // A process that died before its first commit leaves a file with a header and nothing else.
+    let n_tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    if n_tables == 0 && version == 0 && (application_id == 0 || application_id == i64::from(APPLICATION_ID)) {
+        return Ok(0);
+    }
+    if application_id != i64::from(APPLICATION_ID) {
+        return Err(JournalError::NotAJournal { path: path.to_owned() });
+    }
+    match u32::try_from(version) {
+        Ok(version) if (1..=SCHEMA_VERSION).contains(&version) => Ok(version),
+        Ok(_) | Err(_) => Err(JournalError::NewerSchema { path: path.to_owned(), found: version }),
+    }
+}
+
+fn migrate(connection: &mut Connection, version: u32) -> rusqlite::Result<()> {
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for (version, sql) in (1_u32..).zip(MIGRATIONS).skip(done) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_has_a_way_to_the_next() {
+        assert_eq!(MIGRATIONS.len(), usize::try_from(SCHEMA_VERSION).unwrap());
+    }
+}

@@ -1,0 +1,339 @@
+//! The one thread that writes.
+//!
+//! Whatever arrives within a few milliseconds is committed together, so that a thousand replies a second cost some
+//! dozen flushes of the disk. Nobody waits for a commit but [`super::Journal::flush`].
+
+use super::error::JournalError;
+use super::key::{ModelPart, plain_text};
+use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
+use super::{CommitHook, Index, Known, lock};
+use crate::attempt::AttemptOutcome;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The most messages whose ids are kept in memory.
+const MAX_KNOWN_MESSAGES: usize = 65_536;
+
+pub(super) enum Command {
+    Call(Box<CallEntry>),
+    Result(Box<ResultEntry>),
+    /// Answered when everything that was sent before is committed.
+    Flush(oneshot::Sender<Result<(), JournalError>>),
+}
+
+/// What the thread works with.
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
+    pub(super) index: Arc<Mutex<Index>>,
+    pub(super) failure: Arc<Mutex<Option<JournalError>>>,
+    pub(super) group_window: Duration,
+    pub(super) max_group: usize,
+    pub(super) on_commit: Option<CommitHook>,
+    pub(super) process: i64,
+    pub(super) started: Instant,
+}
+
+impl Writer {
+    /// Writes until nobody can send any more.
+    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+        let mut known = KnownIds::default();
+        let mut n_committed = 0_u64;
+        while let Some(group) = self.next_group(commands) {
+            let n_entries = group.entries.len();
+            let outcome = self.write(group.entries, &mut known, &mut n_committed);
+            if n_entries > 0
+                && let Err(error) = &outcome
+            {
+                lock(&self.failure).get_or_insert_with(|| error.clone());
+            }
+            for waiting in group.flushes {
+                let failed = lock(&self.failure).clone();
+                drop(waiting.send(failed.map_or(Ok(()), Err)));
+            }
+        }
+        // Nothing depends on it: a journal that is not tidied is read all the same.
+        let elapsed = elapsed_ms(self.started);
+        drop(
+            self.connection.execute(
+                "UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2",
+                params![elapsed, self.process],
+            ),
+        );
+        drop(self.connection.pragma_update(None, "optimize", 0));
+    }
+
+    /// Waits for something to write, and takes what comes soon after it.
+    fn next_group(&self, commands: &Receiver<Command>) -> Option<Group> {
+        let mut group = Group::default();
+        group.take(commands.recv().ok()?);
+        let until = Instant::now() + self.group_window;
+        while group.entries.len() < self.max_group && group.flushes.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            match commands.recv_timeout(left) {
+                Ok(command) => group.take(command),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Some(group)
+    }
+
+    fn write(
+        &mut self,
+        entries: Vec<Entry>,
+        known: &mut KnownIds,
+        n_committed: &mut u64,
+    ) -> Result<(), JournalError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        if let Some(error) = lock(&self.failure).clone() {
+            return Err(error);
+        }
+        let failed = |source| JournalError::sqlite("write", &self.path, source);
+        let call_hook = |point, count| {
+            if let Some(hook) = &self.on_commit {
+                hook(point, count);
+            }
+        };
+        let count = *n_committed + entries.len() as u64;
+        let transaction = self.connection.transaction().map_err(failed)?;
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let written = match entry {
+                Entry::Call(call) => insert_call(&transaction, call, self.process, known),
+                Entry::Result(result) => insert_result(&transaction, result, self.process),
+            };
+            match written {
+                Ok(row) => rows.push(row),
+                Err(error) => {
+                    *known = KnownIds::default();
+                    return Err(failed(error));
+                }
+            }
+        }
+        transaction
+            .prepare_cached("UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2")
+            .and_then(|mut statement| statement.execute(params![elapsed_ms(self.started), self.process]))
+            .map_err(failed)?;
+        call_hook(super::CommitPoint::Before, count);
+        transaction.commit().map_err(|error| {
+            *known = KnownIds::default();
+            failed(error)
+        })?;
+        *n_committed = count;
+        call_hook(super::CommitPoint::After, count);
+        let mut index = lock(&self.index);
+        for (entry, row) in entries.iter().zip(rows) {
+            match entry {
+                Entry::Call(call) if call.outcome.is_ok() => {
+                    index.calls.insert(call.key, Known::Row(row));
+                }
+                Entry::Call(_) => {}
+                Entry::Result(result) => {
+                    index.results.insert(result.key, Known::Row(row));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Entry {
+    Call(Box<CallEntry>),
+    Result(Box<ResultEntry>),
+}
+
+#[derive(Default)]
+struct Group {
+    entries: Vec<Entry>,
+    flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
+}
+
+impl Group {
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Call(call) => self.entries.push(Entry::Call(call)),
+            Command::Result(result) => self.entries.push(Entry::Result(result)),
+            Command::Flush(waiting) => self.flushes.push(waiting),
+        }
+    }
+}
+
+/// Ids of rows that are there already.
+#[derive(Default)]
+struct KnownIds {
+    messages: HashMap<[u8; 32], i64>,
+    models: Vec<(Arc<ModelPart>, i64)>,
+}
+
+fn elapsed_ms(started: Instant) -> i64 {
+    i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX)
+}
+
+fn insert_call(
+    transaction: &Transaction<'_>,
+    call: &CallEntry,
+    process: i64,
+    known: &mut KnownIds,
+) -> rusqlite::Result<i64> {
+    let model = model_id(transaction, &call.model, known)?;
+    let mut ids = Vec::with_capacity(call.messages.len());
+    for (message, digest) in call.messages.iter().zip(&call.digest.messages) {
+        let id = match known.messages.get(digest) {
+            Some(id) => *id,
+            None => {
+                let id = message_id(transaction, message, digest)?;
+                if known.messages.len() >= MAX_KNOWN_MESSAGES {
+                    known.messages.clear();
+                }
+                known.messages.insert(*digest, id);
+                id
+            }
+        };
+        ids.push(id.to_string());
+    }
+    let messages = format!("[{}]", ids.join(","));
+    let (outcome, error) = match &call.outcome {
+        Ok(_) => (super::record::REPLY, None),
+        Err(error) => (error.class().as_str(), Some(with_causes(error))),
+    };
+    let reply = call.outcome.as_ref().ok();
+    let tool_calls = reply
+        .filter(|reply| !reply.tool_calls.is_empty())
+        .map(|reply| serde_json::to_string(&reply.tool_calls).unwrap_or_default());
+    let finish = reply.map(|reply| serde_json::to_string(&reply.finish).unwrap_or_default());
+    let [input, cached, output, reasoning] = columns(reply.map(|reply| reply.usage).unwrap_or_default());
+    // An equal reply that is there already stays: somebody may have read it.
+    let inserted = transaction
+        .prepare_cached(
+            "INSERT INTO calls (key, place, occurrence, model, messages, request, outcome, reply, tool_calls, finish, \
+             error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, process, finished_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            call.key.0,
+            call.place,
+            call.occurrence,
+            model,
+            messages,
+            call.digest.rest,
+            outcome,
+            reply.map(|reply| reply.text.as_str()),
+            tool_calls,
+            finish,
+            error,
+            input,
+            cached,
+            output,
+            reasoning,
+            process,
+            call.finished_at,
+        ])?;
+    if inserted == 0 {
+        return transaction
+            .prepare_cached("SELECT id FROM calls WHERE key = ?1 AND outcome = 'reply'")?
+            .query_row(params![call.key.0], |row| row.get(0));
+    }
+    let id = transaction.last_insert_rowid();
+    for (number, attempt) in (1_i64..).zip(&call.attempts) {
+        let (outcome, error, usage) = outcome_columns(&attempt.outcome);
+        let [input, cached, output, reasoning] = columns(usage);
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        transaction
+            .prepare_cached(
+                "INSERT INTO attempts (call, number, started_at, waited_us, took_us, outcome, error, input_tokens, \
+                 cached_tokens, output_tokens, reasoning_tokens) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                id,
+                number,
+                unix_ms(attempt.started),
+                micros(attempt.waited),
+                micros(attempt.took),
+                outcome,
+                error,
+                input,
+                cached,
+                output,
+                reasoning,
+            ])?;
+        debug_assert!(matches!(attempt.outcome, AttemptOutcome::Reply(_)) == error.is_none());
+    }
+    Ok(id)
+}
+
+fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i64) -> rusqlite::Result<i64> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO results (key, kind, place, subject, content, process, finished_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            result.key.0,
+            result.kind,
+            result.stored.place,
+            result.subject,
+            result.stored.content,
+            process,
+            result.finished_at,
+        ])?;
+    transaction
+        .prepare_cached("SELECT id FROM results WHERE key = ?1")?
+        .query_row(params![result.key.0], |row| row.get(0))
+}
+
+fn model_id(
+    transaction: &Transaction<'_>,
+    model: &Arc<ModelPart>,
+    known: &mut KnownIds,
+) -> rusqlite::Result<i64> {
+    if let Some((_, id)) = known.models.iter().find(|(known, _)| known == model) {
+        return Ok(*id);
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO models (provider, name, parameters) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![model.provider, model.name, model.parameters])?;
+    let id = transaction
+        .prepare_cached("SELECT id FROM models WHERE provider = ?1 AND name = ?2 AND parameters = ?3")?
+        .query_row(params![model.provider, model.name, model.parameters], |row| row.get(0))?;
+    known.models.push((Arc::clone(model), id));
+    Ok(id)
+}
+
+fn message_id(
+    transaction: &Transaction<'_>,
+    message: &crate::chat::Message,
+    digest: &[u8; 32],
+) -> rusqlite::Result<i64> {
+    let found = transaction
+        .prepare_cached("SELECT id FROM messages WHERE digest = ?1")?
+        .query_row(params![digest], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = found {
+        return Ok(id);
+    }
+    let (text, whole) = match plain_text(message) {
+        Some(text) => (text.to_owned(), None),
+        None => (message.text(), Some(serde_json::to_string(message).unwrap_or_default())),
+    };
+    transaction
+        .prepare_cached("INSERT INTO messages (digest, role, text, whole) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![digest, message.role.as_str(), text, whole])?;
+    Ok(transaction.last_insert_rowid())
+}
+
+/// An error with its causes, as one sentence.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -1,0 +1,172 @@
+//! The outermost layer: calls are answered from a journal, and what is paid for is recorded.
+
+use crate::attempt::{Attempt, AttemptOutcome};
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::{ErrorClass, LlmError};
+use crate::journal::{
+    CallRecord, Flight, Joined, Journal, JournalReader, ModelPart, RequestDigest, SharedOutcome,
+};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// A model whose replies are kept.
+///
+/// Each call is looked up by its model, request, place and occurrence (see [`crate::CallScope`]); what is found is
+/// answered without a request, and counts in the scope like any reply. What is not found is asked for once, however
+/// many equal calls are waiting, and recorded with every attempt.
+pub struct Journaled {
+    inner: Arc<dyn ChatModel>,
+    journal: Journal,
+    model: Arc<ModelPart>,
+    recording: Option<Recording>,
+}
+
+/// An older journal that is looked at before anything is sent.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Where replies are looked for.
+    pub journal: Arc<JournalReader>,
+    /// What happens to a call that the recording does not hold.
+    pub otherwise: NotInRecording,
+}
+
+/// What happens to a call that a [`Recording`] does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotInRecording {
+    /// It ends with [`LlmError::NotRecorded`]: nothing is ever sent.
+    Fail,
+    /// It is sent.
+    Send,
+}
+
+impl Journaled {
+    /// Keeps the calls of `inner` in a journal.
+    pub fn new(inner: Arc<dyn ChatModel>, journal: Journal) -> Self {
+        let model = Arc::new(ModelPart::of(inner.as_ref()));
+        Self { inner, journal, model, recording: None }
+    }
+
+    /// Takes replies from a recording too; they are copied into the journal.
+    #[must_use]
+    pub fn with_recording(self, recording: Recording) -> Self {
+        Self { recording: Some(recording), ..self }
+    }
+
+    /// Makes a call that nobody else makes, and records it.
+    async fn lead(
+        &self,
+        request: &ChatRequest,
+        call: &CallCtx,
+        (digest, occurrence): (RequestDigest, u32),
+        flight: Flight,
+    ) -> SharedOutcome {
+        let key = digest.key(occurrence);
+        let record = CallRecord {
+            key,
+            place: &call.place,
+            occurrence,
+            model: &self.model,
+            digest,
+            messages: &request.messages,
+            outcome: Err(LlmError::Cancelled),
+            attempts: Vec::new(),
+            room: None,
+        };
+        if let Some(recording) = &self.recording {
+            if let Some(reply) = recording.journal.reply(key)? {
+                let outcome = Ok(Arc::new(reply));
+                self.journal.record_call(CallRecord { outcome: outcome.clone(), ..record });
+                flight.land(outcome.clone());
+                return outcome;
+            }
+            if recording.otherwise == NotInRecording::Fail {
+                return Err(LlmError::NotRecorded { place: call.place.to_string() });
+            }
+        }
+        let room = tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
+            room = self.journal.admit() => room?,
+        };
+        let call = call.with_own_attempts();
+        let (started, began) = (SystemTime::now(), Instant::now());
+        let outcome = self.inner.chat(request, &call).await.map(Arc::new);
+        let mut attempts = call.attempts.attempts();
+        if attempts.is_empty() {
+            attempts.extend(only_attempt(&outcome, started, began.elapsed()));
+        }
+        // From the reply to here nothing waits, so that a reply cannot be lost by being dropped.
+        if outcome.is_ok() || !attempts.is_empty() {
+            let record = CallRecord { outcome: outcome.clone(), attempts, room: Some(room), ..record };
+            self.journal.record_call(record);
+        }
+        flight.land(outcome.clone());
+        outcome
+    }
+}
+
+/// The attempt of a call whose layers report none; a call that was never sent has none.
+fn only_attempt(outcome: &SharedOutcome, started: SystemTime, took: Duration) -> Option<Attempt> {
+    let outcome = match outcome {
+        Ok(reply) => AttemptOutcome::Reply(reply.usage),
+        Err(error) => match error.class() {
+            ErrorClass::Cancelled
+            | ErrorClass::Configuration
+            | ErrorClass::Budget
+            | ErrorClass::Journal
+            | ErrorClass::NotRecorded => return None,
+            class => AttemptOutcome::Failed { class, message: error.to_string() },
+        },
+    };
+    Some(Attempt { started, waited: Duration::ZERO, took, outcome })
+}
+
+/// Waits for an equal call; `None` if it was given up.
+async fn follow(
+    mut waiting: watch::Receiver<Option<SharedOutcome>>,
+    call: &CallCtx,
+) -> Result<Option<SharedOutcome>, LlmError> {
+    tokio::select! {
+        biased;
+        () = call.cancel.cancelled() => Err(LlmError::Cancelled),
+        landed = waiting.wait_for(Option::is_some) => Ok(landed.ok().and_then(|outcome| outcome.clone())),
+    }
+}
+
+#[async_trait]
+impl ChatModel for Journaled {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let digest = RequestDigest::of(&self.model, request, &call.place);
+        let occurrence = call.scope.next_occurrence(digest.bytes);
+        let key = digest.key(occurrence);
+        let reply = loop {
+            match self.journal.join(key)? {
+                Joined::Reply(reply) => break reply,
+                Joined::Leader(flight) => {
+                    break self.lead(request, call, (digest, occurrence), flight).await?;
+                }
+                Joined::Follower(waiting) => match follow(waiting, call).await? {
+                    Some(Ok(reply)) => break reply,
+                    // Somebody else gave up, which is no reason for this call to.
+                    Some(Err(LlmError::Cancelled)) | None => {}
+                    Some(Err(error)) => return Err(error),
+                },
+            }
+        };
+        call.scope.count(reply.usage);
+        Ok(Arc::unwrap_or_clone(reply))
+    }
+}

@@ -1,0 +1,154 @@
+//! The file: damaged, full, foreign, old, new.
+
+use crate::support::{Bench, Counting, ask, at, journaled, request};
+use skill_llm::journal::SCHEMA_VERSION;
+use skill_llm::{ChatModel, ErrorClass, Journal, JournalError, JournalOptions, JournalReader};
+use std::path::Path;
+use std::sync::Arc;
+
+#[track_caller]
+fn check_refused(prepare: impl FnOnce(&Path), expect: &str) {
+    let bench = Bench::new();
+    prepare(&bench.path());
+    let before = std::fs::read(bench.path()).ok();
+    let errors = [
+        Journal::open(&bench.path(), JournalOptions::default()).err(),
+        JournalReader::open(&bench.path()).err(),
+    ];
+    for error in errors {
+        let error = error.unwrap();
+        let shown = error.to_string().replace(&bench.path().display().to_string(), "FILE");
+        assert_eq!(shown, expect);
+        assert!(!error.hint().is_empty());
+    }
+    assert_eq!(std::fs::read(bench.path()).ok(), before);
+}
+
+fn with_pragma(path: &Path, name: &str, value: i64) {
+    drop(Journal::open(path, JournalOptions::default()).unwrap());
+    rusqlite::Connection::open(path).unwrap().pragma_update(None, name, value).unwrap();
+}
+
+#[test]
+fn what_is_no_journal_is_refused_and_left_alone() {
+    check_refused(
+        |path| std::fs::write(path, "Dear diary, ".repeat(1000)).unwrap(),
+        "FILE is not a journal of skillrl",
+    );
+    check_refused(
+        |path| {
+            let database = rusqlite::Connection::open(path).unwrap();
+            database.execute_batch("CREATE TABLE calls (id INTEGER)").unwrap();
+        },
+        "FILE is not a journal of skillrl",
+    );
+    check_refused(|path| with_pragma(path, "application_id", 7), "FILE is not a journal of skillrl");
+    check_refused(
+        |path| with_pragma(path, "user_version", 99),
+        &format!("FILE has schema version 99, this program reads up to {SCHEMA_VERSION}"),
+    );
+    check_refused(
+        |path| with_pragma(path, "user_version", -1),
+        &format!("FILE has schema version -1, this program reads up to {SCHEMA_VERSION}"),
+    );
+}
+
+#[test]
+fn a_journal_that_is_not_there_is_not_made_by_reading() {
+    let bench = Bench::new();
+    assert!(matches!(JournalReader::open(&bench.path()), Err(JournalError::Missing { .. })));
+    assert!(!bench.path().exists());
+}
+
+/// A process that died before its first commit leaves this.
+#[test]
+fn an_empty_file_becomes_a_journal() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), "").unwrap();
+    drop(bench.open());
+    assert!(bench.rows().is_empty());
+}
+
+/// Journals of every version that was ever released have to load.
+#[tokio::test]
+async fn journals_of_past_versions_load() {
+    for version in 1..=SCHEMA_VERSION {
+        let bench = Bench::new();
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/journal/v{version}.sql"));
+        let dump = std::fs::read_to_string(golden).unwrap();
+        rusqlite::Connection::open(bench.path()).unwrap().execute_batch(&dump).unwrap();
+        let model = Arc::new(Counting::new());
+        let journal = bench.open();
+        assert_eq!(ask(&journaled(&model, &journal), "a", &at("step 1")).await, "an old reply");
+        assert_eq!(model.n_requests(), 0);
+        assert_eq!(journal.spent_before()[0].usage.input, 12);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_calls_before_they_are_sent_and_loses_nothing() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    let long = "x".repeat(20_000);
+    let text = |number: usize| format!("{number} {long}");
+    let mut n_recorded = 0;
+    {
+        let options = JournalOptions { max_bytes: 400_000, ..JournalOptions::default() };
+        let journal = Journal::open(&bench.path(), options).unwrap();
+        let journaled = journaled(&model, &journal);
+        let error = loop {
+            match journaled.chat(&request(&text(n_recorded)), &at("step 1")).await {
+                Ok(_) => n_recorded += 1,
+                Err(error) => break error,
+            }
+            if let Err(error) = journal.flush().await {
+                assert!(error.to_string().contains("full"), "{error}");
+                assert_eq!(error.hint(), "make room, then start the same command again to go on");
+            }
+        };
+        assert_eq!(error.class(), ErrorClass::Journal);
+        // The reply that did not fit is lost; nothing was sent after it.
+        assert_eq!(model.n_requests(), n_recorded);
+    }
+    assert!(n_recorded > 5, "{n_recorded}");
+    let journaled = journaled(&model, &bench.open());
+    for number in 0..n_recorded + 3 {
+        ask(&journaled, &text(number), &at("step 1")).await;
+    }
+    assert_eq!(model.n_requests(), n_recorded + 1 + 3);
+}
+
+/// What a kill or a loss of power may leave: any part of the write-ahead log.
+#[tokio::test]
+async fn a_torn_log_loses_its_end_and_no_more() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    let options = JournalOptions { max_group: 1, ..JournalOptions::default() };
+    let journal = Journal::open(&bench.path(), options).unwrap();
+    let journaled_model = journaled(&model, &journal);
+    for number in 0..20 {
+        ask(&journaled_model, &number.to_string(), &at("step 1")).await;
+        journal.flush().await.unwrap();
+    }
+    let database = std::fs::read(bench.path()).unwrap();
+    let log = std::fs::read(bench.dir().join("journal.sqlite-wal")).unwrap();
+    let mut kept_before = 0;
+    for cut in (0..log.len()).step_by(4093).chain([log.len() - 1, log.len()]) {
+        let torn = Bench::new();
+        std::fs::write(torn.path(), &database).unwrap();
+        std::fs::write(torn.dir().join("journal.sqlite-wal"), &log[..cut]).unwrap();
+        let again = Arc::new(Counting::new());
+        let journal = torn.open();
+        let resumed = journaled(&again, &journal);
+        let mut kept = 0;
+        for number in 0..20 {
+            let reply = ask(&resumed, &number.to_string(), &at("step 1")).await;
+            if again.n_requests() == 0 {
+                assert_eq!(reply, format!("reply {} to {number}", number + 1));
+                kept += 1;
+            }
+        }
+        assert_eq!(again.n_requests(), 20 - kept, "what is kept is a beginning");
+        assert!(kept >= kept_before);
+        kept_before = kept;
+    }
+    assert_eq!(kept_before, 20);
+}
