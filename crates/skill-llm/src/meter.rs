@@ -9,7 +9,9 @@ use serde_json::Value;
 use skill_core::Usage;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A model that counts what goes through it.
+/// A model that counts what goes through it, on its meter and in the scope of each call.
+///
+/// It goes around all other layers, so that a reply counts the same wherever it came from.
 pub struct Metered {
     inner: Arc<dyn ChatModel>,
     meter: Arc<Meter>,
@@ -46,7 +48,10 @@ impl ChatModel for Metered {
         self.meter.lock().calls += 1;
         let outcome = self.inner.chat(request, call).await;
         match &outcome {
-            Ok(reply) => self.meter.lock().usage += reply.usage,
+            Ok(reply) => {
+                self.meter.lock().usage += reply.usage;
+                call.scope.count(reply.usage);
+            }
             Err(_) => self.meter.lock().failed += 1,
         }
         outcome
@@ -63,6 +68,14 @@ impl Meter {
     /// The sums until now.
     pub fn snapshot(&self) -> MeterReading {
         *self.lock()
+    }
+
+    /// Adds what another meter showed.
+    pub fn add(&self, other: MeterReading) {
+        let mut reading = self.lock();
+        reading.calls += other.calls;
+        reading.failed += other.failed;
+        reading.usage += other.usage;
     }
 
     /// Counts a call that gave a reply.
@@ -137,6 +150,7 @@ mod tests {
         model.chat(&ChatRequest::default(), &call).await.unwrap_err();
         let after = meter.snapshot();
         assert_eq!((after.calls, after.failed, after.usage.input), (3, 1, 20));
+        assert_eq!((call.scope.used().calls, call.scope.used().usage.input), (2, 20));
         assert_eq!(after.since(&before), MeterReading { calls: 2, failed: 1, usage: USAGE });
         assert_eq!(before.since(&after), MeterReading::default());
     }

@@ -2,7 +2,7 @@
 
 use skill_core::ItemId;
 use skill_envs::{EnvError, Split};
-use skill_llm::{LlmError, PromptError};
+use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
 use std::path::PathBuf;
 
 /// A run that cannot start or go on; what was written before it stays and the run can be resumed.
@@ -106,6 +106,12 @@ pub enum PipelineError {
         /// One phrase for each setting that differs.
         changes: Vec<String>,
     },
+    /// The journal of the run cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A stage was told to begin no further work; what was under way is finished and kept.
+    #[error("no further work was begun")]
+    Halted,
     /// A person stopped the run.
     #[error("stopped after step {last_step} of {total_steps}")]
     Stopped {
@@ -117,6 +123,17 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
+    /// Whether the run ended because it was told to, and not for a fault.
+    pub fn is_stop(&self) -> bool {
+        match self {
+            Self::Rollout { source: EnvError::Model(error), .. } | Self::Optimizer { source: error, .. } => {
+                error.class() == ErrorClass::Cancelled
+            }
+            Self::Halted | Self::Stopped { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -134,7 +151,8 @@ impl PipelineError {
             Self::Mismatch { .. } => {
                 "set these back to go on with this run, or start a new one with another `run.dir`"
             }
-            Self::Stopped { .. } => "start the same command again to go on",
+            Self::Journal(error) => error.hint(),
+            Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }
     }
 }

@@ -90,11 +90,13 @@ impl TrainSettings {
     }
 }
 
-/// How a person stops a run.
+/// How a person stops a run; whatever is finished is kept, and a resumed run goes on from there.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignal {
     /// Ends the run after the step that is under way.
     pub after_step: CancellationToken,
-    /// Ends the run at once; the step under way is run again on resume.
+    /// Ends the run when the work that is under way is finished: rollouts and calls of the optimizer.
+    pub soon: CancellationToken,
+    /// Ends the run at once; calls that are under way are lost.
     pub now: CancellationToken,
 }

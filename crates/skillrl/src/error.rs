@@ -119,7 +119,8 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NotARun { .. }
         | PipelineError::Locked { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
-        PipelineError::Stopped { .. } => Failure::Stopped,
+        PipelineError::Journal(_) => Failure::RunDir,
+        PipelineError::Halted | PipelineError::Stopped { .. } => Failure::Stopped,
     }
 }
 

@@ -7,7 +7,7 @@ use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::envs::Split;
-use skillrl::llm::meter::Metered;
+use skillrl::llm::Metered;
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
 use skillrl::pipeline::run_dir::{RunStatus, atomic, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
@@ -16,6 +16,7 @@ use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
@@ -43,22 +44,20 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
+    let used = Arc::default();
     let ctx = StageCtx {
         step: None,
         stage: Stage::Evaluate,
         workers: assemble::settings(&loaded.config)?.workers,
-        cancel: stop.after_step.clone(),
+        halt: stop.soon.clone(),
+        cancel: stop.now.clone(),
         events: &progress,
+        journal: None,
+        used: Arc::clone(&used),
     };
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(skillrl::Error::Pipeline)?;
-    let used = target.meter().snapshot();
-    let tokens = StageTokens {
-        calls: used.calls,
-        prompt_tokens: used.usage.input,
-        cached_tokens: used.usage.cached,
-        completion_tokens: used.usage.output,
-    };
+    let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     if args.json {
         let mut value = serde_json::to_value(&summary)?;

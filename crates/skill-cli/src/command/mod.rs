@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the first Ctrl-C of a run is answered with.
-const STOPPING_RUN: &str = "stopping after this step; press Ctrl-C again to stop at once";
+const STOPPING_RUN: &str =
+    "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
 
 /// A command line that asks for what cannot be.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(crate) fn train(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(Summar
     Ok((summary, dir))
 }
 
-/// Runs a future to its end while Ctrl-C is listened to: once stops after the step, twice at once.
+/// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.
 ///
 /// `stopping` is what the first Ctrl-C is answered with.
 pub(crate) fn block_on<T>(
@@ -77,7 +78,7 @@ async fn listen(stop: StopSignal, stopping: &'static str) {
         return;
     }
     say(stopping);
-    stop.after_step.cancel();
+    stop.soon.cancel();
     if tokio::signal::ctrl_c().await.is_ok() {
         say("stopping at once");
         stop.now.cancel();

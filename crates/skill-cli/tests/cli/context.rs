@@ -19,7 +19,7 @@ pub(crate) mod code {
 }
 
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
-const TIMED_FILES: [&str; 2] = ["events.jsonl", "timings.json"];
+const TIMED_FILES: [&str; 3] = ["events.jsonl", "timings.json", "journal.sqlite"];
 
 /// The only environment variable of the tests; each child gets it where a test says so.
 pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";

@@ -1,6 +1,7 @@
 //! `skillrl demo`, and the same run from the demo's files.
 
 use crate::context::{TestContext, assert_same_files};
+use std::path::Path;
 
 #[test]
 fn the_demo_tells_the_same_story_every_time() {
@@ -67,9 +68,11 @@ fn a_finished_run_is_left_as_it_is() {
     let context = TestContext::with_demo();
     let first = context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
     let files = context.untimed_files("demo/run");
+    let journal = context.files("demo/run").remove(Path::new("journal.sqlite"));
     let second = context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
     assert_eq!(first, second);
     assert_same_files(&context.untimed_files("demo/run"), &files);
+    assert!(journal.is_some() && context.files("demo/run").remove(Path::new("journal.sqlite")) == journal);
 }
 
 #[test]

@@ -75,11 +75,11 @@ impl Journal {
             Some(Known::Pending(reply)) => return Ok(Some(Arc::clone(reply))),
             Some(Known::Row(row)) => *row,
         };
-        let reader = lock(&self.shared.reader);
-        let found = reader
-            .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))
-            .and_then(|mut statement| statement.query_row(params![row], |row| reply_at(row, 0)))
-            .map_err(|error| self.unreadable(error))?;
+        let found = self.read(|reader| {
+            reader
+                .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))?
+                .query_row(params![row], |row| reply_at(row, 0))
+        })?;
         let reply = found.map_err(|message| JournalError::Corrupt {
             path: self.path().to_owned(),
             message: format!("row {row} of the table `calls`: {message}"),

@@ -102,7 +102,8 @@ struct Shared {
     path: PathBuf,
     index: Arc<Mutex<Index>>,
     failure: Arc<Mutex<Option<JournalError>>>,
-    reader: Mutex<Connection>,
+    /// Gone only while the journal is closed.
+    reader: Mutex<Option<Connection>>,
     flights: flight::Flights,
     room: Arc<Semaphore>,
     spent_before: Vec<ModelSpent>,
@@ -146,16 +147,11 @@ impl Journal {
         let index = read_index(&reader).map_err(failed)?;
         let spent_before = query::spent(&reader).map_err(failed)?;
         let elapsed_before = query::elapsed(&reader).map_err(failed)?;
-        connection
-            .execute(
-                "INSERT INTO processes (version, started_at, elapsed_ms) VALUES (?1, ?2, 0)",
-                params![env!("CARGO_PKG_VERSION"), unix_ms(SystemTime::now())],
-            )
-            .map_err(failed)?;
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
         let writer = Writer {
-            process: connection.last_insert_rowid(),
+            process: None,
+            started_at: unix_ms(SystemTime::now()),
             connection,
             path: path.to_owned(),
             index: Arc::clone(&index),
@@ -179,7 +175,7 @@ impl Journal {
             path: path.to_owned(),
             index,
             failure,
-            reader: Mutex::new(reader),
+            reader: Mutex::new(Some(reader)),
             flights: flight::Flights::default(),
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
             spent_before,
@@ -216,15 +212,12 @@ impl Journal {
             Some(Known::Pending(result)) => return Ok(Some(Arc::clone(result))),
             Some(Known::Row(row)) => *row,
         };
-        let reader = lock(&self.shared.reader);
-        let found = reader.prepare_cached("SELECT place, content FROM results WHERE id = ?1").and_then(
-            |mut statement| {
-                statement.query_row(params![row], |row| {
-                    Ok(StoredResult { place: row.get(0)?, content: row.get(1)? })
-                })
-            },
-        );
-        found.map(|result| Some(Arc::new(result))).map_err(|error| self.unreadable(error))
+        let found = self.read(|reader| {
+            reader
+                .prepare_cached("SELECT place, content FROM results WHERE id = ?1")?
+                .query_row(params![row], |row| Ok(StoredResult { place: row.get(0)?, content: row.get(1)? }))
+        });
+        found.map(|result| Some(Arc::new(result)))
     }
 
     /// Records a result; one that is there already stays.
@@ -269,8 +262,14 @@ impl Journal {
         failure.unwrap_or_else(|| JournalError::Closed { path: self.shared.path.clone() })
     }
 
-    fn unreadable(&self, error: rusqlite::Error) -> JournalError {
-        JournalError::sqlite("read", &self.shared.path, error)
+    /// Reads from the database.
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
+        match lock(&self.shared.reader).as_ref() {
+            Some(reader) => {
+                query(reader).map_err(|error| JournalError::sqlite("read", &self.shared.path, error))
+            }
+            None => Err(self.closed()),
+        }
     }
 
     fn send(&self, command: Command) {
@@ -289,6 +288,8 @@ impl std::fmt::Debug for Journal {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // The writer's connection has to be the last one: it takes the write-ahead log into the database.
+        drop(lock(&self.reader).take());
         drop(self.commands.take());
         if let Some(thread) = self.thread.take() {
             // The writer does not panic; if it did, what is committed is committed.

@@ -19,6 +19,8 @@ use tokio::sync::oneshot;
 /// The most messages whose ids are kept in memory.
 const MAX_KNOWN_MESSAGES: usize = 65_536;
 
+const SET_ELAPSED: &str = "UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2";
+
 pub(super) enum Command {
     Call(Box<CallEntry>),
     Result(Box<ResultEntry>),
@@ -35,7 +37,9 @@ pub(super) struct Writer {
     pub(super) group_window: Duration,
     pub(super) max_group: usize,
     pub(super) on_commit: Option<CommitHook>,
-    pub(super) process: i64,
+    /// The row of this process; a process that writes nothing has none.
+    pub(super) process: Option<i64>,
+    pub(super) started_at: i64,
     pub(super) started: Instant,
 }
 
@@ -57,15 +61,11 @@ impl Writer {
                 drop(waiting.send(failed.map_or(Ok(()), Err)));
             }
         }
-        // Nothing depends on it: a journal that is not tidied is read all the same.
-        let elapsed = elapsed_ms(self.started);
-        drop(
-            self.connection.execute(
-                "UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2",
-                params![elapsed, self.process],
-            ),
-        );
-        drop(self.connection.pragma_update(None, "optimize", 0));
+        // Nothing depends on it: the last commit has said so already, some milliseconds or calls ago.
+        if self.process.is_some() {
+            let elapsed = elapsed_ms(self.started);
+            drop(self.connection.execute(SET_ELAPSED, params![elapsed, self.process]));
+        }
     }
 
     /// Waits for something to write, and takes what comes soon after it.
@@ -103,11 +103,15 @@ impl Writer {
         };
         let count = *n_committed + entries.len() as u64;
         let transaction = self.connection.transaction().map_err(failed)?;
+        let process = match self.process {
+            Some(process) => process,
+            None => insert_process(&transaction, self.started_at).map_err(failed)?,
+        };
         let mut rows = Vec::with_capacity(entries.len());
         for entry in &entries {
             let written = match entry {
-                Entry::Call(call) => insert_call(&transaction, call, self.process, known),
-                Entry::Result(result) => insert_result(&transaction, result, self.process),
+                Entry::Call(call) => insert_call(&transaction, call, process, known),
+                Entry::Result(result) => insert_result(&transaction, result, process),
             };
             match written {
                 Ok(row) => rows.push(row),
@@ -118,8 +122,8 @@ impl Writer {
             }
         }
         transaction
-            .prepare_cached("UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2")
-            .and_then(|mut statement| statement.execute(params![elapsed_ms(self.started), self.process]))
+            .prepare_cached(SET_ELAPSED)
+            .and_then(|mut statement| statement.execute(params![elapsed_ms(self.started), process]))
             .map_err(failed)?;
         call_hook(super::CommitPoint::Before, count);
         transaction.commit().map_err(|error| {
@@ -127,6 +131,7 @@ impl Writer {
             failed(error)
         })?;
         *n_committed = count;
+        self.process = Some(process);
         call_hook(super::CommitPoint::After, count);
         let mut index = lock(&self.index);
         for (entry, row) in entries.iter().zip(rows) {
@@ -174,6 +179,14 @@ struct KnownIds {
 
 fn elapsed_ms(started: Instant) -> i64 {
     i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX)
+}
+
+fn insert_process(transaction: &Transaction<'_>, started_at: i64) -> rusqlite::Result<i64> {
+    transaction.execute(
+        "INSERT INTO processes (version, started_at, elapsed_ms) VALUES (?1, ?2, 0)",
+        params![env!("CARGO_PKG_VERSION"), started_at],
+    )?;
+    Ok(transaction.last_insert_rowid())
 }
 
 fn insert_call(

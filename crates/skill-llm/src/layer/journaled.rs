@@ -17,7 +17,7 @@ use tokio::time::Instant;
 /// A model whose replies are kept.
 ///
 /// Each call is looked up by its model, request, place and occurrence (see [`crate::CallScope`]); what is found is
-/// answered without a request, and counts in the scope like any reply. What is not found is asked for once, however
+/// answered without a request. What is not found is asked for once, however
 /// many equal calls are waiting, and recorded with every attempt.
 pub struct Journaled {
     inner: Arc<dyn ChatModel>,
@@ -166,7 +166,6 @@ impl ChatModel for Journaled {
                 },
             }
         };
-        call.scope.count(reply.usage);
         Ok(Arc::unwrap_or_clone(reply))
     }
 }

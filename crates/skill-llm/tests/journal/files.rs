@@ -69,6 +69,16 @@ fn an_empty_file_becomes_a_journal() {
     assert!(bench.rows().is_empty());
 }
 
+#[tokio::test]
+async fn a_closed_journal_is_one_file() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await;
+    drop(bench.open());
+    let names: Vec<_> =
+        std::fs::read_dir(bench.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["journal.sqlite"]);
+}
+
 /// Journals of every version that was ever released have to load.
 #[tokio::test]
 async fn journals_of_past_versions_load() {

@@ -9,7 +9,8 @@ use serde_json::json;
 use skill_llm::journal::{CommitPoint, ResultKey, StoredResult};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, FinishReason, ImageSource, Journal,
-    JournalOptions, Journaled, LlmError, Message, NotInRecording, Recording, Role, ScriptedModel, ToolCall,
+    JournalOptions, Journaled, LlmError, Message, Metered, NotInRecording, Recording, Role, ScriptedModel,
+    ToolCall,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,8 @@ async fn a_recorded_reply_is_never_asked_for_again() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
     assert_eq!(ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await, "reply 1 to a");
     let call = at("step 1");
-    assert_eq!(ask(&journaled(&model, &bench.open()), "a", &call).await, "reply 1 to a");
+    let metered = Metered::new(Arc::new(journaled(&model, &bench.open())));
+    assert_eq!(ask(&metered, "a", &call).await, "reply 1 to a");
     assert_eq!(model.n_requests(), 1);
     // What a resumed run adds up is what the undisturbed one did.
     assert_eq!((call.scope.used().calls, call.scope.used().usage), (1, USAGE));
@@ -155,7 +157,11 @@ async fn what_was_spent_and_how_long_is_summed_over_processes() {
     assert_eq!(spent.len(), 1);
     assert_eq!((spent[0].model.as_str(), spent[0].requests, spent[0].usage.input), ("m", 2, 20));
     let totals = bench.reader().totals().unwrap();
-    assert_eq!((totals.replies, totals.requests, totals.processes), (2, 2, 3));
+    assert_eq!(
+        (totals.replies, totals.requests, totals.processes),
+        (2, 2, 2),
+        "a process that writes nothing leaves no trace"
+    );
 }
 
 #[tokio::test]

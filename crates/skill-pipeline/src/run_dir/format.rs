@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skill_core::{EpochIdx, ItemId, MeanScore, SkillHash, StepIdx};
+use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 
 /// The version of the formats in this module, `major.minor`.
@@ -109,6 +110,17 @@ pub struct StageTokens {
     pub cached_tokens: u64,
     /// Tokens of replies.
     pub completion_tokens: u64,
+}
+
+impl From<MeterReading> for StageTokens {
+    fn from(used: MeterReading) -> Self {
+        Self {
+            calls: used.calls,
+            prompt_tokens: used.usage.input,
+            cached_tokens: used.usage.cached,
+            completion_tokens: used.usage.output,
+        }
+    }
 }
 
 impl std::ops::AddAssign for StageTokens {

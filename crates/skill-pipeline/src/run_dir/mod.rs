@@ -77,6 +77,11 @@ impl RunDir {
         &self.path
     }
 
+    /// The journal of the run.
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.sqlite")
+    }
+
     /// The directory of a step's files.
     pub fn step_dir(&self, step: StepIdx) -> PathBuf {
         self.path.join("steps").join(format!("step_{:04}", step.0))

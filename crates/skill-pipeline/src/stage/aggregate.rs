@@ -153,7 +153,7 @@ impl Merger<'_> {
         known: &[&Edit],
         fallback: impl Fn() -> Patch,
     ) -> Result<(Patch, Vec<String>, bool), PipelineError> {
-        let reply = self.optimizer.ask(messages, merge_schema(), &self.ctx.call(name)).await?;
+        let reply = self.optimizer.ask(messages, merge_schema(), name, self.ctx).await?;
         let read = read_patch(&reply.text);
         let argues_for_nothing = argues_for_no_change(&read);
         let mut notes: Vec<String> =

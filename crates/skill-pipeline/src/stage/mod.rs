@@ -12,14 +12,23 @@ pub mod update;
 
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, Stage};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use skill_core::StepIdx;
+use skill_llm::journal::Journal;
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Message, ResponseSchema, Sampling,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Message, Meter, ResponseSchema,
+    Sampling,
 };
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
+const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// What surrounds one stage: where it stands, how wide it may go, and who is told.
 #[derive(Clone)]
@@ -30,13 +39,33 @@ pub struct StageCtx<'run> {
     pub stage: Stage,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,
+    /// Begins no further unit of work; those under way are finished.
+    pub halt: CancellationToken,
     /// Ends all calls of the stage.
     pub cancel: CancellationToken,
     /// Who is told about progress.
     pub events: &'run dyn EventSink,
+    /// Where finished rollouts are kept, and looked for before they are made.
+    pub journal: Option<Journal>,
+    /// What the work of the stage used, whether it was paid for now or came from the journal.
+    pub used: Arc<Meter>,
 }
 
-impl StageCtx<'_> {
+impl<'run> StageCtx<'run> {
+    /// A stage outside of steps that does one thing at a time, that nobody stops, and that keeps nothing.
+    pub fn new(stage: Stage, events: &'run dyn EventSink) -> Self {
+        Self {
+            step: None,
+            stage,
+            workers: 1,
+            halt: CancellationToken::new(),
+            cancel: CancellationToken::new(),
+            events,
+            journal: None,
+            used: Arc::default(),
+        }
+    }
+
     /// The place of the stage in the run, such as `step 3 / reflect`.
     pub fn place(&self) -> CallPlace {
         match self.step {
@@ -51,7 +80,7 @@ impl StageCtx<'_> {
 
     /// Does the work for each input, at most [`StageCtx::workers`] at once, and returns the outputs in input order.
     ///
-    /// The first error ends the rest.
+    /// After an error nothing further is begun, and what is under way is finished.
     async fn map_ordered<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
@@ -60,21 +89,54 @@ impl StageCtx<'_> {
     where
         Work: Future<Output = Result<Output, PipelineError>>,
     {
-        let (total, n_done) = (inputs.len(), AtomicUsize::new(0));
+        self.map_until(inputs, work, |_, _| ControlFlow::Continue(())).await
+    }
+
+    /// Like [`StageCtx::map_ordered`], but ends where `fold` says so: it sees the outputs in input order, and what is
+    /// under way when it breaks is dropped. The outputs that it has seen are returned.
+    async fn map_until<Input, Output, Work>(
+        &self,
+        inputs: Vec<Input>,
+        work: impl Fn(usize, Input) -> Work,
+        mut fold: impl FnMut(usize, &Output) -> ControlFlow<()>,
+    ) -> Result<Vec<Output>, PipelineError>
+    where
+        Work: Future<Output = Result<Output, PipelineError>>,
+    {
+        let total = inputs.len();
         self.events.emit(&Event::StageStarted { step: self.step, stage: self.stage, total });
-        let (work, n_done) = (&work, &n_done);
-        let mut outputs: Vec<(usize, Output)> = stream::iter(inputs.into_iter().enumerate())
-            .map(|(input_idx, input)| async move {
-                let output = work(input_idx, input).await?;
-                let done = n_done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.events.emit(&Event::StageProgress { step: self.step, stage: self.stage, done, total });
-                Ok::<_, PipelineError>((input_idx, output))
-            })
-            .buffer_unordered(self.workers.max(1))
-            .try_collect()
-            .await?;
-        outputs.sort_by_key(|(input_idx, _)| *input_idx);
-        Ok(outputs.into_iter().map(|(_, output)| output).collect())
+        let mut inputs = inputs.into_iter().enumerate();
+        let mut under_way = FuturesUnordered::new();
+        let (mut outputs, mut early) = (Vec::with_capacity(total), BTreeMap::new());
+        let mut n_done = 0;
+        loop {
+            while under_way.len() < self.workers.max(1) && !self.halt.is_cancelled() {
+                let Some((input_idx, input)) = inputs.next() else { break };
+                let output = work(input_idx, input);
+                under_way.push(async move { (input_idx, output.await) });
+            }
+            match under_way.next().await {
+                Some((input_idx, Ok(output))) => {
+                    early.insert(input_idx, output);
+                    n_done += 1;
+                    let (step, stage) = (self.step, self.stage);
+                    self.events.emit(&Event::StageProgress { step, stage, done: n_done, total });
+                }
+                Some((_, Err(error))) => {
+                    drop(tokio::time::timeout(FINISH_LIMIT, under_way.count()).await);
+                    return Err(error);
+                }
+                None if outputs.len() < total => return Err(PipelineError::Halted),
+                None => return Ok(outputs),
+            }
+            while let Some(output) = early.remove(&outputs.len()) {
+                let flow = fold(outputs.len(), &output);
+                outputs.push(output);
+                if flow.is_break() {
+                    return Ok(outputs);
+                }
+            }
+        }
     }
 }
 
@@ -92,7 +154,8 @@ impl Optimizer<'_> {
         &self,
         messages: Vec<Message>,
         schema: ResponseSchema,
-        call: &CallCtx,
+        name: impl std::fmt::Display,
+        ctx: &StageCtx<'_>,
     ) -> Result<ChatReply, PipelineError> {
         let request = ChatRequest {
             messages,
@@ -100,11 +163,13 @@ impl Optimizer<'_> {
             tools: Vec::new(),
             response_schema: Some(schema),
         };
+        let call = ctx.call(name);
         let reply = self
             .model
-            .chat(&request, call)
+            .chat(&request, &call)
             .await
             .map_err(|source| PipelineError::Optimizer { place: call.place.to_string(), source })?;
+        ctx.used.add(call.scope.used());
         if let Some(note) = finish_note(&reply, self.max_tokens) {
             tracing::debug!(place = %call.place, note, "the optimizer's reply is not whole");
         }

@@ -56,7 +56,7 @@ pub async fn reflect(
                 group.iter().filter_map(|&result_idx| results.get(result_idx)).collect();
             let name = format!("{} {number}", source.as_str());
             let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
-            let reply = optimizer.ask(messages, analyst_schema(source), &ctx.call(&name)).await?;
+            let reply = optimizer.ask(messages, analyst_schema(source), &name, ctx).await?;
             let notes = finish_note(&reply, optimizer.max_tokens);
             let (patch, notes) =
                 read_analysis(&reply.text, source, &trajectories, settings.edit_budget, notes);

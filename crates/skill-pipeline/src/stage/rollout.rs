@@ -1,16 +1,44 @@
 //! Stage 1, rollout: the agent works on a batch of items with the current skill.
+//!
+//! A finished rollout is kept in the journal, so that an environment is not asked twice either. In training a rollout
+//! belongs to its place in the run: another step measures anew. In an evaluation it belongs to the skill, so that a
+//! skill that returns is not measured again.
 
 use super::StageCtx;
 use crate::error::PipelineError;
-use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::{Env, Item, RolloutCtx};
-use skill_llm::ChatModel;
+use crate::event::Stage;
+use serde::{Deserialize, Serialize};
+use skill_core::canonical::{canonical_hash, canonical_json, hex_sha256};
+use skill_core::{RolloutResult, SkillDoc, Usage};
+use skill_envs::{Env, EnvError, Item, RolloutCtx};
+use skill_llm::journal::{ResultKey, StoredResult};
+use skill_llm::{ChatModel, LlmError, MeterReading};
+
+/// What the journal calls a rollout.
+const KIND: &str = "rollout";
+
+/// A result with what it cost when it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rollout {
+    /// The result.
+    pub result: RolloutResult,
+    /// Its model calls.
+    pub used: MeterReading,
+}
+
+/// A rollout as the journal holds it.
+#[derive(Serialize, Deserialize)]
+struct RolloutFile {
+    result: RolloutResult,
+    calls: u64,
+    usage: Usage,
+}
 
 /// Runs the agent on each item and returns the results in the order of the items.
 ///
 /// # Errors
 ///
-/// The first attempt that could not be made ends the stage; faults never become scores.
+/// An attempt that could not be made ends the stage; faults never become scores.
 pub async fn rollout(
     env: &dyn Env,
     items: &[&Item],
@@ -18,19 +46,107 @@ pub async fn rollout(
     target: &dyn ChatModel,
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<RolloutResult>, PipelineError> {
-    ctx.map_ordered(items.to_vec(), async |_, item| {
-        let rollout_ctx = RolloutCtx { call: ctx.call(&item.id) };
-        let place = || rollout_ctx.call.place.to_string();
-        let mut result = env
-            .rollout(item, skill, target, &rollout_ctx)
-            .await
-            .map_err(|source| PipelineError::Rollout { place: place(), item: item.id.clone(), source })?;
+    let agent = Agent::new(env, skill, target, ctx);
+    let rollouts = ctx.map_ordered(items.to_vec(), async |_, item| agent.work_on(item).await).await?;
+    Ok(rollouts
+        .into_iter()
+        .map(|rollout| {
+            ctx.used.add(rollout.used);
+            rollout.result
+        })
+        .collect())
+}
+
+/// The agent with a skill: everything that a rollout needs but the item.
+pub(super) struct Agent<'run> {
+    env: &'run dyn Env,
+    skill: &'run SkillDoc,
+    target: &'run dyn ChatModel,
+    ctx: &'run StageCtx<'run>,
+    /// What decides a result besides the item.
+    origin: String,
+}
+
+impl<'run> Agent<'run> {
+    pub(super) fn new(
+        env: &'run dyn Env,
+        skill: &'run SkillDoc,
+        target: &'run dyn ChatModel,
+        ctx: &'run StageCtx<'run>,
+    ) -> Self {
+        let scope = match ctx.stage {
+            Stage::Baseline | Stage::Evaluate | Stage::TestBaseline | Stage::TestBest => {
+                "evaluation".to_owned()
+            }
+            Stage::Rollout | Stage::Reflect | Stage::Aggregate | Stage::Select | Stage::Update => {
+                ctx.place().to_string()
+            }
+        };
+        let model = target.id();
+        let origin = [
+            scope.as_str(),
+            env.name(),
+            &canonical_json(&env.settings()),
+            &hex_sha256(skill.text().as_bytes()),
+            &model.provider,
+            &model.model,
+            &canonical_json(&target.parameters()),
+        ];
+        let origin = hex_sha256(origin.join("\u{0}").as_bytes());
+        Self { env, skill, target, ctx, origin }
+    }
+
+    /// The rollout of an item: from the journal if it is there, else made and recorded.
+    pub(super) async fn work_on(&self, item: &Item) -> Result<Rollout, PipelineError> {
+        let call = self.ctx.call(&item.id);
+        let failed =
+            |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
+        let kept = match &self.ctx.journal {
+            Some(journal) => {
+                let parts = [&self.origin, item.id.as_str(), &canonical_hash(&item.data)];
+                Some((journal, ResultKey::new(KIND, &parts)))
+            }
+            None => None,
+        };
+        if let Some((journal, key)) = &kept
+            && let Some(stored) = journal.result(*key)?
+        {
+            return read(&stored, journal.path());
+        }
+        let rollout_ctx = RolloutCtx { call: call.clone() };
+        let mut result =
+            self.env.rollout(item, self.skill, self.target, &rollout_ctx).await.map_err(failed)?;
         // What the environment leaves open is filled from the item, so that every record can be joined to it.
         result.id = item.id.clone();
         if result.task_type.is_empty() {
             result.task_type.clone_from(&item.task_type);
         }
-        Ok(result)
-    })
-    .await
+        let used = call.scope.used();
+        if let Some((journal, key)) = kept {
+            let file = RolloutFile { result, calls: used.calls, usage: used.usage };
+            let content = serde_json::to_string(&file).map_err(|error| {
+                failed(EnvError::Model(LlmError::Journal {
+                    message: format!("a result cannot be written: {error}"),
+                }))
+            })?;
+            journal.record_result(
+                key,
+                KIND,
+                item.id.as_str(),
+                StoredResult { place: call.place.to_string(), content },
+            );
+            result = file.result;
+        }
+        Ok(Rollout { result, used })
+    }
+}
+
+fn read(stored: &StoredResult, path: &std::path::Path) -> Result<Rollout, PipelineError> {
+    let file: RolloutFile =
+        serde_json::from_str(&stored.content).map_err(|error| PipelineError::Corrupt {
+            path: path.to_owned(),
+            message: format!("the rollout at {} is not of the expected form: {error}", stored.place),
+        })?;
+    let used = MeterReading { calls: file.calls, failed: 0, usage: file.usage };
+    Ok(Rollout { result: file.result, used })
 }

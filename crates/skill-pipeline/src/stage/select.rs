@@ -39,7 +39,7 @@ pub async fn select(
     let messages = prompts.ranking(skill, &patch.edits, edit_budget)?;
     let replies = ctx
         .map_ordered(vec![messages], async |_, messages| {
-            optimizer.ask(messages, ranking_schema(), &ctx.call("ranking")).await
+            optimizer.ask(messages, ranking_schema(), "ranking", ctx).await
         })
         .await?;
     let mut notes = Vec::new();

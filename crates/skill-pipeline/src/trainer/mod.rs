@@ -16,7 +16,7 @@ use crate::settings::{StopSignal, TrainSettings};
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::Env;
-use skill_llm::ChatModel;
+use skill_llm::{ChatModel, JournalOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +45,7 @@ pub struct Trainer {
     events: Arc<dyn EventSink>,
     stop: StopSignal,
     config: RunConfig,
+    journal: JournalOptions,
 }
 
 impl Trainer {
@@ -60,6 +61,7 @@ impl Trainer {
             events: Arc::new(NoEvents),
             stop: StopSignal::default(),
             config: RunConfig::default(),
+            journal: JournalOptions::default(),
         }
     }
 
@@ -99,7 +101,14 @@ impl Trainer {
         Self { config, ..self }
     }
 
-    /// Starts the run in this directory, or goes on with it after its last finished step.
+    /// Writes the journal like this.
+    #[must_use]
+    pub fn with_journal_options(self, options: JournalOptions) -> Self {
+        Self { journal: options, ..self }
+    }
+
+    /// Starts the run in this directory, or goes on with it: no call whose reply is in the run's journal is made
+    /// again.
     ///
     /// A run that is finished already is summed up again, without a model call.
     ///

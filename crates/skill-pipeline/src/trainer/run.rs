@@ -15,7 +15,7 @@ use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
-use skill_llm::meter::{MeterReading, Metered};
+use skill_llm::{ChatModel, Journal, Journaled, Meter, Metered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,12 +37,17 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let dir = RunDir::open(path)?;
     claim(trainer, &dir, &prompts, &initial_skill)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
+    let journal = Journal::open(&dir.journal_path(), trainer.journal.clone())?;
+    let kept = |model: &Arc<dyn ChatModel>| {
+        Metered::new(Arc::new(Journaled::new(Arc::clone(model), journal.clone())))
+    };
     let mut run = Run {
         env: trainer.env.as_ref(),
         settings,
         stop: &trainer.stop,
-        target: Metered::new(Arc::clone(&trainer.target)),
-        optimizer: Metered::new(Arc::clone(&trainer.optimizer)),
+        target: kept(&trainer.target),
+        optimizer: kept(&trainer.optimizer),
+        journal: journal.clone(),
         timings: Timings::read_or_new(path),
         started: Instant::now(),
         length: trainer.steps(),
@@ -150,6 +155,7 @@ pub(super) struct Run<'run> {
     pub(super) stop: &'run StopSignal,
     pub(super) target: Metered,
     pub(super) optimizer: Metered,
+    pub(super) journal: Journal,
     pub(super) prompts: PromptLibrary,
     pub(super) initial_skill: SkillDoc,
     pub(super) dir: RunDir,
@@ -176,8 +182,7 @@ pub(super) struct StageWatch {
     step: Option<StepIdx>,
     stage: Stage,
     began: Instant,
-    target: MeterReading,
-    optimizer: MeterReading,
+    used: Arc<Meter>,
 }
 
 impl Run<'_> {
@@ -204,7 +209,7 @@ impl Run<'_> {
                 self.dir.write_skills(&state.current.skill, &state.best.skill)?;
                 state
             }
-            None => self.measure_baseline(total_steps).await?,
+            None => self.measure_baseline().await?,
         };
         for epoch in 1..=self.settings.epochs {
             let epoch = EpochIdx(epoch);
@@ -228,23 +233,21 @@ impl Run<'_> {
             }
         }
         self.check_stop(state.last_step, total_steps)?;
-        let summary =
-            self.finish(&state).await.map_err(|error| self.or_stopped(error, &state, total_steps))?;
+        let summary = self.finish(&state).await.map_err(|error| self.or_stopped(error, state.last_step))?;
         self.write_timings()?;
         self.log.emit(&Event::RunFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
     }
 
-    async fn measure_baseline(&mut self, total_steps: u32) -> Result<TrainState, PipelineError> {
+    async fn measure_baseline(&mut self) -> Result<TrainState, PipelineError> {
         let skill = self.initial_skill.clone();
         self.dir.write_snapshot(StepIdx(0), &skill)?;
         self.dir.write_skills(&skill, &skill)?;
         let watch = self.begin(None, Stage::Baseline);
         let ctx = self.stage_ctx(&watch);
-        let stopped = || PipelineError::Stopped { last_step: 0, total_steps };
         let evaluation = evaluate(self.env, Split::Val, &skill, &self.target, &ctx)
             .await
-            .map_err(|error| if self.stop.now.is_cancelled() { stopped() } else { error })?;
+            .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
         self.warn_of_cut_replies(None, &evaluation.results);
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
@@ -267,9 +270,10 @@ impl Run<'_> {
             epoch: plan.epoch,
             batch_size: plan.batch.item_idx.len(),
         });
-        let total_steps = plan.total_steps;
         let (record, candidate) =
-            self.step(state, plan).await.map_err(|error| self.or_stopped(error, state, total_steps))?;
+            self.step(state, plan).await.map_err(|error| self.or_stopped(error, state.last_step))?;
+        // What the step stands on is on the disk before the step is.
+        self.journal.flush().await?;
         crate::run_dir::atomic::write_json(
             &self.dir.step_dir(record.step).join("step_record.json"),
             &record,
@@ -282,16 +286,17 @@ impl Run<'_> {
     }
 
     fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
-        if self.stop.after_step.is_cancelled() || self.stop.now.is_cancelled() {
+        let StopSignal { after_step, soon, now } = self.stop;
+        if after_step.is_cancelled() || soon.is_cancelled() || now.is_cancelled() {
             return Err(PipelineError::Stopped { last_step: last_step.0, total_steps });
         }
         Ok(())
     }
 
-    /// A call that was cancelled because a person stopped the run is not a fault.
-    fn or_stopped(&self, error: PipelineError, state: &TrainState, total_steps: u32) -> PipelineError {
-        if self.stop.now.is_cancelled() {
-            return PipelineError::Stopped { last_step: state.last_step.0, total_steps };
+    /// Work that ended because a person stopped the run is not a fault; a fault that came at the same time is.
+    fn or_stopped(&self, error: PipelineError, last_step: StepIdx) -> PipelineError {
+        if error.is_stop() && (self.stop.soon.is_cancelled() || self.stop.now.is_cancelled()) {
+            return PipelineError::Stopped { last_step: last_step.0, total_steps: self.length.1 };
         }
         error
     }
@@ -323,13 +328,7 @@ impl Run<'_> {
 
     /// Starts the clock and the counters of a stage.
     pub(super) fn begin(&self, step: Option<StepIdx>, stage: Stage) -> StageWatch {
-        StageWatch {
-            step,
-            stage,
-            began: Instant::now(),
-            target: self.target.meter().snapshot(),
-            optimizer: self.optimizer.meter().snapshot(),
-        }
+        StageWatch { step, stage, began: Instant::now(), used: Arc::default() }
     }
 
     /// What surrounds a stage that was begun.
@@ -338,8 +337,11 @@ impl Run<'_> {
             step: watch.step,
             stage: watch.stage,
             workers: self.settings.workers,
+            halt: self.stop.soon.clone(),
             cancel: self.stop.now.clone(),
             events: &self.log,
+            journal: Some(self.journal.clone()),
+            used: Arc::clone(&watch.used),
         }
     }
 
@@ -353,14 +355,7 @@ impl Run<'_> {
         let seconds = watch.began.elapsed().as_secs_f64();
         self.timings.record(watch.step, watch.stage, seconds);
         self.log.emit(&Event::StageFinished { step: watch.step, stage: watch.stage, seconds });
-        let target = self.target.meter().snapshot().since(&watch.target);
-        let optimizer = self.optimizer.meter().snapshot().since(&watch.optimizer);
-        StageTokens {
-            calls: target.calls + optimizer.calls,
-            prompt_tokens: target.usage.input + optimizer.usage.input,
-            cached_tokens: target.usage.cached + optimizer.usage.cached,
-            completion_tokens: target.usage.output + optimizer.usage.output,
-        }
+        StageTokens::from(watch.used.snapshot())
     }
 
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {

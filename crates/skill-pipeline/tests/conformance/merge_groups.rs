@@ -9,7 +9,6 @@ use skill_pipeline::stage::aggregate::aggregate;
 use skill_pipeline::stage::{Optimizer, StageCtx};
 use skill_pipeline::{NoEvents, PromptLibrary, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio_util::sync::CancellationToken;
 
 const MERGED: &str = r#"{"reasoning": "m", "edits": [{"op": "append", "content": "M"}]}"#;
 
@@ -56,13 +55,7 @@ fn merge(input: &Value, reply: &'static str) -> Verdict {
     raw_patches.extend(patches(SourceType::Success, "s", n_successes));
     let model = Parrot { id: ModelId::new("test", "parrot"), reply, n_calls: AtomicUsize::new(0) };
     let prompts = PromptLibrary::embedded().unwrap();
-    let ctx = StageCtx {
-        step: None,
-        stage: Stage::Aggregate,
-        workers: 4,
-        cancel: CancellationToken::new(),
-        events: &NoEvents,
-    };
+    let ctx = StageCtx { workers: 4, ..StageCtx::new(Stage::Aggregate, &NoEvents) };
     let optimizer = Optimizer { model: &model, max_tokens: 100 };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let skill = SkillDoc::new("# Skill\n");

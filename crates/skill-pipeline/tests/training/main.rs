@@ -81,10 +81,13 @@ fn a_fault_at_any_call_stops_the_run_without_a_score_and_the_run_goes_on_later()
     let n_calls = whole.n_calls.load(Ordering::Relaxed);
     for fails_from in (0..n_calls).step_by(7) {
         let dir = tempfile::tempdir().unwrap();
-        let error = Job { target: target(fails_from), ..Job::default() }.run(dir.path()).unwrap_err();
+        let (first, rest) = (target(fails_from), target(usize::MAX));
+        let error = Job { target: first.clone(), ..Job::default() }.run(dir.path()).unwrap_err();
         assert!(matches!(error, PipelineError::Rollout { .. }), "{error:?}");
-        Job::default().run(dir.path()).unwrap();
+        Job { target: rest.clone(), ..Job::default() }.run(dir.path()).unwrap();
         assert_eq!(files(dir.path()), files(undisturbed.path()), "failed from call {fails_from} on");
+        let n_replies = |target: &world::Counted| target.n_replies.load(Ordering::Relaxed);
+        assert_eq!(n_replies(&first) + n_replies(&rest), n_calls, "no reply was asked for twice");
     }
 }
 

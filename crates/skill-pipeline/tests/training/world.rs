@@ -74,6 +74,7 @@ impl Env for Words {
 pub(crate) struct Counted {
     inner: ScriptedModel,
     pub(crate) n_calls: AtomicUsize,
+    pub(crate) n_replies: AtomicUsize,
     fails_from: usize,
 }
 
@@ -98,6 +99,7 @@ impl ChatModel for Counted {
                 retry_after: None,
             });
         }
+        self.n_replies.fetch_add(1, Ordering::Relaxed);
         self.inner.chat(request, call).await
     }
 }
@@ -110,7 +112,7 @@ pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
             Usage { input: 10, output: 1, ..Usage::default() },
         ))
     });
-    Arc::new(Counted { inner, n_calls: AtomicUsize::new(0), fails_from })
+    Arc::new(Counted { inner, n_calls: AtomicUsize::new(0), n_replies: AtomicUsize::new(0), fails_from })
 }
 
 /// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
@@ -222,6 +224,11 @@ impl Job {
     }
 }
 
+/// What differs between two equal runs.
+fn is_of_its_process(name: &str) -> bool {
+    ["events.jsonl", "timings.json"].contains(&name) || name.starts_with("journal.sqlite")
+}
+
 /// Every file of a run that has to be the same whenever the run is made, by path.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
@@ -232,7 +239,7 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, String> {
             let name = path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/");
             if path.is_dir() {
                 open.push(path);
-            } else if !["events.jsonl", "timings.json"].contains(&name.as_str()) {
+            } else if !is_of_its_process(&name) {
                 files.insert(name, std::fs::read_to_string(path).unwrap());
             }
         }
