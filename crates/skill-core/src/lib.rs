@@ -9,7 +9,8 @@
 //!   [`region`]s;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
-//! - [`gate`]: whether a candidate takes the current skill's place;
+//! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
+//! - [`exact`]: sums of scores without rounding;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
@@ -42,8 +43,10 @@
 //! ```
 
 pub mod canonical;
+pub mod early;
 pub mod edit;
 pub mod editor;
+pub mod exact;
 pub mod gate;
 pub mod ids;
 pub mod json;
@@ -57,9 +60,11 @@ pub mod skill;
 pub mod split;
 pub mod usage;
 
+pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
 pub use editor::{EditRow, EditStatus, apply_edit, apply_patch};
-pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState};
+pub use exact::ExactSum;
+pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};

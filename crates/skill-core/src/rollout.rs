@@ -139,7 +139,8 @@ impl RolloutResult {
     }
 }
 
-fn unit_interval(score: f64) -> f64 {
+/// A score as everything else may rely on it: clamped to [0, 1], and 0 where it is not a number.
+pub(crate) fn unit_interval(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) }
 }
 

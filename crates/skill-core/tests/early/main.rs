@@ -1,0 +1,9 @@
+//! Exact sums, the exact gate and early rejection, against an oracle in whole numbers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod calls_used;
+mod decisions;
+mod oracle;
+mod order;
+mod sums;
