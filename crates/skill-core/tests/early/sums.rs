@@ -66,7 +66,7 @@ fn check_is_nearest(found: f64, sum: &BigUint) {
     }
     for other in [found.next_down(), found.next_up()] {
         let is_better = error(found) < error(other);
-        let is_even_tie = error(found) == error(other) && found.to_bits() % 2 == 0;
+        let is_even_tie = error(found) == error(other) && found.to_bits().is_multiple_of(2);
         assert!(is_better || is_even_tie, "{found:e} and {other:e}");
     }
 }
