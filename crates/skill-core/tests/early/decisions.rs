@@ -167,3 +167,29 @@ fn the_shortest_prefix_is_found() {
     // A current score that is not a number is 0, so that any success is above it.
     check_hard(&[0.0, 5e-324], &[f64::NAN, f64::NAN], 2, Open, (0.0, 0.0));
 }
+
+#[test]
+fn a_slow_item_holds_back_only_what_may_not_be_needed() {
+    let hard = |hard| ItemScore { hard, soft: 0.0 };
+    let fold_against = |n_failed: usize| {
+        let current: Vec<ItemScore> =
+            (0..10).map(|item_idx| hard(if item_idx < n_failed { 0.0 } else { 1.0 })).collect();
+        PrefixFold::new(EarlyRejection::new(Gate::default(), &current))
+    };
+    // One failed item: the first result may already decide, so that two more are at risk.
+    let mut fold = fold_against(1);
+    assert_eq!(fold.n_startable(3), 3);
+    fold.push(1, hard(1.0));
+    fold.push(2, hard(1.0));
+    assert_eq!(fold.n_startable(3), 3);
+    assert_eq!(fold.push(0, hard(0.0)), EarlyVerdict::Rejected);
+    assert_eq!((fold.n_startable(3), fold.rejection().n_seen()), (1, 1));
+    // Five failed items: five results are needed in any case, and one more for each success among them.
+    let mut fold = fold_against(5);
+    assert_eq!(fold.n_startable(3), 5);
+    fold.push(1, hard(1.0));
+    assert_eq!(fold.n_startable(3), 5);
+    fold.push(0, hard(1.0));
+    assert_eq!(fold.n_startable(3), 7);
+    assert_eq!((fold.n_startable(7), fold.n_startable(64)), (9, 10));
+}
