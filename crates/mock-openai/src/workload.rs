@@ -1,0 +1,196 @@
+//! A scripted training world: a target that knows some answers, and an optimizer that sometimes finds more.
+//!
+//! # The target
+//!
+//! An item's prompt holds `<item id="train-17">`, and the right answer to `What is the code of train-17?` is
+//! `code-train-17`. Every item has a threshold, drawn from the seed and its id, and is right where the accuracy is
+//! above it; so an item that a better skill makes right stays right. The accuracy is [`Workload::accuracy`], plus
+//! [`Workload::accuracy_step`] for each different `BETTER-n` in front of the item, less as much for each `WORSE-n`.
+//!
+//! # The optimizer
+//!
+//! A request with a `response_format` is the optimizer's. An analyst's reply appends one line to the skill. About
+//! one of [`Workload::improve_every`] of these lines holds the next `BETTER-n`; each other is new text that changes
+//! nothing or, with [`Workload::harm`], the next `WORSE-n`. A merge keeps only improvements if there are any and all
+//! edits otherwise, and a ranking puts improvements first, so a candidate is better if and only if one of the step's
+//! analysts found an improvement.
+
+mod data;
+mod optimizer;
+
+pub use data::{DataSize, answer, context, question, write_data};
+
+use crate::config::ConfigError;
+use crate::dice::{hash, throw, unit};
+use memchr::memmem;
+use std::collections::BTreeSet;
+
+/// Where an item's id stands in a prompt, as it is written inside a JSON string.
+const ITEM_MARKER: &[u8] = br#"<item id=\""#;
+
+/// The key that tells the optimizer's requests; inside a string its quotes would be escaped.
+const RESPONSE_FORMAT: &[u8] = br#""response_format":"#;
+
+/// In front of the number of an improvement.
+const BETTER: &str = "BETTER-";
+/// In front of the number of an impairment.
+const WORSE: &str = "WORSE-";
+
+/// What the target says where it does not know better.
+const WRONG_ANSWER: &str = "unknown";
+
+/// The scripted training world.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Workload {
+    /// Decides which items are right and which analysts find an improvement.
+    pub seed: u64,
+    /// The share of items that are right under a skill without markers.
+    pub accuracy: f64,
+    /// What a marker in the skill adds to the accuracy.
+    pub accuracy_step: f64,
+    /// About one of so many analyst replies improves the skill; 0 is none, 1 is all.
+    pub improve_every: u64,
+    /// Whether the other analyst replies make it worse instead of changing nothing.
+    pub harm: bool,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self { seed: 0, accuracy: 0.7, accuracy_step: 0.05, improve_every: 10, harm: false }
+    }
+}
+
+impl Workload {
+    /// The text of the reply to a request.
+    pub(crate) fn reply(&self, request: &[u8]) -> String {
+        if memmem::find(request, RESPONSE_FORMAT).is_some() {
+            optimizer::reply(self, request)
+        } else {
+            self.target_reply(request)
+        }
+    }
+
+    /// Whether this item is right under a skill with so many different markers.
+    pub fn is_right(&self, id: &str, n_better: usize, n_worse: usize) -> bool {
+        let markers = n_better as f64 - n_worse as f64;
+        let threshold = unit(throw(self.seed, hash(0, id.as_bytes()), 0, "item"));
+        // A threshold is below 1, so that an accuracy of 1 is every item.
+        threshold < self.accuracy + self.accuracy_step * markers
+    }
+
+    fn target_reply(&self, request: &[u8]) -> String {
+        let Some((skill, id)) = item(request) else { return WRONG_ANSWER.to_owned() };
+        let (n_better, n_worse) = (numbers(skill, BETTER).len(), numbers(skill, WORSE).len());
+        if self.is_right(id, n_better, n_worse) { answer(id) } else { WRONG_ANSWER.to_owned() }
+    }
+
+    /// Whether the analyst with this request finds an improvement.
+    fn improves(&self, request: &[u8]) -> bool {
+        let thrown = throw(self.seed, hash(0, request), 0, "improve");
+        thrown.checked_rem(self.improve_every) == Some(0)
+    }
+
+    /// Refuses what is no accuracy.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        for (kind, rate) in [("accuracy", self.accuracy), ("accuracy_step", self.accuracy_step)] {
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(ConfigError::Rate { kind, rate: rate.to_string() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands in front of the item, and its id. Skills stand before items, so the last marker is the item's.
+fn item(request: &[u8]) -> Option<(&[u8], &str)> {
+    let at = memmem::rfind(request, ITEM_MARKER)?;
+    let (skill, rest) = request.split_at_checked(at)?;
+    let rest = rest.strip_prefix(ITEM_MARKER)?;
+    let id = rest.get(..memchr::memchr(b'\\', rest)?)?;
+    Some((skill, std::str::from_utf8(id).ok()?))
+}
+
+/// The different numbers behind a marker.
+fn numbers(text: &[u8], marker: &str) -> BTreeSet<u64> {
+    memmem::find_iter(text, marker.as_bytes())
+        .filter_map(|at| {
+            let rest = text.get(at + marker.len()..)?;
+            let n_digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            std::str::from_utf8(rest.get(..n_digits)?).ok()?.parse().ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(skill: &str, id: &str) -> Vec<u8> {
+        let user = format!("Context:\n{}\n\nQuestion: {}\n\nAnswer:", context(id, 200), question(id));
+        let messages = json!([{"role": "system", "content": skill}, {"role": "user", "content": user}]);
+        json!({"model": "target", "messages": messages}).to_string().into_bytes()
+    }
+
+    /// How many of 1,000 items are right.
+    fn n_right(workload: &Workload, skill: &str) -> usize {
+        let is_right = |id: &String| workload.reply(&request(skill, id)) == answer(id);
+        (0..1_000).map(|n| format!("val-{n}")).filter(is_right).count()
+    }
+
+    #[track_caller]
+    fn check_right(workload: &Workload, skill: &str, expect: usize) {
+        let found = n_right(workload, skill);
+        assert!(found.abs_diff(expect) <= 30, "{found} under {skill:?}, expected about {expect}");
+    }
+
+    #[test]
+    fn the_accuracy_is_what_was_asked_for_and_moves_with_the_markers() {
+        let workload = Workload { seed: 3, ..Workload::default() };
+        check_right(&workload, "", 700);
+        check_right(&workload, "- Be quick.\n- Rule of 5.", 700);
+        check_right(&workload, "- BETTER-1: x", 750);
+        check_right(&workload, "- BETTER-1: x\n- BETTER-2: y\n- BETTER-2: y", 800);
+        check_right(&workload, "- BETTER-1: x\n- WORSE-1: y", 700);
+        check_right(&workload, "- WORSE-1\n- WORSE-20", 600);
+        let all = "- BETTER-1\n- BETTER-2\n- BETTER-3\n- BETTER-4\n- BETTER-5\n- BETTER-6";
+        assert_eq!(n_right(&workload, all), 1_000);
+        assert_eq!(n_right(&Workload { accuracy: 0.0, ..workload }, ""), 0);
+    }
+
+    #[test]
+    fn an_item_that_is_right_stays_right_under_a_better_skill() {
+        let workload = Workload::default();
+        for n in 0..1_000 {
+            let id = format!("val-{n}");
+            assert!(!workload.is_right(&id, 0, 0) || workload.is_right(&id, 1, 0), "{id}");
+        }
+    }
+
+    #[test]
+    fn another_seed_gets_other_items_right() {
+        let right = |seed| {
+            let workload = Workload { seed, ..Workload::default() };
+            (0..100).map(|n| workload.is_right(&format!("val-{n}"), 0, 0)).collect::<Vec<bool>>()
+        };
+        assert_eq!(right(1), right(1));
+        assert_ne!(right(1), right(2));
+    }
+
+    #[test]
+    fn a_request_that_asks_for_no_item_gets_a_wrong_answer() {
+        let workload = Workload { accuracy: 1.0, ..Workload::default() };
+        for request in ["", "{}", r#"<item id=\""#, r#"<item id=\"cut"#] {
+            assert_eq!(workload.reply(request.as_bytes()), WRONG_ANSWER);
+        }
+    }
+
+    #[test]
+    fn markers_count_only_with_a_number() {
+        for (text, expect) in
+            [("BETTER-", vec![]), ("BETTER-x BETTER-7", vec![7]), ("BETTER-3BETTER-3", vec![3])]
+        {
+            assert_eq!(numbers(text.as_bytes(), BETTER).into_iter().collect::<Vec<u64>>(), expect);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The server over real sockets.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod client;
+mod counts;
+mod faults;
+mod program;
+mod training;
+mod world;
