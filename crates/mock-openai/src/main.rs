@@ -47,18 +47,24 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: &ServeArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Failure::Signal)?;
+    // Before anybody can know of the server: from then on a signal stops it in order.
+    let signalled = {
+        let _entered = runtime.enter();
+        signalled().map_err(Failure::Signal)?
+    };
     let server = MockServer::start_blocking(args.config())?;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "listening on {}", server.address())
         .and_then(|()| stdout.flush())
         .map_err(Failure::Stdout)?;
     drop(stdout);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(Failure::Signal)?.block_on(stopped(args.until_stdin_closes)).map_err(Failure::Signal)
+    runtime.block_on(stopped(signalled, args.until_stdin_closes)).map_err(Failure::Signal)
 }
 
-/// Waits for ctrl-c, a termination signal or, if asked to, the end of standard input.
-async fn stopped(until_stdin_closes: bool) -> io::Result<()> {
+/// Waits for a signal or, if asked to, the end of standard input.
+async fn stopped(signalled: impl Future<Output = ()>, until_stdin_closes: bool) -> io::Result<()> {
     let (sender, closed) = oneshot::channel::<()>();
     if until_stdin_closes {
         // A thread, since reading standard input cannot be called off.
@@ -68,25 +74,28 @@ async fn stopped(until_stdin_closes: bool) -> io::Result<()> {
         };
         std::thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
     }
-    let terminated = terminated()?;
     tokio::select! {
-        outcome = tokio::signal::ctrl_c() => outcome,
-        () = terminated => Ok(()),
-        _ = closed, if until_stdin_closes => Ok(()),
+        () = signalled => {}
+        _ = closed, if until_stdin_closes => {}
     }
+    Ok(())
 }
 
-/// A future that ends with the next termination signal.
+/// A future that ends with the next ctrl-c or termination signal; signals are caught from this call on.
 #[cfg(unix)]
-fn terminated() -> io::Result<impl Future<Output = ()>> {
-    let mut signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+fn signalled() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
-        signal.recv().await;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     })
 }
 
-/// Where there is no termination signal, a future without an end.
+/// A future that ends with the next ctrl-c; there is no termination signal here.
 #[cfg(not(unix))]
-fn terminated() -> io::Result<impl Future<Output = ()>> {
-    Ok(std::future::pending())
+fn signalled() -> io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

@@ -175,9 +175,9 @@ async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
     match ending.into_inner() {
         Some(Ending::Reset) => drop(stream.set_zero_linger()),
         Some(Ending::Cut(bytes)) => {
-            if stream.write_all(&bytes).await.is_ok() {
-                drop(stream.shutdown().await);
-            }
+            // A client that is gone has no use for the rest.
+            drop(stream.write_all(&bytes).await);
+            drop(stream.shutdown().await);
         }
         None => {}
     }

@@ -35,8 +35,12 @@ pub(super) fn reply(workload: &Workload, request: &[u8]) -> String {
 /// The last message of the user.
 fn prompt(body: &Value) -> &str {
     let messages = body.get("messages").and_then(Value::as_array);
-    let mut users = messages.into_iter().flatten().rev().filter(|message| message["role"] == "user");
-    users.next().and_then(|message| message["content"].as_str()).unwrap_or_default()
+    let mut users = messages
+        .into_iter()
+        .flatten()
+        .rev()
+        .filter(|message| message.get("role").is_some_and(|role| role == "user"));
+    users.next().and_then(|message| message.get("content")?.as_str()).unwrap_or_default()
 }
 
 /// By the name of the schema; where the format has none, by the headings of the prompt.
@@ -78,7 +82,7 @@ fn patch(workload: &Workload, request: &[u8], prompt: &str) -> Value {
 }
 
 fn is_improvement(edit: &Value) -> bool {
-    edit["content"].as_str().is_some_and(|content| content.contains(BETTER))
+    edit.get("content").and_then(Value::as_str).is_some_and(|content| content.contains(BETTER))
 }
 
 /// Only the improvements if there are any, else everything; what is said twice is said once.
@@ -86,19 +90,19 @@ fn merge(prompt: &str) -> Value {
     // In JSON no string holds a line break, so the last opening fence and the first closing one are the right ones.
     let json = prompt.rsplit_once("`json\n").and_then(|(_, rest)| rest.split_once("\n```"));
     let patches: Value = json.and_then(|(json, _)| serde_json::from_str(json).ok()).unwrap_or_default();
-    let of_patch = |patch: &Value| patch["edits"].as_array().cloned().unwrap_or_default();
+    let of_patch = |patch: &Value| patch.get("edits").and_then(Value::as_array).cloned().unwrap_or_default();
     let all: Vec<Value> = patches.as_array().into_iter().flatten().flat_map(of_patch).collect();
     let has_improvement = all.iter().any(is_improvement);
     let mut edits: Vec<Value> = Vec::new();
     for edit in all {
-        let is_known = edits.iter().any(|known| known["content"] == edit["content"]);
+        let is_known = edits.iter().any(|known| known.get("content") == edit.get("content"));
         if !is_known && (is_improvement(&edit) || !has_improvement) {
             edits.push(edit);
         }
     }
     for edit in &mut edits {
         // The schema wants a count, and the prompt leaves out one that is not known.
-        if edit["support_count"].is_null()
+        if edit.get("support_count").is_none_or(Value::is_null)
             && let Some(fields) = edit.as_object_mut()
         {
             fields.insert("support_count".to_owned(), 1.into());
