@@ -16,7 +16,7 @@ use crate::settings::{StopSignal, TrainSettings};
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::Env;
-use skill_llm::{ChatModel, JournalOptions};
+use skill_llm::{ChatModel, JournalOptions, Recording};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,6 +46,7 @@ pub struct Trainer {
     stop: StopSignal,
     config: RunConfig,
     journal: JournalOptions,
+    recording: Option<Recording>,
 }
 
 impl Trainer {
@@ -62,6 +63,7 @@ impl Trainer {
             stop: StopSignal::default(),
             config: RunConfig::default(),
             journal: JournalOptions::default(),
+            recording: None,
         }
     }
 
@@ -105,6 +107,15 @@ impl Trainer {
     #[must_use]
     pub fn with_journal_options(self, options: JournalOptions) -> Self {
         Self { journal: options, ..self }
+    }
+
+    /// Takes replies from the journal of another run before anything is sent.
+    ///
+    /// A call is found there by its model, request and place, so it is found as long as both runs do the same; what
+    /// is found is copied into the new run's journal.
+    #[must_use]
+    pub fn with_recording(self, recording: Recording) -> Self {
+        Self { recording: Some(recording), ..self }
     }
 
     /// Starts the run in this directory, or goes on with it: no call whose reply is in the run's journal is made

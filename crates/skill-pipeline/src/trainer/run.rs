@@ -39,7 +39,11 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let log = EventLog::open(path, trainer.events.as_ref())?;
     let journal = Journal::open(&dir.journal_path(), trainer.journal.clone())?;
     let kept = |model: &Arc<dyn ChatModel>| {
-        Metered::new(Arc::new(Journaled::new(Arc::clone(model), journal.clone())))
+        let kept = Journaled::new(Arc::clone(model), journal.clone());
+        Metered::new(Arc::new(match &trainer.recording {
+            Some(recording) => kept.with_recording(recording.clone()),
+            None => kept,
+        }))
     };
     let mut run = Run {
         env: trainer.env.as_ref(),
