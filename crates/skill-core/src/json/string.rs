@@ -160,17 +160,17 @@ fn triple_quoted(source: Source<'_>, at: usize, repairs: &mut Repairs, out: &mut
         let length = memchr::memchr2(b'"', b'\\', rest)?;
         out.push_str(source.slice(from, from + length));
         from += length;
-        if source.starts_with(from, "\"\"\"") {
-            // Of four quotes in a row the first belongs to the content.
-            if source.byte(from + 3) != Some(b'"') {
-                return Some(from + 3);
-            }
-        }
-        if source.byte(from) == Some(b'"') {
-            out.push('"');
-            from += 1;
-        } else {
+        if source.byte(from) == Some(b'\\') {
             from = escape(source, from, out, repairs)?;
+            continue;
+        }
+        let quotes = source.bytes_from(from).iter().take_while(|&&byte| byte == b'"').count();
+        // Of four quotes in a row the first belongs to the content.
+        let in_content = if quotes < 3 { quotes } else { quotes - 3 };
+        out.push_str(source.slice(from, from + in_content));
+        from += quotes;
+        if quotes >= 3 {
+            return Some(from);
         }
     }
 }
