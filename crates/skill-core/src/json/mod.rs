@@ -27,6 +27,7 @@ mod scalar;
 mod scan;
 mod source;
 mod string;
+mod tape;
 
 pub use repair::Repair;
 pub use reply::{PatchReply, read_object, read_patch};
@@ -72,9 +73,11 @@ fn only_object(text: &str) -> Option<Value> {
     while let Some(found) = scanner.next() {
         match found {
             Found::Value(candidate) if candidate.fenced => {
-                return if candidate.cut { None } else { Some(candidate.value) };
+                return if candidate.cut { None } else { Some(scanner.value()) };
             }
-            Found::Value(candidate) if only.is_none() && !candidate.cut => only = Some(candidate.value),
+            Found::Value(candidate) if only.is_none() && !in_doubt && !candidate.cut => {
+                only = Some(scanner.value());
+            }
             // From here on only a fence can help.
             Found::Value(_) | Found::Broken if !in_doubt && !scanner.has_fence_left() => return None,
             Found::Value(_) | Found::Broken => in_doubt = true,
@@ -133,57 +136,64 @@ fn extract_from(text: &str, accept: &impl Fn(&Value) -> bool) -> Option<Extracte
     let mut scanner = Scanner::new(text, Wanted::ObjectsAndLists);
     let mut fitting = Fitting::default();
     while let Some(found) = scanner.next() {
-        match found {
-            Found::Value(candidate) if accept(&candidate.value) => fitting.offer(candidate),
-            Found::Value(candidate) => {
-                let quotes_guessed = candidate.repairs.has(Repair::UnescapedQuote);
-                if quotes_guessed || candidate.value.is_array() {
-                    scanner.look_inside(candidate.start);
-                }
-            }
-            Found::Broken => {}
+        let Found::Value(candidate) = found else { continue };
+        let value = scanner.value();
+        if accept(&value) {
+            fitting.offer(Fit { value, repairs: scanner.repairs().to_vec(), candidate });
+        } else if scanner.repairs().has(Repair::UnescapedQuote) || value.is_array() {
+            scanner.look_inside(candidate.start);
         }
     }
     fitting.choose()
 }
 
-/// The candidates that fit so far; of each sort only the last is ever needed.
+/// A value that fits.
+struct Fit {
+    value: Value,
+    repairs: Vec<Repair>,
+    candidate: Candidate,
+}
+
+/// The values that fit so far; of each sort only the last is ever needed.
 #[derive(Default)]
 struct Fitting {
-    fenced: Option<Candidate>,
+    fenced: Option<Fit>,
     several_fenced: bool,
-    bare: Option<Candidate>,
-    cut: Option<Candidate>,
+    bare: Option<Fit>,
+    cut: Option<Fit>,
     several: bool,
 }
 
 impl Fitting {
-    fn offer(&mut self, candidate: Candidate) {
-        let differs =
-            |other: &Option<Candidate>| other.as_ref().is_some_and(|other| other.value != candidate.value);
+    fn offer(&mut self, fit: Fit) {
+        let differs = |other: &Option<Fit>| other.as_ref().is_some_and(|other| other.value != fit.value);
         self.several |= differs(&self.fenced) || differs(&self.bare) || differs(&self.cut);
-        if candidate.cut {
-            self.cut = Some(candidate);
-        } else if candidate.fenced {
+        if fit.candidate.cut {
+            self.cut = Some(fit);
+        } else if fit.candidate.fenced {
             self.several_fenced |= differs(&self.fenced);
-            self.fenced = Some(candidate);
+            self.fenced = Some(fit);
         } else {
-            self.bare = Some(candidate);
+            self.bare = Some(fit);
         }
     }
 
     fn choose(self) -> Option<Extracted> {
         let chosen = match (self.fenced, self.bare) {
-            (Some(fenced), Some(bare)) if self.several_fenced && bare.start > fenced.start => bare,
+            (Some(fenced), Some(bare))
+                if self.several_fenced && bare.candidate.start > fenced.candidate.start =>
+            {
+                bare
+            }
             (Some(fenced), _) => fenced,
             (None, Some(bare)) => bare,
             (None, None) => self.cut?,
         };
-        let mut repairs = chosen.repairs.into_vec();
+        let mut repairs = chosen.repairs;
         if self.several {
             repairs.push(Repair::SeveralObjects);
         }
-        Some(Extracted { value: chosen.value, repairs, truncated: chosen.cut })
+        Some(Extracted { value: chosen.value, repairs, truncated: chosen.candidate.cut })
     }
 }
 

@@ -8,15 +8,13 @@ use super::repair::{Repair, Repairs};
 use super::scalar::{self, Scalar};
 use super::source::{Around, Place, Source};
 use super::string;
-use serde_json::{Map, Value};
+use super::tape::{Node, Tape};
 
-/// A value that was read.
-#[derive(Debug)]
+/// A value that was read: it stands on the tape of the [`Room`].
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Parsed {
-    pub(super) value: Value,
     /// The position after it.
     pub(super) end: usize,
-    pub(super) repairs: Repairs,
     /// The text ended before the value did.
     pub(super) cut: bool,
 }
@@ -37,65 +35,56 @@ pub(super) enum Failure {
 pub(super) struct Failed {
     pub(super) why: Failure,
     pub(super) at: usize,
-    /// A quote was taken for a part of a string before: a wrong guess there may be the reason.
-    pub(super) guessed_quotes: bool,
-}
-
-/// Reads the object or array whose opening bracket stands at `start`.
-///
-/// `room` is to work in; what it holds is dropped.
-pub(super) fn parse(text: &str, start: usize, room: &mut Room) -> Result<Parsed, Failed> {
-    let Room { stack, members } = room;
-    stack.clear();
-    members.clear();
-    let mut parser = Parser {
-        source: Source::new(text),
-        at: start,
-        repairs: Repairs::default(),
-        stack,
-        members,
-        outermost: Value::Null,
-        sure: false,
-    };
-    match parser.run() {
-        Ok(cut) => Ok(Parsed { value: parser.outermost, end: parser.at, repairs: parser.repairs, cut }),
-        Err(why) => {
-            let why = if parser.sure || why == Failure::TooDeep { why } else { Failure::NotJson };
-            Err(Failed { why, at: parser.at, guessed_quotes: parser.repairs.has(Repair::UnescapedQuote) })
-        }
-    }
 }
 
 /// Room for one parser after the other, so that many small values need only one.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     stack: Vec<Frame>,
-    /// The members of all open objects, those of the innermost last: a map is made, and its keys are hashed,
-    /// only of an object that is whole.
-    members: Vec<(String, Value)>,
+    /// The value that was read last.
+    pub(super) tape: Tape,
+    /// What was mended in it, or before reading it failed.
+    pub(super) repairs: Repairs,
 }
 
-#[derive(Debug)]
-enum Container {
-    Object {
-        /// Where the members of this object begin among those of all.
-        first_member: usize,
-        /// The key whose value is being read.
-        key: Option<String>,
-        /// Its keys have no quotes.
-        bare_keys: bool,
-    },
-    Array(Vec<Value>),
+/// Reads the object or array whose opening bracket stands at `start`, into `room`, whose content is dropped.
+pub(super) fn parse(text: &str, start: usize, room: &mut Room) -> Result<Parsed, Failed> {
+    let Room { stack, tape, repairs } = room;
+    stack.clear();
+    tape.clear();
+    repairs.clear();
+    let mut parser = Parser { source: Source::new(text), at: start, repairs, stack, tape, sure: false };
+    match parser.run() {
+        Ok(cut) => Ok(Parsed { end: parser.at, cut }),
+        Err(why) => {
+            let why = if parser.sure || why == Failure::TooDeep { why } else { Failure::NotJson };
+            Err(Failed { why, at: parser.at })
+        }
+    }
 }
 
 /// An open container.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Frame {
-    container: Container,
+    /// It is an object; otherwise an array.
+    is_object: bool,
+    /// Its keys have no quotes.
+    bare_keys: bool,
     /// A value has ended, and no comma has come since.
     comma_due: bool,
     /// Nothing has been read since the opening bracket.
     fresh: bool,
+    /// Where it stands on the tape.
+    node: usize,
+    /// How many values in it have ended.
+    length: usize,
+}
+
+impl Frame {
+    /// The node of this container once it has ended with so many values.
+    fn closed(self, length: usize) -> Node {
+        if self.is_object { Node::Object(length) } else { Node::Array(length) }
+    }
 }
 
 /// What one step led to.
@@ -110,11 +99,9 @@ enum Step {
 struct Parser<'a> {
     source: Source<'a>,
     at: usize,
-    repairs: Repairs,
+    repairs: &'a mut Repairs,
     stack: &'a mut Vec<Frame>,
-    members: &'a mut Vec<(String, Value)>,
-    /// The value that was read, once it has ended.
-    outermost: Value,
+    tape: &'a mut Tape,
     /// Enough was read to know that this was meant to be JSON.
     sure: bool,
 }
@@ -128,7 +115,7 @@ impl Parser<'_> {
         }
         loop {
             let in_object = match self.stack.last() {
-                Some(frame) => matches!(frame.container, Container::Object { .. }),
+                Some(frame) => frame.is_object,
                 None => return Err(Failure::Broken),
             };
             let step = match self.next_token() {
@@ -141,7 +128,7 @@ impl Parser<'_> {
                 Step::Done => return Ok(false),
                 Step::End => {
                     self.repairs.note(Repair::CutOff);
-                    self.outermost = self.close_all();
+                    self.close_all();
                     return Ok(true);
                 }
             }
@@ -217,7 +204,7 @@ impl Parser<'_> {
 
     /// Whether the `}` here, in an array, closes nothing: no object is open, or the array goes on behind it.
     fn is_stray_brace(&self) -> bool {
-        if !self.stack.iter().any(|frame| matches!(frame.container, Container::Object { .. })) {
+        if !self.stack.iter().any(|frame| frame.is_object) {
             return true;
         }
         let next = self.source.blank_end(self.at + 1);
@@ -261,28 +248,27 @@ impl Parser<'_> {
     fn member(&mut self, byte: u8) -> Result<Step, Failure> {
         self.note_missing_comma();
         let bare = self.source.quote_len(self.at) == 0;
-        let key = if bare {
+        let key_start = self.tape.text.len();
+        if bare {
             let end = self.source.word_end(self.at);
             if end == self.at {
                 return Err(Failure::Broken);
             }
-            let word = self.source.slice(self.at, end).to_owned();
+            self.tape.text.push_str(self.source.slice(self.at, end));
             self.at = end;
             self.repairs.note(Repair::UnquotedKey);
-            word
         } else {
             // A single quote opens a key only at the start of a word: anything else is prose.
             if byte == b'\'' && !self.sure && self.source.word_end(self.at + 1) == self.at + 1 {
                 return Err(Failure::NotJson);
             }
-            let mut key = String::new();
-            let Some(end) = string::string(self.source, self.at, None, &mut self.repairs, &mut key) else {
+            let read = string::string(self.source, self.at, None, self.repairs, &mut self.tape.text);
+            let Some(end) = read else {
                 self.at = self.source.len();
                 return if self.sure { Ok(Step::End) } else { Err(Failure::NotJson) };
             };
             self.at = end;
-            key
-        };
+        }
         match self.next_token() {
             Some(b':') => self.at += 1,
             Some(_) => return Err(Failure::Broken),
@@ -290,16 +276,14 @@ impl Parser<'_> {
             None => return Err(Failure::NotJson),
         }
         self.sure = true;
-        if let Some(Frame { container: Container::Object { key: pending, bare_keys, .. }, .. }) =
-            self.stack.last_mut()
-        {
-            *pending = Some(key);
-            *bare_keys |= bare;
+        self.tape.push(Node::Key(self.tape.text.len() - key_start));
+        if let Some(frame) = self.stack.last_mut() {
+            frame.bare_keys |= bare;
         }
         let Some(byte) = self.next_token() else { return Ok(Step::End) };
         if matches!(byte, b',' | b'}' | b']') {
             self.repairs.note(Repair::MissingValue);
-            self.attach(Value::Null);
+            self.attach(Node::Null);
             return Ok(Step::Go);
         }
         self.value(byte)
@@ -324,13 +308,19 @@ impl Parser<'_> {
             return Ok(Step::Go);
         }
         let scalar = match byte {
-            b'0'..=b'9' | b'-' | b'+' | b'.' => scalar::number(self.source, self.at, &mut self.repairs),
-            _ => scalar::word(self.source, self.at, &mut self.repairs),
+            b'0'..=b'9' | b'-' | b'+' | b'.' => scalar::number(self.source, self.at, self.repairs),
+            _ => scalar::word(self.source, self.at, self.repairs),
         };
         match scalar {
-            Scalar::Value(value, end) => {
+            Scalar::Value(node, end) => {
                 self.at = end;
-                self.attach(value);
+                self.attach(node);
+                Ok(Step::Go)
+            }
+            Scalar::Word(end) => {
+                self.tape.text.push_str(self.source.slice(self.at, end));
+                self.attach(Node::Text(end - self.at));
+                self.at = end;
                 Ok(Step::Go)
             }
             Scalar::Cut => {
@@ -344,9 +334,9 @@ impl Parser<'_> {
     /// Reads a string, and those that follow it where they are meant to be one.
     fn text(&mut self) -> Step {
         let place = self.place();
-        let mut joined = String::new();
+        let start = self.tape.text.len();
         loop {
-            let read = string::string(self.source, self.at, Some(place), &mut self.repairs, &mut joined);
+            let read = string::string(self.source, self.at, Some(place), self.repairs, &mut self.tape.text);
             let Some(end) = read else {
                 self.at = self.source.len();
                 return Step::End;
@@ -370,7 +360,7 @@ impl Parser<'_> {
             self.repairs.note(Repair::JoinedStrings);
             self.at = next;
         }
-        self.attach(Value::String(joined));
+        self.attach(Node::Text(self.tape.text.len() - start));
         Step::Go
     }
 
@@ -378,12 +368,16 @@ impl Parser<'_> {
         if self.stack.len() >= MAX_DEPTH {
             return Err(Failure::TooDeep);
         }
-        let container = if bracket == b'{' {
-            Container::Object { first_member: self.members.len(), key: None, bare_keys: false }
-        } else {
-            Container::Array(Vec::new())
-        };
-        self.stack.push(Frame { container, comma_due: false, fresh: true });
+        let is_object = bracket == b'{';
+        let node = self.tape.push(Node::Null);
+        self.stack.push(Frame {
+            is_object,
+            bare_keys: false,
+            comma_due: false,
+            fresh: true,
+            node,
+            length: 0,
+        });
         self.at += 1;
         Ok(())
     }
@@ -397,37 +391,27 @@ impl Parser<'_> {
         if consume && !frame.comma_due && !frame.fresh {
             self.repairs.note(Repair::TrailingComma);
         }
-        let value = match frame.container {
-            Container::Object { first_member, .. } => self.object(first_member),
-            Container::Array(elements) => Value::Array(elements),
-        };
+        self.tape.set(frame.node, frame.closed(frame.length));
         if self.stack.is_empty() {
-            self.outermost = value;
             return Step::Done;
         }
-        self.attach(value);
+        self.count_value();
         Step::Go
     }
 
-    /// The object that has the members from this one on.
-    fn object(&mut self, first_member: usize) -> Value {
-        if first_member >= self.members.len() {
-            return Value::Object(Map::new());
-        }
-        Value::Object(self.members.drain(first_member..).collect())
+    /// Adds a scalar to the innermost container.
+    fn attach(&mut self, scalar: Node) {
+        self.tape.push(scalar);
+        self.count_value();
     }
 
-    fn attach(&mut self, value: Value) {
-        let Some(frame) = self.stack.last_mut() else { return };
-        frame.comma_due = true;
-        frame.fresh = false;
-        match &mut frame.container {
-            Container::Object { key, .. } => {
-                if let Some(key) = key.take() {
-                    self.members.push((key, value));
-                }
-            }
-            Container::Array(elements) => elements.push(value),
+    /// Notes that a value in the innermost container has ended.
+    #[inline]
+    fn count_value(&mut self) {
+        if let Some(frame) = self.stack.last_mut() {
+            frame.comma_due = true;
+            frame.fresh = false;
+            frame.length += 1;
         }
     }
 
@@ -435,24 +419,25 @@ impl Parser<'_> {
     ///
     /// A member keeps what is whole of its value; an element that is not whole is dropped, because half an
     /// edit is not an edit.
-    fn close_all(&mut self) -> Value {
-        let mut inner: Option<Value> = None;
+    fn close_all(&mut self) {
+        self.tape.drop_open_key();
+        let mut inner = None;
         while let Some(frame) = self.stack.pop() {
-            inner = Some(match frame.container {
-                Container::Object { first_member, key, .. } => {
-                    if let (Some(key), Some(value)) = (key, inner) {
-                        self.members.push((key, value));
-                    }
-                    self.object(first_member)
+            let length = match inner {
+                Some(_) if frame.is_object => frame.length + 1,
+                Some(element) => {
+                    self.tape.drop_from(element);
+                    frame.length
                 }
-                Container::Array(elements) => Value::Array(elements),
-            });
+                None => frame.length,
+            };
+            self.tape.set(frame.node, frame.closed(length));
+            inner = Some(frame.node);
         }
-        inner.unwrap_or_default()
     }
 
     fn in_object(&self) -> bool {
-        matches!(self.stack.last(), Some(Frame { container: Container::Object { .. }, .. }))
+        self.stack.last().is_some_and(|frame| frame.is_object)
     }
 
     fn is_fresh(&self) -> bool {
@@ -467,18 +452,19 @@ impl Parser<'_> {
 
     /// What holds the innermost container.
     fn around(&self) -> Around {
-        match self.stack.iter().rev().nth(1).map(|frame| &frame.container) {
+        match self.stack.iter().rev().nth(1) {
             None => Around::Nothing,
-            Some(Container::Object { .. }) => Around::Object,
-            Some(Container::Array(_)) => Around::Array,
+            Some(frame) if frame.is_object => Around::Object,
+            Some(_) => Around::Array,
         }
     }
 
     fn place(&self) -> Place {
-        let (in_object, bare_keys) = match self.stack.last().map(|frame| &frame.container) {
-            Some(Container::Object { bare_keys, .. }) => (true, *bare_keys),
-            _ => (false, false),
-        };
-        Place { in_object, around: self.around(), bare_keys }
+        let innermost = self.stack.last();
+        Place {
+            in_object: innermost.is_some_and(|frame| frame.is_object),
+            around: self.around(),
+            bare_keys: innermost.is_some_and(|frame| frame.bare_keys),
+        }
     }
 }

@@ -101,7 +101,7 @@ impl fmt::Display for Repair {
 }
 
 /// The repairs of one reading: each kind once, in the order in which it was first needed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Repairs {
     in_order: Vec<Repair>,
     /// One bit for each kind: a hostile text needs the same repair at every other byte.
@@ -122,8 +122,13 @@ impl Repairs {
         self.seen & bit(repair) != 0
     }
 
-    pub(super) fn into_vec(self) -> Vec<Repair> {
-        self.in_order
+    pub(super) fn clear(&mut self) {
+        self.in_order.clear();
+        self.seen = 0;
+    }
+
+    pub(super) fn to_vec(&self) -> Vec<Repair> {
+        self.in_order.clone()
     }
 }
 

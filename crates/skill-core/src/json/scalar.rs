@@ -2,30 +2,31 @@
 
 use super::repair::{Repair, Repairs};
 use super::source::Source;
-use serde_json::Value;
+use super::tape::Node;
+use serde_json::{Number, Value};
 
 /// Whether a word is a literal of JSON, Python or JavaScript.
 pub(super) fn is_literal(word: &str) -> bool {
     literal(word).is_some()
 }
 
-/// The value of a literal and the repair that reading it takes, if any.
-fn literal(word: &str) -> Option<(Value, Option<Repair>)> {
+/// The node of a literal and the repair that reading it takes, if any.
+fn literal(word: &str) -> Option<(Node, Option<Repair>)> {
     let exact = match word {
-        "true" => Some(Value::Bool(true)),
-        "false" => Some(Value::Bool(false)),
-        "null" => Some(Value::Null),
+        "true" => Some(Node::Bool(true)),
+        "false" => Some(Node::Bool(false)),
+        "null" => Some(Node::Null),
         _ => None,
     };
-    if let Some(value) = exact {
-        return Some((value, None));
+    if let Some(node) = exact {
+        return Some((node, None));
     }
-    let foreign = |value| Some((value, Some(Repair::ForeignLiteral)));
+    let foreign = |node| Some((node, Some(Repair::ForeignLiteral)));
     match word {
-        "True" | "TRUE" => foreign(Value::Bool(true)),
-        "False" | "FALSE" => foreign(Value::Bool(false)),
-        "None" | "Null" | "NULL" | "nil" | "undefined" => foreign(Value::Null),
-        "NaN" | "nan" | "Infinity" | "inf" => Some((Value::Null, Some(Repair::NotANumber))),
+        "True" | "TRUE" => foreign(Node::Bool(true)),
+        "False" | "FALSE" => foreign(Node::Bool(false)),
+        "None" | "Null" | "NULL" | "nil" | "undefined" => foreign(Node::Null),
+        "NaN" | "nan" | "Infinity" | "inf" => Some((Node::Null, Some(Repair::NotANumber))),
         _ => None,
     }
 }
@@ -34,7 +35,9 @@ fn literal(word: &str) -> Option<(Value, Option<Repair>)> {
 #[derive(Debug)]
 pub(super) enum Scalar {
     /// A value that ends before this position.
-    Value(Value, usize),
+    Value(Node, usize),
+    /// A single word where a string was meant, which ends before this position.
+    Word(usize),
     /// The text ends within the scalar, so that its end is not known.
     Cut,
     /// Nothing that is a scalar.
@@ -51,15 +54,15 @@ pub(super) fn word(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Scal
         return Scalar::Cut;
     }
     let word = source.slice(at, end);
-    if let Some((value, repair)) = literal(word) {
+    if let Some((node, repair)) = literal(word) {
         if let Some(repair) = repair {
             repairs.note(repair);
         }
-        return Scalar::Value(value, end);
+        return Scalar::Value(node, end);
     }
     if matches!(source.byte(source.blank_end(end)), Some(b',' | b'}' | b']')) {
         repairs.note(Repair::UnquotedText);
-        return Scalar::Value(Value::String(word.to_owned()), end);
+        return Scalar::Word(end);
     }
     Scalar::Nothing
 }
@@ -75,11 +78,11 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     if end == source.len() {
         return Scalar::Cut;
     }
-    if let Some(value) = small_integer(token) {
-        return Scalar::Value(value, end);
+    if let Some(integer) = small_integer(token) {
+        return Scalar::Value(Node::Number(integer.into()), end);
     }
-    if let Ok(value @ Value::Number(_)) = serde_json::from_str::<Value>(token) {
-        return Scalar::Value(value, end);
+    if let Ok(Value::Number(number)) = serde_json::from_str::<Value>(token) {
+        return Scalar::Value(Node::Number(number), end);
     }
     if matches!(token, "-" | "+") {
         let word_end = source.word_end(end);
@@ -87,7 +90,7 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
             && matches!(source.slice(end, word_end), "Infinity" | "inf" | "NaN" | "nan")
         {
             repairs.note(Repair::NotANumber);
-            return Scalar::Value(Value::Null, word_end);
+            return Scalar::Value(Node::Null, word_end);
         }
         return if word_end == source.len() { Scalar::Cut } else { Scalar::Nothing };
     }
@@ -96,19 +99,19 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     let Ok(float) = plain.parse::<f64>() else { return Scalar::Nothing };
     if !float.is_finite() {
         repairs.note(Repair::NotANumber);
-        return Scalar::Value(Value::Null, end);
+        return Scalar::Value(Node::Null, end);
     }
     repairs.note(Repair::NumberForm);
     let digits = plain.strip_prefix('+').unwrap_or(&plain);
-    let value = digits.parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
-    Scalar::Value(value, end)
+    let number = digits.parse::<i64>().ok().map(Number::from).or_else(|| Number::from_f64(float));
+    Scalar::Value(number.map_or(Node::Null, Node::Number), end)
 }
 
 /// The most common numbers, without a detour: up to 18 digits and no leading zero.
-fn small_integer(token: &str) -> Option<Value> {
+fn small_integer(token: &str) -> Option<u64> {
     if token.is_empty() || token.len() > 18 || (token.starts_with('0') && token.len() > 1) {
         return None;
     }
     let add = |sum: u64, byte: u8| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'));
-    token.bytes().try_fold(0, add).map(Value::from)
+    token.bytes().try_fold(0, add)
 }

@@ -86,11 +86,10 @@ fn find_ignoring_case(text: &str, tag: &str) -> Option<usize> {
         .find(|&at| text.get(at..).is_some_and(|tail| starts_with_ignoring_case(tail, tag)))
 }
 
-/// A value found in a text.
-#[derive(Debug)]
+/// A value found in a text; [`Scanner::value`] gives it.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    pub(super) value: Value,
-    pub(super) repairs: Repairs,
+    /// The text ended before the value did.
     pub(super) cut: bool,
     /// Where it starts.
     pub(super) start: usize,
@@ -125,12 +124,33 @@ pub(super) struct Scanner<'a> {
     /// Where the last value found ends.
     resume_at: usize,
     room: Room,
+    /// The value found last, if it is JSON to the letter although the tolerant parser had its doubts.
+    strict: Option<Value>,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str, wanted: Wanted) -> Self {
         let work_left = text.len().saturating_mul(WORK_FACTOR);
-        Self { source: Source::new(text), wanted, at: 0, work_left, resume_at: 0, room: Room::default() }
+        Self {
+            source: Source::new(text),
+            wanted,
+            at: 0,
+            work_left,
+            resume_at: 0,
+            room: Room::default(),
+            strict: None,
+        }
+    }
+
+    /// The value found last; to be asked for once.
+    #[inline]
+    pub(super) fn value(&mut self) -> Value {
+        self.strict.take().unwrap_or_else(|| self.room.tape.value())
+    }
+
+    /// What was mended in the value found last.
+    pub(super) fn repairs(&self) -> &Repairs {
+        &self.room.repairs
     }
 
     /// Goes on inside the value found last: it was not the answer, and its end was a guess.
@@ -152,6 +172,7 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn next(&mut self) -> Option<Found> {
+        self.strict = None;
         loop {
             let start = self.next_bracket()?;
             if !self.may_start(start) {
@@ -160,13 +181,16 @@ impl<'a> Scanner<'a> {
             }
             let fenced = is_fenced(self.source, start);
             let failed = match parser::parse(self.source.text, start, &mut self.room) {
-                Ok(parsed) => return Some(Found::Value(self.candidate(parsed, start, fenced))),
+                Ok(parsed) => {
+                    let parsed = self.letter_or(parsed, start);
+                    return Some(Found::Value(self.candidate(parsed, start, fenced)));
+                }
                 Err(failed) => failed,
             };
-            if failed.guessed_quotes
-                && let Some(strict) = self.strict(start)
+            if self.has_guessed_quotes()
+                && let Some(end) = self.read_strictly(start)
             {
-                return Some(Found::Value(self.candidate(strict, start, fenced)));
+                return Some(Found::Value(self.candidate(Parsed { end, cut: false }, start, fenced)));
             }
             match failed.why {
                 // What is inside a value that is too deep is not an outermost value.
@@ -215,19 +239,36 @@ impl<'a> Scanner<'a> {
     /// Takes what the tolerant parser read, unless it is JSON to the letter.
     ///
     /// Of JSON to the letter only a quote can be misread: whatever else is mended, a strict reading fails at.
-    fn candidate(&mut self, parsed: Parsed, start: usize, fenced: bool) -> Candidate {
-        let guessed = parsed.repairs.has(Repair::UnescapedQuote);
-        let parsed = if guessed { self.strict(start).unwrap_or(parsed) } else { parsed };
-        self.at = parsed.end;
-        self.resume_at = parsed.end;
-        Candidate { value: parsed.value, repairs: parsed.repairs, cut: parsed.cut, start, fenced }
+    #[inline]
+    fn letter_or(&mut self, parsed: Parsed, start: usize) -> Parsed {
+        if self.has_guessed_quotes()
+            && let Some(end) = self.read_strictly(start)
+        {
+            return Parsed { end, cut: false };
+        }
+        parsed
     }
 
-    fn strict(&self, start: usize) -> Option<Parsed> {
+    #[inline]
+    fn candidate(&mut self, parsed: Parsed, start: usize, fenced: bool) -> Candidate {
+        self.at = parsed.end;
+        self.resume_at = parsed.end;
+        Candidate { cut: parsed.cut, start, fenced }
+    }
+
+    /// Whether a quote was taken for a part of a string: if that was wrong, so is all that followed.
+    #[inline]
+    fn has_guessed_quotes(&self) -> bool {
+        self.room.repairs.has(Repair::UnescapedQuote)
+    }
+
+    /// Reads the value at `start` again, to the letter, and gives the position after it.
+    #[cold]
+    fn read_strictly(&mut self, start: usize) -> Option<usize> {
         let mut values = serde_json::Deserializer::from_str(self.source.text.get(start..)?).into_iter();
-        let value = values.next()?.ok()?;
-        let end = start + values.byte_offset();
-        Some(Parsed { value, end, repairs: Repairs::default(), cut: false })
+        self.strict = Some(values.next()?.ok()?);
+        self.room.repairs.clear();
+        Some(start + values.byte_offset())
     }
 }
 
