@@ -73,10 +73,10 @@ fn only_object(text: &str) -> Option<Value> {
     while let Some(found) = scanner.next() {
         match found {
             Found::Value(candidate) if candidate.fenced => {
-                return if candidate.cut { None } else { Some(scanner.value()) };
+                return if candidate.cut { None } else { Some(scanner.take_value()) };
             }
             Found::Value(candidate) if only.is_none() && !in_doubt && !candidate.cut => {
-                only = Some(scanner.value());
+                only = Some(scanner.take_value());
             }
             // From here on only a fence can help.
             Found::Value(_) | Found::Broken if !in_doubt && !scanner.has_fence_left() => return None,
@@ -138,9 +138,11 @@ fn extract_from(text: &str, accept: &impl Fn(&Value) -> bool) -> Option<Extracte
     while let Some(found) = scanner.next() {
         let Found::Value(candidate) = found else { continue };
         let value = scanner.value();
-        if accept(&value) {
-            fitting.offer(Fit { value, repairs: scanner.repairs().to_vec(), candidate });
-        } else if scanner.repairs().has(Repair::UnescapedQuote) || value.is_array() {
+        let (fits, is_list) = (accept(value), value.is_array());
+        if fits {
+            let (value, repairs) = (scanner.take_value(), scanner.repairs().to_vec());
+            fitting.offer(Fit { value, repairs, candidate });
+        } else if is_list || scanner.has_guessed_quotes() {
             scanner.look_inside(candidate.start);
         }
     }

@@ -69,6 +69,9 @@ pub(super) fn word(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Scal
 
 /// Reads a number, in JSON's form or with a sign, point or zeros that JSON does not have.
 pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Scalar {
+    if let Some((integer, end)) = small_integer(source, at) {
+        return Scalar::Value(Node::Number(integer.into()), end);
+    }
     let rest = source.bytes_from(at);
     let is_part =
         |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'_');
@@ -77,9 +80,6 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     let token = source.slice(at, end);
     if end == source.len() {
         return Scalar::Cut;
-    }
-    if let Some(integer) = small_integer(token) {
-        return Scalar::Value(Node::Number(integer.into()), end);
     }
     if let Ok(Value::Number(number)) = serde_json::from_str::<Value>(token) {
         return Scalar::Value(Node::Number(number), end);
@@ -107,11 +107,18 @@ pub(super) fn number(source: Source<'_>, at: usize, repairs: &mut Repairs) -> Sc
     Scalar::Value(number.map_or(Node::Null, Node::Number), end)
 }
 
-/// The most common numbers, without a detour: up to 18 digits and no leading zero.
-fn small_integer(token: &str) -> Option<u64> {
-    if token.is_empty() || token.len() > 18 || (token.starts_with('0') && token.len() > 1) {
-        return None;
+/// The most common numbers, without a detour: up to 18 digits, no leading zero, and something behind them that
+/// belongs to no number. With the position after it.
+fn small_integer(source: Source<'_>, at: usize) -> Option<(u64, usize)> {
+    let rest = source.bytes_from(at);
+    let mut sum = 0;
+    for (length, &byte) in rest.iter().enumerate().take(19) {
+        match byte {
+            b'0'..=b'9' if length < 18 => sum = sum * 10 + u64::from(byte - b'0'),
+            b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'_' => return None,
+            _ if length == 0 || (length > 1 && rest.first() == Some(&b'0')) => return None,
+            _ => return Some((sum, at + length)),
+        }
     }
-    let add = |sum: u64, byte: u8| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'));
-    token.bytes().try_fold(0, add)
+    None
 }

@@ -1,6 +1,6 @@
 //! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
 
-use super::parser::{self, Failure, Parsed, Room};
+use super::parser::{self, Failed, Failure, Parsed, Room};
 use super::repair::{Repair, Repairs};
 use super::source::Source;
 use memchr::memmem::{self, Finder};
@@ -124,8 +124,8 @@ pub(super) struct Scanner<'a> {
     /// Where the last value found ends.
     resume_at: usize,
     room: Room,
-    /// The value found last, if it is JSON to the letter although the tolerant parser had its doubts.
-    strict: Option<Value>,
+    /// The value found last has been made of what stands on the tape.
+    is_built: bool,
 }
 
 impl<'a> Scanner<'a> {
@@ -138,14 +138,24 @@ impl<'a> Scanner<'a> {
             work_left,
             resume_at: 0,
             room: Room::default(),
-            strict: None,
+            is_built: false,
         }
     }
 
-    /// The value found last; to be asked for once.
+    /// The value found last.
     #[inline]
-    pub(super) fn value(&mut self) -> Value {
-        self.strict.take().unwrap_or_else(|| self.room.tape.value())
+    pub(super) fn value(&mut self) -> &Value {
+        if !self.is_built {
+            self.room.tape.build();
+            self.is_built = true;
+        }
+        &self.room.tape.built
+    }
+
+    /// The value found last, to keep.
+    pub(super) fn take_value(&mut self) -> Value {
+        self.value();
+        std::mem::take(&mut self.room.tape.built)
     }
 
     /// What was mended in the value found last.
@@ -172,7 +182,7 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn next(&mut self) -> Option<Found> {
-        self.strict = None;
+        self.is_built = false;
         loop {
             let start = self.next_bracket()?;
             if !self.may_start(start) {
@@ -180,29 +190,40 @@ impl<'a> Scanner<'a> {
                 continue;
             }
             let fenced = is_fenced(self.source, start);
-            let failed = match parser::parse(self.source.text, start, &mut self.room) {
+            match parser::parse(self.source.text, start, &mut self.room) {
                 Ok(parsed) => {
                     let parsed = self.letter_or(parsed, start);
                     return Some(Found::Value(self.candidate(parsed, start, fenced)));
                 }
-                Err(failed) => failed,
-            };
-            if self.has_guessed_quotes()
-                && let Some(end) = self.read_strictly(start)
-            {
-                return Some(Found::Value(self.candidate(Parsed { end, cut: false }, start, fenced)));
+                Err(failed) => {
+                    if let Some(found) = self.after_failure(&failed, start, fenced) {
+                        return Some(found);
+                    }
+                }
             }
-            match failed.why {
-                // What is inside a value that is too deep is not an outermost value.
-                Failure::TooDeep => {
-                    self.at = self.source.len();
-                    return Some(Found::Broken);
-                }
-                Failure::Broken => {
-                    self.restart(start, failed.at);
-                    return Some(Found::Broken);
-                }
-                Failure::NotJson => self.restart(start, failed.at),
+        }
+    }
+
+    /// What a start that the tolerant parser could not read comes to: nothing, if it was never JSON.
+    fn after_failure(&mut self, failed: &Failed, start: usize, fenced: bool) -> Option<Found> {
+        if self.has_guessed_quotes()
+            && let Some(end) = self.read_strictly(start)
+        {
+            return Some(Found::Value(self.candidate(Parsed { end, cut: false }, start, fenced)));
+        }
+        match failed.why {
+            // What is inside a value that is too deep is not an outermost value.
+            Failure::TooDeep => {
+                self.at = self.source.len();
+                Some(Found::Broken)
+            }
+            Failure::Broken => {
+                self.restart(start, failed.at);
+                Some(Found::Broken)
+            }
+            Failure::NotJson => {
+                self.restart(start, failed.at);
+                None
             }
         }
     }
@@ -258,7 +279,7 @@ impl<'a> Scanner<'a> {
 
     /// Whether a quote was taken for a part of a string: if that was wrong, so is all that followed.
     #[inline]
-    fn has_guessed_quotes(&self) -> bool {
+    pub(super) fn has_guessed_quotes(&self) -> bool {
         self.room.repairs.has(Repair::UnescapedQuote)
     }
 
@@ -266,8 +287,9 @@ impl<'a> Scanner<'a> {
     #[cold]
     fn read_strictly(&mut self, start: usize) -> Option<usize> {
         let mut values = serde_json::Deserializer::from_str(self.source.text.get(start..)?).into_iter();
-        self.strict = Some(values.next()?.ok()?);
+        self.room.tape.set_built(values.next()?.ok()?);
         self.room.repairs.clear();
+        self.is_built = true;
         Some(start + values.byte_offset())
     }
 }

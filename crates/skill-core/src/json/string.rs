@@ -19,6 +19,13 @@ pub(super) fn string(
     if place.is_some() && source.starts_with(at, "\"\"\"") {
         return triple_quoted(source, at, repairs, out);
     }
+    if let Some(length) = simple_length(source, at)
+        && let end = at + 1 + length
+        && place.is_none_or(|place| source.closes(place, end + 1))
+    {
+        out.push_str(source.slice(at + 1, end));
+        return Some(end + 1);
+    }
     let opening = source.quote_len(at);
     let curly = opening == 3;
     match source.byte(at) {
@@ -30,6 +37,14 @@ pub(super) fn string(
     let at = at + opening;
     let mut reader = Reader { source, quote, curly, at, copied_to: at, out, embedded: 0, mark: None };
     reader.read(place, repairs)
+}
+
+/// The length of the content up to the next quote, if the quotes are JSON's and nothing special is between them.
+#[inline]
+fn simple_length(source: Source<'_>, at: usize) -> Option<usize> {
+    let [b'"', inside @ ..] = source.bytes_from(at) else { return None };
+    let length = inside.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)?;
+    (inside.get(length) == Some(&b'"')).then_some(length)
 }
 
 /// Where a missing quote would have stood, if the next quote turns out to end a key.

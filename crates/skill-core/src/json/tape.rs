@@ -21,12 +21,20 @@ pub(super) enum Node {
     Object(usize),
 }
 
+/// How many members an object may have for its map to be used for the next object: to clear a map takes time in
+/// proportion to its capacity, however few members come into it the next time.
+const MAX_REUSED_MEMBERS: usize = 16;
+
 /// One value, outermost node first.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     nodes: Vec<Node>,
     /// The content of all strings and keys, in the order of their nodes.
     pub(super) text: String,
+    /// The value that was made last.
+    pub(super) built: Value,
+    /// It is an object that never had many members.
+    is_small: bool,
 }
 
 impl Tape {
@@ -62,9 +70,34 @@ impl Tape {
         }
     }
 
-    /// The value; null if there is none.
-    pub(super) fn value(&self) -> Value {
-        Builder { nodes: self.nodes.iter(), text: &self.text }.value()
+    /// Makes the value; null if there is none.
+    ///
+    /// It takes the place of the one made last, and where both are small objects, its allocations too.
+    #[inline]
+    pub(super) fn build(&mut self) {
+        let mut builder = Builder { nodes: self.nodes.iter(), text: &self.text };
+        match (builder.nodes.as_slice(), &mut self.built) {
+            ([Node::Object(length @ 0..=MAX_REUSED_MEMBERS), members @ ..], Value::Object(map))
+                if self.is_small =>
+            {
+                builder.nodes = members.iter();
+                if !builder.refill(map, *length) {
+                    builder = Builder { nodes: members.iter(), text: &self.text };
+                    map.clear();
+                    builder.fill(map, *length);
+                }
+            }
+            (nodes, built) => {
+                self.is_small = matches!(nodes, [Node::Object(0..=MAX_REUSED_MEMBERS), ..]);
+                *built = builder.value();
+            }
+        }
+    }
+
+    /// Takes a value that was made elsewhere.
+    pub(super) fn set_built(&mut self, value: Value) {
+        self.built = value;
+        self.is_small = false;
     }
 }
 
@@ -73,34 +106,51 @@ struct Builder<'a> {
     text: &'a str,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// The next value. Recursion ends where the parser's does: at [`super::MAX_DEPTH`].
     fn value(&mut self) -> Value {
         match self.nodes.next() {
             None | Some(Node::Null) => Value::Null,
             Some(Node::Bool(value)) => Value::Bool(*value),
             Some(Node::Number(number)) => Value::Number(number.clone()),
-            Some(Node::Text(length) | Node::Key(length)) => Value::String(self.string(*length)),
+            Some(Node::Text(length) | Node::Key(length)) => Value::String(self.string(*length).to_owned()),
             Some(Node::Array(length)) => Value::Array((0..*length).map(|_| self.value()).collect()),
-            Some(Node::Object(length)) => Value::Object(self.object(*length)),
+            Some(Node::Object(length)) => {
+                let mut members = Map::with_capacity(*length);
+                self.fill(&mut members, *length);
+                Value::Object(members)
+            }
         }
     }
 
-    fn object(&mut self, length: usize) -> Map<String, Value> {
-        let mut members = Map::with_capacity(length);
+    /// Adds the next members, so many of them.
+    fn fill(&mut self, members: &mut Map<String, Value>, length: usize) {
         for _ in 0..length {
             if let Some(Node::Key(length)) = self.nodes.next() {
-                let key = self.string(*length);
+                let key = self.string(*length).to_owned();
                 let value = self.value();
                 members.insert(key, value);
             }
         }
-        members
     }
 
-    fn string(&mut self, length: usize) -> String {
+    /// Gives the members of a map new values if the next members, so many of them, have the same keys in the
+    /// same order: the objects of one text are often alike.
+    fn refill(&mut self, members: &mut Map<String, Value>, length: usize) -> bool {
+        members.len() == length
+            && members.iter_mut().all(|(key, value)| {
+                let is_same =
+                    matches!(self.nodes.next(), Some(Node::Key(length)) if key == self.string(*length));
+                if is_same {
+                    *value = self.value();
+                }
+                is_same
+            })
+    }
+
+    fn string(&mut self, length: usize) -> &'a str {
         let (string, rest) = self.text.split_at_checked(length).unwrap_or_default();
         self.text = rest;
-        string.to_owned()
+        string
     }
 }
