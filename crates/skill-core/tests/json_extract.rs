@@ -46,6 +46,8 @@ fn values_as_the_reference_reads_them() {
     check("```json\n{\"a\": 1,}\n```", json!({"a": 1}));
     check(r#"text {"a": {"b": [1,2]}} tail } "#, json!({"a": {"b": [1, 2]}}));
     check(r#"{"a":1,"a":2}"#, json!({"a": 2}));
+    check(r#"{"a":1,"a":2,"b":3,"b":4,"a":5}"#, json!({"a": 5, "b": 4}));
+    check(r#"{"a":1,"a":2,"b":3,"b":4,"a":5,}"#, json!({"a": 5, "b": 4}));
     check("```json\n{\"x\":\"has ``` inside\"}\n```", json!({"x": "has ``` inside"}));
 }
 
@@ -235,6 +237,47 @@ fn the_object_that_fits_is_taken() {
     assert_eq!(take(r#"{"x": {"edits":[1]}}"#), None);
     assert_eq!(take(r#""{\"edits\": [\"a\\nb\"]}""#), Some((json!(["a\nb"]), vec![Repair::EncodedTwice])));
     assert_eq!(take(r#"{\"edits\": [1]}"#), Some((json!([1]), vec![Repair::EncodedTwice])));
+}
+
+#[test]
+fn json_to_the_letter_is_read_to_the_letter_whatever_stands_behind_it() {
+    let whole = |text: &str, expect: Value| repaired(text, expect, &[]);
+    // A quote right behind the value looks as if the string before it went on.
+    let quoted = r#"I answer "{"a": "x"}" and that is "all"."#;
+    check(quoted, json!({"a": "x"}));
+    whole(quoted, json!({"a": "x"}));
+    let cited = r#"{"a": "say \"hi\"", "b": "x"} "as you said"}"#;
+    check(cited, json!({"a": "say \"hi\"", "b": "x"}));
+    whole(cited, json!({"a": "say \"hi\"", "b": "x"}));
+    let two = r#""{"a": "x"}" or "{"b": "y"}""#;
+    nothing(two);
+    repaired(two, json!({"b": "y"}), &[Repair::SeveralObjects]);
+    // A key too long to be recognised ahead does not start the next member.
+    let long = "key ".repeat(100);
+    let text = format!("Here: {{\"a\": \"x\", \"{long}\": \"y\"}} \"done\"}}");
+    check(&text, json!({"a": "x", long.clone(): "y"}));
+    whole(&text, json!({"a": "x", long: "y"}));
+}
+
+#[test]
+fn objects_after_refused_ones_are_their_own() {
+    let third = |text: &str| {
+        let n_seen = std::cell::Cell::new(0);
+        let found = extract(text, |_| n_seen.replace(n_seen.get() + 1) == 2);
+        found.map(|found| found.value.to_string())
+    };
+    let check = |text: &str, expect: &str| assert_eq!(third(text).as_deref(), Some(expect), "in {text:?}");
+    check(r#"{"a":1} {"a":2} {"a":3}"#, r#"{"a":3}"#);
+    check(r#"{"a":1,"b":2} {"b":3} {"a":4}"#, r#"{"a":4}"#);
+    check(r#"{"a":1,"b":2} {"a":3,"b":4} {"b":5,"a":6}"#, r#"{"b":5,"a":6}"#);
+    check(r#"{"a":1,"b":2} {"a":3,"b":4} {"a":5,"c":6}"#, r#"{"a":5,"c":6}"#);
+    check(r#"{"a":1,"b":2} {"a":3,"b":4} {"a":5,"a":6}"#, r#"{"a":6}"#);
+    check(r#"{"a":1} {"a":2,"a":3} {"b":4,"a":5,"b":6}"#, r#"{"b":6,"a":5}"#);
+    check(r#"{"a":{"b":1}} {"a":"x"} {"a":{"c":"y"}}"#, r#"{"a":{"c":"y"}}"#);
+    check(r#"{"a":1} {} {"a":{}}"#, r#"{"a":{}}"#);
+    check(r#"[{"a":1}] {"a":2}"#, r#"{"a":2}"#);
+    let many: Vec<String> = (0..40).map(|member_idx| format!("\"k{member_idx}\":{member_idx}")).collect();
+    check(&format!("{{\"k0\":0}} {{{}}} {{\"k1\":1}}", many.join(",")), r#"{"k1":1}"#);
 }
 
 #[test]
