@@ -127,9 +127,13 @@ impl<'a> Builder<'a> {
     fn fill(&mut self, members: &mut Map<String, Value>, length: usize) {
         for _ in 0..length {
             if let Some(Node::Key(length)) = self.nodes.next() {
-                let key = self.string(*length).to_owned();
+                let key = self.string(*length);
                 let value = self.value();
-                members.insert(key, value);
+                match members.iter_mut().next_back() {
+                    // A key that is said again and again takes no hash and no allocation.
+                    Some((last, place)) if last == key => *place = value,
+                    _ => drop(members.insert(key.to_owned(), value)),
+                }
             }
         }
     }
