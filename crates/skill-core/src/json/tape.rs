@@ -89,6 +89,8 @@ impl Tape {
             }
             (nodes, built) => {
                 self.is_small = matches!(nodes, [Node::Object(0..=MAX_REUSED_MEMBERS), ..]);
+                // The old value may be as large as the new one: not both at once.
+                *built = Value::Null;
                 *built = builder.value();
             }
         }
