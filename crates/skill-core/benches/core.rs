@@ -46,7 +46,7 @@ mod json {
     }
 
     /// A name, how the text starts, and the piece that is repeated.
-    const KINDS: [(&str, &str, &str); 24] = [
+    const KINDS: [(&str, &str, &str); 25] = [
         ("open braces", "", "{"),
         ("open brackets", "", "["),
         ("quotes", "", "\""),
@@ -71,6 +71,7 @@ mod json {
         ("many members", "{\"a\":{", "\"b\":1 "),
         ("joined strings", "{\"a\":", "\"b\"\n"),
         ("curly quotes", "{“a”:“", "“b”, "),
+        ("quoted objects", "", "{\"a\":\"x\"}\" "),
     ];
 
     fn hostile() -> Vec<Hostile> {

@@ -121,6 +121,8 @@ pub(super) struct Scanner<'a> {
     at: usize,
     /// Bytes that may still be read a second time.
     work_left: usize,
+    /// Bytes that the tolerant parser may still read in vain beyond the end of JSON to the letter.
+    overrun_left: usize,
     /// Where the last value found ends.
     resume_at: usize,
     room: Room,
@@ -136,6 +138,7 @@ impl<'a> Scanner<'a> {
             wanted,
             at: 0,
             work_left,
+            overrun_left: work_left,
             resume_at: 0,
             room: Room::default(),
             is_built: false,
@@ -190,6 +193,11 @@ impl<'a> Scanner<'a> {
                 continue;
             }
             let fenced = is_fenced(self.source, start);
+            if self.overrun_left == 0
+                && let Some(end) = self.read_strictly(start)
+            {
+                return Some(Found::Value(self.candidate(Parsed { end, cut: false }, start, fenced)));
+            }
             match parser::parse(self.source.text, start, &mut self.room) {
                 Ok(parsed) => {
                     let parsed = self.letter_or(parsed, start);
@@ -209,6 +217,7 @@ impl<'a> Scanner<'a> {
         if self.has_guessed_quotes()
             && let Some(end) = self.read_strictly(start)
         {
+            self.overrun_left = self.overrun_left.saturating_sub(failed.at.saturating_sub(end));
             return Some(Found::Value(self.candidate(Parsed { end, cut: false }, start, fenced)));
         }
         match failed.why {
@@ -265,6 +274,7 @@ impl<'a> Scanner<'a> {
         if self.has_guessed_quotes()
             && let Some(end) = self.read_strictly(start)
         {
+            self.overrun_left = self.overrun_left.saturating_sub(parsed.end.saturating_sub(end));
             return Parsed { end, cut: false };
         }
         parsed
