@@ -35,6 +35,10 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
     };
     if let Some(score) = record.candidate_gate_score {
         let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);
+    } else if let (Some([_, most]), Some(seen), Some(n)) =
+        (record.selection_interval, record.selection_n_seen, record.selection_n)
+    {
+        let _ = write!(line, "  {:.4} → at most {most:.4} ({seen} of {n} items)", record.score_before);
     }
     let _ = write!(line, "  {decision}");
     line

@@ -22,5 +22,5 @@ pub use error::PipelineError;
 pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
 pub use run_dir::format::{StepAction, StepRecord, Summary};
-pub use settings::{StopSignal, TrainSettings};
+pub use settings::{EarlyStop, StopSignal, TrainSettings};
 pub use trainer::{RunConfig, Trainer};

@@ -23,6 +23,8 @@ pub struct TrainSettings {
     pub edit_budget: EditBudget,
     /// How a candidate is compared with the current skill.
     pub gate: Gate,
+    /// Whether a candidate's evaluation ends when it is decided.
+    pub early_stop: EarlyStop,
     /// The most tokens of an optimizer's reply.
     pub max_reply_tokens: u32,
     /// Whether the initial and the best skill are measured on the test split at the end.
@@ -41,6 +43,7 @@ impl Default for TrainSettings {
             merge_batch_size: 8,
             edit_budget: EditBudget::default(),
             gate: Gate::default(),
+            early_stop: EarlyStop::default(),
             max_reply_tokens: 16_384,
             eval_test: true,
             workers: 8,
@@ -85,8 +88,29 @@ impl TrainSettings {
             ("train.schedule", json!(self.edit_budget.schedule)),
             ("gate.metric", json!(self.gate.metric)),
             ("gate.mixed_weight", json!(self.gate.mixed_weight)),
+            ("gate.early_stop", json!(self.early_stop.as_str())),
         ]
         .into_iter()
+    }
+}
+
+/// When the evaluation of a candidate ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EarlyStop {
+    /// When the gate would reject it whatever the remaining items give; the decisions are those of [`Self::Off`].
+    #[default]
+    Exact,
+    /// When every item is measured.
+    Off,
+}
+
+impl EarlyStop {
+    /// The name used in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Off => "off",
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a configuration to models, an environment and a trainer.
 
 use crate::config::{
-    Config, EnvConfig, LoadedConfig, MaxTokensField, Metric, ModelConfig, OpenAiConfig, QaScorer,
+    Config, EarlyStop, EnvConfig, LoadedConfig, MaxTokensField, Metric, ModelConfig, OpenAiConfig, QaScorer,
     ResponseFormat, Schedule,
 };
 use crate::error::Error;
@@ -263,6 +263,10 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
+        early_stop: match config.gate.early_stop {
+            EarlyStop::Exact => skill_pipeline::EarlyStop::Exact,
+            EarlyStop::Off => skill_pipeline::EarlyStop::Off,
+        },
         max_reply_tokens: match &config.models.optimizer {
             ModelConfig::OpenAi(model) => model.max_tokens.unwrap_or(config.limits.max_reply_tokens),
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => config.limits.max_reply_tokens,

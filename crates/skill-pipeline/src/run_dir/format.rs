@@ -8,7 +8,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::{EpochIdx, ItemId, MeanScore, SkillHash, StepIdx};
+use skill_core::{EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, StepIdx};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,13 @@ pub struct RuntimeState {
     pub best_step: StepIdx,
     /// The initial skill on the selection split.
     pub baseline: MeanScore,
+    /// How often candidates and the current skill differed on an item: what is likely to differ is measured first.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub flips: FlipCounts,
+}
+
+fn is_empty(flips: &FlipCounts) -> bool {
+    *flips == FlipCounts::default()
 }
 
 /// What a step came to.
@@ -175,18 +182,29 @@ pub struct StepRecord {
     /// The candidate's length in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_skill_len: Option<usize>,
-    /// The candidate's mean `hard` on the selection split; absent if it was not evaluated.
+    /// Items of the selection split that were measured, or known, until the candidate was decided; absent if it was
+    /// not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_n_seen: Option<usize>,
+    /// Items of the selection split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_n: Option<usize>,
+    /// Of a candidate that was rejected before every item was measured: its score under the gate's metric if the
+    /// others gave nothing, and if they gave everything. The second is not above `score_before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_interval: Option<[f64; 2]>,
+    /// The candidate's mean `hard` on the selection split; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_hard: Option<f64>,
-    /// The candidate's mean `soft` on the selection split; absent if it was not evaluated.
+    /// The candidate's mean `soft` on the selection split; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_soft: Option<f64>,
-    /// The step whose evaluation of the same skill was used again; 0 is the baseline.
+    /// The last step that measured the same skill, if nothing had to be measured now; 0 is the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_from_step: Option<StepIdx>,
     /// The metric of the gate.
     pub gate_metric: String,
-    /// The candidate's score under that metric; absent if it was not evaluated.
+    /// The candidate's score under that metric; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_gate_score: Option<f64>,
     /// What the step came to.
@@ -222,6 +240,24 @@ pub struct EvaluationSummary {
     /// The same by task type, where items have one.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_task_type: IndexMap<String, TaskTypeScore>,
+    /// Calls and tokens.
+    pub tokens: StageTokens,
+}
+
+/// `summary.json` beside the results of a candidate that was rejected before every item was measured: there are no
+/// means over a part of a split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartialEvaluationSummary {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The skill that was measured.
+    pub skill_hash: SkillHash,
+    /// Items that were measured until the candidate was decided.
+    pub n_seen: usize,
+    /// Items of the split.
+    pub n: usize,
+    /// The score under the gate's metric if the other items gave nothing, and if they gave everything.
+    pub interval: [f64; 2],
     /// Calls and tokens.
     pub tokens: StageTokens,
 }

@@ -5,10 +5,10 @@ pub mod event_log;
 pub mod format;
 
 use crate::error::PipelineError;
-use crate::stage::evaluate::Evaluation;
+use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use format::{
-    ConfigFile, EvaluationSummary, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord, Summary,
-    TaskTypeScore,
+    ConfigFile, EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, RuntimeState, StageTokens,
+    StepRecord, Summary, TaskTypeScore,
 };
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
@@ -41,6 +41,13 @@ pub enum EvaluationDir {
     TestBaseline,
     /// The best skill on the test split.
     TestBest,
+}
+
+impl EvaluationDir {
+    /// Where the selection results of a step's skill are; 0 is the baseline.
+    pub fn of_step(step: StepIdx) -> Self {
+        if step == StepIdx(0) { Self::Baseline } else { Self::Selection(step) }
+    }
 }
 
 /// A run directory that this process holds: a second process that wants it is refused.
@@ -230,6 +237,36 @@ impl RunDir {
         let dir = self.evaluation_dir(dir);
         atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
         atomic::write_json(&dir.join("summary.json"), &summarise(skill, evaluation, tokens))
+    }
+
+    /// Writes `results.json` and `summary.json` of the evaluation of a step's candidate.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_candidate_evaluation(
+        &self,
+        step: StepIdx,
+        skill: &SkillHash,
+        evaluation: &CandidateEvaluation,
+        n_items: usize,
+        tokens: StageTokens,
+    ) -> Result<(), PipelineError> {
+        let Some(interval) = evaluation.left_out else {
+            let whole = Evaluation::of(evaluation.results.clone());
+            return self.write_evaluation(EvaluationDir::Selection(step), skill, &whole, tokens);
+        };
+        let dir = self.evaluation_dir(EvaluationDir::Selection(step));
+        atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
+        let summary = PartialEvaluationSummary {
+            format_version: FORMAT_VERSION.to_owned(),
+            skill_hash: skill.clone(),
+            n_seen: evaluation.results.len(),
+            n: n_items,
+            interval: [interval.low, interval.high],
+            tokens,
+        };
+        atomic::write_json(&dir.join("summary.json"), &summary)
     }
 
     /// The summary of an evaluation; `None` if it was not made.

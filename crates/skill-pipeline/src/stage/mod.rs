@@ -20,7 +20,6 @@ use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Message, Meter, ResponseSchema,
     Sampling,
 };
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -89,52 +88,55 @@ impl<'run> StageCtx<'run> {
     where
         Work: Future<Output = Result<Output, PipelineError>>,
     {
-        self.map_until(inputs, work, |_, _| ControlFlow::Continue(())).await
+        let outputs = self.map_until(inputs, work, |_, _| ControlFlow::Continue(usize::MAX)).await?;
+        Ok(outputs.into_iter().flatten().collect())
     }
 
-    /// Like [`StageCtx::map_ordered`], but ends where `fold` says so: it sees the outputs in input order, and what is
-    /// under way when it breaks is dropped. The outputs that it has seen are returned.
+    /// Like [`StageCtx::map_ordered`], but ends where `watch` says so; outputs that have not come by then are `None`.
+    ///
+    /// `watch` sees each output when it comes, in any order; it breaks, or says how many inputs from the first one on
+    /// may be begun. What is under way when it breaks is dropped.
     async fn map_until<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
         work: impl Fn(usize, Input) -> Work,
-        mut fold: impl FnMut(usize, &Output) -> ControlFlow<()>,
-    ) -> Result<Vec<Output>, PipelineError>
+        mut watch: impl FnMut(usize, &Output) -> ControlFlow<(), usize>,
+    ) -> Result<Vec<Option<Output>>, PipelineError>
     where
         Work: Future<Output = Result<Output, PipelineError>>,
     {
-        let total = inputs.len();
-        self.events.emit(&Event::StageStarted { step: self.step, stage: self.stage, total });
+        let (total, workers) = (inputs.len(), self.workers.max(1));
+        let (step, stage) = (self.step, self.stage);
+        self.events.emit(&Event::StageStarted { step, stage, total });
+        let mut outputs: Vec<Option<Output>> = std::iter::repeat_with(|| None).take(total).collect();
         let mut inputs = inputs.into_iter().enumerate();
         let mut under_way = FuturesUnordered::new();
-        let (mut outputs, mut early) = (Vec::with_capacity(total), BTreeMap::new());
-        let mut n_done = 0;
+        let (mut n_begun, mut n_done, mut may_begin) = (0, 0, workers);
         loop {
-            while under_way.len() < self.workers.max(1) && !self.halt.is_cancelled() {
+            while under_way.len() < workers && n_begun < may_begin && !self.halt.is_cancelled() {
                 let Some((input_idx, input)) = inputs.next() else { break };
+                n_begun += 1;
                 let output = work(input_idx, input);
                 under_way.push(async move { (input_idx, output.await) });
             }
-            match under_way.next().await {
-                Some((input_idx, Ok(output))) => {
-                    early.insert(input_idx, output);
-                    n_done += 1;
-                    let (step, stage) = (self.step, self.stage);
-                    self.events.emit(&Event::StageProgress { step, stage, done: n_done, total });
-                }
+            let (input_idx, output) = match under_way.next().await {
+                Some((input_idx, Ok(output))) => (input_idx, output),
                 Some((_, Err(error))) => {
                     drop(tokio::time::timeout(FINISH_LIMIT, under_way.count()).await);
                     return Err(error);
                 }
-                None if outputs.len() < total => return Err(PipelineError::Halted),
+                None if n_done < total => return Err(PipelineError::Halted),
                 None => return Ok(outputs),
+            };
+            n_done += 1;
+            self.events.emit(&Event::StageProgress { step, stage, done: n_done, total });
+            let flow = watch(input_idx, &output);
+            if let Some(place) = outputs.get_mut(input_idx) {
+                *place = Some(output);
             }
-            while let Some(output) = early.remove(&outputs.len()) {
-                let flow = fold(outputs.len(), &output);
-                outputs.push(output);
-                if flow.is_break() {
-                    return Ok(outputs);
-                }
+            match flow {
+                ControlFlow::Continue(n_startable) => may_begin = n_startable,
+                ControlFlow::Break(()) => return Ok(outputs),
             }
         }
     }

@@ -256,7 +256,7 @@ impl Run<'_> {
         self.warn_of_cut_replies(None, &evaluation.results);
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
         let gate_score = self.settings.gate.score(evaluation.score);
-        let state = TrainState::after_baseline(skill, evaluation.score, gate_score);
+        let state = TrainState::after_baseline(skill, &evaluation, gate_score);
         state.write(&self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
@@ -274,15 +274,16 @@ impl Run<'_> {
             epoch: plan.epoch,
             batch_size: plan.batch.item_idx.len(),
         });
-        let (record, candidate) =
+        let outcome =
             self.step(state, plan).await.map_err(|error| self.or_stopped(error, state.last_step))?;
+        let record = outcome.record.clone();
         // What the step stands on is on the disk before the step is.
         self.journal.flush().await?;
         crate::run_dir::atomic::write_json(
             &self.dir.step_dir(record.step).join("step_record.json"),
             &record,
         )?;
-        state.apply(record.clone(), candidate);
+        state.apply(outcome);
         state.write(&self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::StepFinished { record: Box::new(record) });

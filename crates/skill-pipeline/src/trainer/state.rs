@@ -1,21 +1,21 @@
 //! What the trainer knows between steps.
 
 use crate::error::PipelineError;
-use crate::run_dir::RunDir;
 use crate::run_dir::format::{FORMAT_VERSION, RuntimeState, StepAction, StepRecord};
-use skill_core::{MeanScore, SkillDoc, SkillHash, StepIdx};
+use crate::run_dir::{EvaluationDir, RunDir};
+use crate::stage::evaluate::Evaluation;
+use skill_core::{FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;
 
-/// Selection scores by skill, each with the step that measured it; 0 is the baseline.
-pub(super) type SelectionCache = BTreeMap<SkillHash, (StepIdx, MeanScore)>;
+/// Where each skill was measured: steps in order; 0 is the baseline.
+pub(super) type Evaluated = BTreeMap<SkillHash, Vec<StepIdx>>;
 
-/// A skill that comes back is not measured again.
-fn remember(cache: &mut SelectionCache, record: &StepRecord) {
-    if let (Some(hash), Some(hard), Some(soft)) =
-        (&record.candidate_hash, record.selection_hard, record.selection_soft)
+fn remember(evaluated: &mut Evaluated, record: &StepRecord) {
+    // A step that measured nothing new has nothing that an earlier one has not.
+    if let (Some(hash), Some(_), None) =
+        (&record.candidate_hash, record.selection_n_seen, record.selection_from_step)
     {
-        let measured_at = record.selection_from_step.unwrap_or(record.step);
-        cache.entry(hash.clone()).or_insert((measured_at, MeanScore { hard, soft }));
+        evaluated.entry(hash.clone()).or_default().push(record.step);
     }
 }
 
@@ -26,6 +26,8 @@ pub struct ScoredSkill {
     pub skill: SkillDoc,
     /// Its score under the gate's metric.
     pub score: f64,
+    /// Its score on each item of the selection split, in the order of the split: what decisions compare.
+    pub item_scores: Vec<ItemScore>,
     /// The step that made it; 0 is the initial skill.
     pub step: StepIdx,
 }
@@ -43,22 +45,26 @@ pub struct TrainState {
     pub baseline: MeanScore,
     /// One record per finished step.
     pub history: Vec<StepRecord>,
+    /// How often candidates and the current skill differed on an item.
+    pub flips: FlipCounts,
     /// What is measured already.
-    pub(super) selection_cache: SelectionCache,
+    pub(super) evaluated: Evaluated,
 }
 
 impl TrainState {
     /// The state after the baseline.
-    pub fn after_baseline(initial_skill: SkillDoc, baseline: MeanScore, score: f64) -> Self {
-        let scored = ScoredSkill { skill: initial_skill, score, step: StepIdx(0) };
-        let selection_cache = BTreeMap::from([(scored.skill.hash(), (StepIdx(0), baseline))]);
+    pub fn after_baseline(initial_skill: SkillDoc, baseline: &Evaluation, score: f64) -> Self {
+        let item_scores = baseline.results.iter().map(ItemScore::from).collect();
+        let scored = ScoredSkill { skill: initial_skill, score, item_scores, step: StepIdx(0) };
+        let evaluated = BTreeMap::from([(scored.skill.hash(), vec![StepIdx(0)])]);
         Self {
             last_step: StepIdx(0),
             current: scored.clone(),
             best: scored,
-            baseline,
+            baseline: baseline.score,
             history: Vec::new(),
-            selection_cache,
+            flips: FlipCounts::default(),
+            evaluated,
         }
     }
 
@@ -70,19 +76,24 @@ impl TrainState {
     pub fn read(dir: &RunDir, initial_skill: &SkillDoc) -> Result<Option<Self>, PipelineError> {
         let Some(stored) = dir.read_state()? else { return Ok(None) };
         let history = dir.read_history(stored.last_completed_step)?;
+        let item_scores = |step: StepIdx| -> Result<Vec<ItemScore>, PipelineError> {
+            Ok(dir.read_results(EvaluationDir::of_step(step))?.iter().map(ItemScore::from).collect())
+        };
         let current = ScoredSkill {
             skill: dir.read_snapshot(stored.last_completed_step, &stored.current_skill_hash)?,
             score: stored.current_score,
+            item_scores: item_scores(stored.current_step)?,
             step: stored.current_step,
         };
         let best = ScoredSkill {
             skill: dir.read_snapshot(stored.best_step, &stored.best_skill_hash)?,
             score: stored.best_score,
+            item_scores: item_scores(stored.best_step)?,
             step: stored.best_step,
         };
-        let mut selection_cache = BTreeMap::from([(initial_skill.hash(), (StepIdx(0), stored.baseline))]);
+        let mut evaluated = BTreeMap::from([(initial_skill.hash(), vec![StepIdx(0)])]);
         for record in &history {
-            remember(&mut selection_cache, record);
+            remember(&mut evaluated, record);
         }
         Ok(Some(Self {
             last_step: stored.last_completed_step,
@@ -90,7 +101,8 @@ impl TrainState {
             best,
             baseline: stored.baseline,
             history,
-            selection_cache,
+            flips: stored.flips,
+            evaluated,
         }))
     }
 
@@ -113,17 +125,19 @@ impl TrainState {
             best_skill_hash: self.best.skill.hash(),
             best_step: self.best.step,
             baseline: self.baseline,
+            flips: self.flips.clone(),
         })
     }
 
     /// Takes over what a step came to.
-    pub fn apply(&mut self, record: StepRecord, candidate: Option<SkillDoc>) {
+    pub(super) fn apply(&mut self, outcome: StepOutcome) {
+        let StepOutcome { record, candidate, flips } = outcome;
         self.last_step = record.step;
-        remember(&mut self.selection_cache, &record);
-        if let (Some(skill), Some(score)) = (candidate, record.candidate_gate_score)
+        self.flips = flips;
+        remember(&mut self.evaluated, &record);
+        if let Some(scored) = candidate
             && record.action.is_accept()
         {
-            let scored = ScoredSkill { skill, score, step: record.step };
             if record.action == StepAction::AcceptNewBest {
                 self.best = scored.clone();
             }
@@ -131,4 +145,13 @@ impl TrainState {
         }
         self.history.push(record);
     }
+}
+
+/// What a step came to.
+pub(super) struct StepOutcome {
+    pub(super) record: StepRecord,
+    /// The candidate, if it was measured whole.
+    pub(super) candidate: Option<ScoredSkill>,
+    /// The state's counts after the step.
+    pub(super) flips: FlipCounts,
 }

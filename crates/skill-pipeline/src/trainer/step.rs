@@ -1,21 +1,27 @@
 //! One step: the six stages in order, each arrow a file in the step's directory.
 
 use super::run::{Run, StepPlan};
+use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::format::{ApplySummary, StageTokens, StepAction, StepRecord, TokensByStage};
+use crate::settings::EarlyStop;
 use crate::stage::aggregate::aggregate;
-use crate::stage::evaluate::evaluate;
+use crate::stage::evaluate::{CandidatePlan, evaluate_candidate};
 use crate::stage::reflect::{ReflectSettings, reflect};
 use crate::stage::rollout::rollout;
 use crate::stage::select::select;
 use crate::stage::update::update;
 use skill_core::gate::GateAction;
-use skill_core::{MeanScore, Patch, SkillDoc, SourceType, StepIdx};
+use skill_core::{
+    EarlyRejection, ItemId, ItemScore, MeanScore, Patch, RolloutResult, SkillDoc, SkillHash, SourceType,
+    StepIdx, evaluation_order,
+};
 use skill_envs::{Item, Split};
+use std::collections::BTreeMap;
 
 impl Run<'_> {
     /// Makes a step; returns its record and, if there was one, its candidate.
@@ -23,21 +29,21 @@ impl Run<'_> {
         &mut self,
         state: &TrainState,
         plan: StepPlan,
-    ) -> Result<(StepRecord, Option<SkillDoc>), PipelineError> {
+    ) -> Result<StepOutcome, PipelineError> {
         // What an earlier process left of this step belongs to calls that are made again now.
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
         let mut record = self.new_record(state, &plan);
+        let unchanged = |record| StepOutcome { record, candidate: None, flips: state.flips.clone() };
         let Some(patch) = self.propose(&state.current, &plan, &mut record).await? else {
             record.action = StepAction::SkipNoPatches;
-            return Ok((record, None));
+            return Ok(unchanged(record));
         };
         let candidate = self.update(&state.current, &patch, &mut record)?;
         if candidate == state.current.skill {
             record.action = StepAction::SkipNoOp;
-            return Ok((record, Some(candidate)));
+            return Ok(unchanged(record));
         }
-        self.decide(state, &candidate, &mut record).await?;
-        Ok((record, Some(candidate)))
+        self.decide(state, candidate, record).await
     }
 
     fn new_record(&self, state: &TrainState, plan: &StepPlan) -> StepRecord {
@@ -60,6 +66,9 @@ impl Run<'_> {
             apply_report: None,
             candidate_hash: None,
             candidate_skill_len: None,
+            selection_n_seen: None,
+            selection_n: None,
+            selection_interval: None,
             selection_hard: None,
             selection_soft: None,
             selection_from_step: None,
@@ -158,49 +167,113 @@ impl Run<'_> {
         Ok(candidate.skill)
     }
 
-    /// Stage 6: the candidate's score on the selection split and what the gate says.
+    /// Stage 6: the candidate on the selection split, and what the gate says.
     async fn decide(
         &mut self,
         state: &TrainState,
-        candidate: &SkillDoc,
-        record: &mut StepRecord,
-    ) -> Result<(), PipelineError> {
+        candidate: SkillDoc,
+        mut record: StepRecord,
+    ) -> Result<StepOutcome, PipelineError> {
         let hash = candidate.hash();
-        let score = match state.selection_cache.get(&hash) {
-            Some((measured_at, score)) => {
-                record.selection_from_step = Some(*measured_at);
-                *score
-            }
-            None => {
-                let watch = self.begin(Some(record.step), Stage::Evaluate);
-                let ctx = self.stage_ctx(&watch);
-                let evaluation = evaluate(self.env, Split::Val, candidate, &self.target, &ctx).await?;
-                let tokens = self.end(&watch);
-                note_tokens(record, Stage::Evaluate, tokens);
-                self.warn_of_cut_replies(Some(record.step), &evaluation.results);
-                let place = EvaluationDir::Selection(record.step);
-                self.dir.write_evaluation(place, &hash, &evaluation, tokens)?;
-                evaluation.score
-            }
-        };
+        let known = self.known_results(state, &hash)?;
+        let plan = self.candidate_plan(state, &known);
+        let watch = self.begin(Some(record.step), Stage::Evaluate);
+        let ctx = self.stage_ctx(&watch);
+        let evaluation =
+            evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx).await?;
+        let tokens = self.end(&watch);
+        note_tokens(&mut record, Stage::Evaluate, tokens);
+        self.warn_of_cut_replies(Some(record.step), &evaluation.results);
+        let items = self.env.items(Split::Val);
+        self.dir.write_candidate_evaluation(record.step, &hash, &evaluation, items.len(), tokens)?;
+
+        record.selection_n_seen = Some(evaluation.results.len());
+        record.selection_n = Some(items.len());
+        record.selection_interval = evaluation.left_out.map(|interval| [interval.low, interval.high]);
+        if evaluation.n_known == evaluation.results.len() {
+            record.selection_from_step = state.evaluated.get(&hash).and_then(|steps| steps.last().copied());
+        }
+        let mut flips = state.flips.clone();
+        let current: BTreeMap<&ItemId, ItemScore> =
+            items.iter().map(|item| &item.id).zip(state.current.item_scores.iter().copied()).collect();
+        flips.record(
+            evaluation
+                .results
+                .iter()
+                .filter_map(|result| Some((&result.id, ItemScore::from(result), *current.get(&result.id)?))),
+        );
+        if evaluation.left_out.is_some() {
+            record.action = StepAction::Reject;
+            return Ok(StepOutcome { record, candidate: None, flips });
+        }
+        let scored = self.gate(state, candidate, &evaluation.results, &mut record);
+        Ok(StepOutcome { record, candidate: Some(scored), flips })
+    }
+
+    /// The gate's decision about a candidate that was measured whole.
+    fn gate(
+        &self,
+        state: &TrainState,
+        candidate: SkillDoc,
+        results: &[RolloutResult],
+        record: &mut StepRecord,
+    ) -> ScoredSkill {
         let gate = &self.settings.gate;
-        let gate_score = gate.score(score);
-        record.selection_hard = Some(score.hard);
-        record.selection_soft = Some(score.soft);
-        record.candidate_gate_score = Some(gate_score);
-        record.action = match gate.decide(gate_score, state.current.score, state.best.score) {
-            GateAction::AcceptNewBest => StepAction::AcceptNewBest,
-            GateAction::Accept => StepAction::Accept,
-            GateAction::Reject => StepAction::Reject,
-        };
+        let mean = MeanScore::of_results(results);
+        let item_scores: Vec<ItemScore> = results.iter().map(ItemScore::from).collect();
+        let score = gate.score(mean);
+        record.selection_hard = Some(mean.hard);
+        record.selection_soft = Some(mean.soft);
+        record.candidate_gate_score = Some(score);
+        record.action =
+            match gate.decide_exact(&item_scores, &state.current.item_scores, &state.best.item_scores) {
+                GateAction::AcceptNewBest => StepAction::AcceptNewBest,
+                GateAction::Accept => StepAction::Accept,
+                GateAction::Reject => StepAction::Reject,
+            };
         if record.action.is_accept() {
-            record.current_score = gate_score;
+            record.current_score = score;
         }
         if record.action == StepAction::AcceptNewBest {
-            record.best_score = gate_score;
+            record.best_score = score;
             record.best_step = record.step;
         }
-        Ok(())
+        ScoredSkill { skill: candidate, score, item_scores, step: record.step }
+    }
+
+    /// What the files of the run hold of this very skill on the selection split.
+    fn known_results(
+        &self,
+        state: &TrainState,
+        hash: &SkillHash,
+    ) -> Result<BTreeMap<ItemId, RolloutResult>, PipelineError> {
+        let mut known = BTreeMap::new();
+        for step in state.evaluated.get(hash).into_iter().flatten() {
+            let results = self.dir.read_results(EvaluationDir::of_step(*step))?;
+            known.extend(results.into_iter().map(|result| (result.id.clone(), result)));
+        }
+        Ok(known)
+    }
+
+    fn candidate_plan<'known>(
+        &self,
+        state: &TrainState,
+        known: &'known BTreeMap<ItemId, RolloutResult>,
+    ) -> CandidatePlan<'known> {
+        let items = self.env.items(Split::Val);
+        let current = &state.current.item_scores;
+        match self.settings.early_stop {
+            EarlyStop::Exact => {
+                let ids: Vec<ItemId> = items.iter().map(|item| item.id.clone()).collect();
+                let order = evaluation_order(&ids, current, &state.flips);
+                CandidatePlan {
+                    order,
+                    rejection: Some(EarlyRejection::new(self.settings.gate, current)),
+                    known,
+                }
+            }
+            EarlyStop::Off => CandidatePlan { order: (0..items.len()).collect(), rejection: None, known },
+        }
     }
 
     fn note(&self, step: StepIdx, record: &mut StepRecord, notes: Vec<String>) {

@@ -5,7 +5,7 @@ mod world;
 
 use serde_json::Value;
 use skill_envs::Split;
-use skill_pipeline::{PipelineError, StepAction, Summary, TrainSettings};
+use skill_pipeline::{EarlyStop, PipelineError, StepAction, Summary, TrainSettings};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use world::{Job, WORDS, files, settings, target};
@@ -286,6 +286,51 @@ fn a_candidate_that_returns_is_not_measured_again() {
     Job { stop_after: 2, ..stubborn() }.run(resumed.path()).unwrap_err();
     stubborn().run(resumed.path()).unwrap();
     assert_eq!(files(resumed.path()), files(whole.path()));
+}
+
+#[test]
+fn a_candidate_that_cannot_win_is_rejected_before_every_item_is_measured() {
+    // Nine of ten words are known: only one item is left to win.
+    let skill = "# Skill alpha bravo charlie delta echo foxtrot golf hotel india\n";
+    let stubborn = |early_stop| Job {
+        skill,
+        optimizer: world::stubborn_optimizer(),
+        settings: TrainSettings { early_stop, ..settings() },
+        ..Job::default()
+    };
+    let (early, whole) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let asked = target(usize::MAX);
+    Job { target: asked.clone(), ..stubborn(EarlyStop::Exact) }.run(early.path()).unwrap();
+    stubborn(EarlyStop::Off).run(whole.path()).unwrap();
+    assert_eq!(actions(early.path()), actions(whole.path()));
+
+    let record = read(early.path().join("steps/step_0001/step_record.json"));
+    assert_eq!((&record["selection_n_seen"], &record["selection_n"]), (&1.into(), &10.into()));
+    assert_eq!(record["selection_interval"], serde_json::json!([0.0, 0.9]));
+    assert_eq!((&record["selection_hard"], &record["candidate_gate_score"]), (&Value::Null, &Value::Null));
+    assert_eq!(record["tokens"]["evaluate"]["calls"], 1, "what is beyond the prefix enters no file");
+    let summary = read(early.path().join("steps/step_0001/selection_eval/summary.json"));
+    assert_eq!((&summary["hard"], &summary["n_seen"]), (&Value::Null, &1.into()));
+    // The same candidate comes back in each step, and its one result is known.
+    let history = read(early.path().join("history.json"));
+    for record in history.as_array().unwrap().iter().skip(1) {
+        assert_eq!((&record["selection_from_step"], &record["selection_n_seen"]), (&1.into(), &1.into()));
+    }
+    let in_flight = 8;
+    assert!(asked.n_calls.load(Ordering::Relaxed) < 10 + 20 + 1 + in_flight + 10);
+}
+
+#[test]
+fn early_rejection_changes_no_decision() {
+    let [early, whole] = [EarlyStop::Exact, EarlyStop::Off].map(|early_stop| {
+        let dir = tempfile::tempdir().unwrap();
+        let summary =
+            Job { settings: TrainSettings { early_stop, epochs: 4, ..settings() }, ..Job::default() }
+                .run(dir.path())
+                .unwrap();
+        (actions(dir.path()), summary.best_skill_hash, summary.current_selection_score)
+    });
+    assert_eq!(early, whole);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
 pub use types::{
-    Config, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric, ModelConfig,
+    Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric, ModelConfig,
     ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer, ResponseFormat, RunConfig, Schedule,
     ScriptedConfig, SimulatedConfig, SkillConfig, TrainConfig,
 };

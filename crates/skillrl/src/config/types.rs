@@ -291,6 +291,18 @@ pub struct GateConfig {
     pub metric: Metric,
     /// The weight of the soft score in [`Metric::Mixed`], 0 to 1.
     pub mixed_weight: f64,
+    /// When the evaluation of a candidate ends.
+    pub early_stop: EarlyStop,
+}
+
+choice! {
+    /// When the evaluation of a candidate ends.
+    EarlyStop {
+        /// When it cannot win any more.
+        Exact = "exact",
+        /// When every item is measured.
+        Off = "off",
+    }
 }
 
 choice! {

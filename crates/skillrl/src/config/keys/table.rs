@@ -346,6 +346,14 @@ const GATE: &[KeySpec] = &[
         Value("0.5"),
         "The weight w of soft in mixed = (1 - w) * hard + w * soft.",
     ),
+    KeySpec::new(
+        "early_stop",
+        ValueType::Choice(&["exact", "off"]),
+        Outcome,
+        Value("\"exact\""),
+        "exact: a candidate is rejected as soon as it cannot win any more; what is decided is the same, and most\n\
+         rejected candidates cost a part of the calls. off: every candidate is measured on the whole split.",
+    ),
 ];
 
 const EVAL: &[KeySpec] = &[KeySpec::new(
