@@ -1,6 +1,7 @@
 //! What went wrong, by class: from the status, and from the words where the status says too little.
 
 use super::config::Endpoint;
+use super::wait;
 use crate::error::LlmError;
 use crate::secret::ApiKey;
 use crate::transport::{HttpResponse, TransportError};
@@ -93,12 +94,12 @@ impl Reader<'_> {
             let target = response.header("location").unwrap_or("nowhere");
             let target = target.split_once('?').map_or(target, |(before, _)| before);
             let message = format!("it redirects to {target}; redirects are not followed");
-            return self.by_class(status, Kind::BadRequest, &message, None);
+            return self.by_class(status, Kind::BadRequest, &message, response);
         }
         if !(400..600).contains(&status) {
             return self.invalid(&format!("HTTP {status} is not an answer"));
         }
-        self.classified(status, &complaint, retry_after(response))
+        self.classified(status, &complaint, response)
     }
 
     /// An error inside a response whose status is a success, as OpenRouter sends them.
@@ -109,10 +110,9 @@ impl Reader<'_> {
             None => None,
         };
         let complaint = complaint.or_else(in_choice)?;
-        let wait = retry_after(response);
         Some(match complaint.status() {
-            Some(status) => self.classified(status, &complaint, wait),
-            None => self.by_class(response.status, Kind::Server, &complaint.message, wait),
+            Some(status) => self.classified(status, &complaint, response),
+            None => self.by_class(response.status, Kind::Server, &complaint.message, response),
         })
     }
 
@@ -132,29 +132,35 @@ impl Reader<'_> {
         LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
     }
 
-    fn classified(&self, status: u16, complaint: &Complaint, retry_after: Option<Duration>) -> LlmError {
+    fn classified(&self, status: u16, complaint: &Complaint, response: &HttpResponse) -> LlmError {
         let kind = complaint.kind(status);
         if status == 404 && kind == Kind::BadRequest {
             let colon = if complaint.message.is_empty() { "" } else { ": " };
             let message = format!("nothing at {}{colon}{}", self.endpoint.shown_url(), complaint.message);
-            return self.by_class(status, kind, &message, retry_after);
+            return self.by_class(status, kind, &message, response);
         }
-        self.by_class(status, kind, &complaint.message, retry_after)
+        self.by_class(status, kind, &complaint.message, response)
     }
 
-    fn by_class(&self, status: u16, kind: Kind, message: &str, retry_after: Option<Duration>) -> LlmError {
+    fn by_class(&self, status: u16, kind: Kind, message: &str, response: &HttpResponse) -> LlmError {
         let provider = self.provider();
         let message = self.clean(message, MAX_MESSAGE_CHARS);
         let message = if message.is_empty() { "it gave no reason".to_owned() } else { message };
         match kind {
-            Kind::RateLimited => LlmError::RateLimited { provider, status, message, retry_after },
+            Kind::RateLimited => {
+                let retry_after = wait::rate_limit_wait(response);
+                LlmError::RateLimited { provider, status, message, retry_after }
+            }
             Kind::Quota => LlmError::QuotaExhausted { provider, status, message },
             Kind::Authentication => LlmError::Authentication { provider, status, message },
             Kind::ContextTooLong => LlmError::ContextTooLong { provider, status, message },
             Kind::Refused => LlmError::Refused { provider, status, message },
             Kind::BadRequest => LlmError::BadRequest { provider, status, message },
             Kind::Timeout => LlmError::Timeout { provider, after: self.timeout },
-            Kind::Server => LlmError::ServerError { provider, status, message, retry_after },
+            Kind::Server => {
+                let retry_after = wait::retry_after(response);
+                LlmError::ServerError { provider, status, message, retry_after }
+            }
         }
     }
 
@@ -327,39 +333,9 @@ fn number(error: &Value) -> Option<u16> {
     errors.next()
 }
 
-/// The wait that a server asks for; a date is not understood, since there is no clock here.
-fn retry_after(response: &HttpResponse) -> Option<Duration> {
-    let number = |name| response.header(name).and_then(|text| text.trim().parse::<f64>().ok());
-    let milliseconds = || number("retry-after-ms").map(|milliseconds| milliseconds / 1000.0);
-    let seconds = milliseconds().or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check_wait(headers: &[(&str, &str)], expect: Option<Duration>) {
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(retry_after(&HttpResponse { headers, ..HttpResponse::default() }), expect);
-    }
-
-    #[test]
-    fn the_wait_is_read_from_the_headers() {
-        let millis = |millis| Some(Duration::from_millis(millis));
-        check_wait(&[], None);
-        check_wait(&[("Retry-After", "20")], millis(20_000));
-        check_wait(&[("retry-after", " 1.5 ")], millis(1_500));
-        check_wait(&[("retry-after", "0")], millis(0));
-        check_wait(&[("retry-after-ms", "250"), ("retry-after", "1")], millis(250));
-        check_wait(&[("retry-after-ms", "soon"), ("retry-after", "1")], millis(1_000));
-        check_wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")], None);
-        check_wait(&[("retry-after", "-1")], None);
-        check_wait(&[("retry-after", "1e300")], None);
-        check_wait(&[("retry-after", "NaN")], None);
-        check_wait(&[("retry-after", "inf")], None);
-    }
 
     #[track_caller]
     fn check_clean(text: &str, max_chars: usize, expect: &str) {

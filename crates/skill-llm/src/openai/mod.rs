@@ -6,6 +6,7 @@
 
 mod config;
 mod errors;
+mod wait;
 mod wire;
 
 pub use config::{DEFAULT_TIMEOUT, MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
