@@ -53,6 +53,7 @@ pub struct AttemptLog {
 struct Entries {
     attempts: Vec<Attempt>,
     waited: Duration,
+    unsent: bool,
 }
 
 impl AttemptLog {
@@ -65,6 +66,16 @@ impl AttemptLog {
     /// Takes the waits that were noted since they were last taken.
     pub fn take_wait(&self) -> Duration {
         std::mem::take(&mut self.lock().waited)
+    }
+
+    /// Notes that the attempt under way ended before anything was sent, so that nobody counts it as a request.
+    pub fn note_unsent(&self) {
+        self.lock().unsent = true;
+    }
+
+    /// Whether the attempt that just ended was never sent; the next one begins as if it will be.
+    pub fn take_unsent(&self) -> bool {
+        std::mem::take(&mut self.lock().unsent)
     }
 
     /// Notes an attempt that is over.

@@ -257,6 +257,8 @@ pub enum GiveUpReason {
     Deadline,
     /// The provider fails too often: no call may be repeated for now.
     RetryBudget,
+    /// The provider asks for a longer wait than is allowed.
+    ServerWait,
 }
 
 impl GiveUpReason {
@@ -266,6 +268,7 @@ impl GiveUpReason {
             Self::Attempts => "no attempt is left",
             Self::Deadline => "the call's deadline is near",
             Self::RetryBudget => "too many calls fail: the provider seems to be down",
+            Self::ServerWait => "the provider asks for a longer wait than is allowed",
         }
     }
 }

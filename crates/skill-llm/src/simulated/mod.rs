@@ -14,7 +14,7 @@ mod conventions;
 mod conventions_tests;
 mod diagnosis;
 mod flaws;
-mod hash;
+pub(crate) mod hash;
 mod lessons;
 mod optimizer;
 mod prompts;

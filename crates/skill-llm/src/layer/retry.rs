@@ -1,0 +1,313 @@
+//! Further attempts after failures that may pass.
+//!
+//! [`Retried`] is the only place where a request is repeated. It records every attempt in the call's log, and its
+//! waits count against the call's deadline.
+
+use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::{ErrorClass, GiveUpReason, LlmError};
+use crate::simulated::hash::Dice;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// How far the wait between attempts is spread: from one minus this to one plus this times the planned wait.
+const JITTER: f64 = 0.5;
+/// The most that is added to a wait that a server asked for, as a share of it.
+const SERVER_WAIT_JITTER: f64 = 0.1;
+/// The most that is added to a wait that a server asked for.
+const MAX_SERVER_WAIT_JITTER: Duration = Duration::from_secs(5);
+
+/// How often and how long a call is tried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryPolicy {
+    /// The most attempts, the first included; 8 by default. 0 is taken as 1.
+    pub max_attempts: u32,
+    /// The wait after the first failure, before jitter; it doubles with each further one. 0.5 s by default.
+    pub first_delay: Duration,
+    /// The longest wait between attempts that is chosen here, before jitter; 60 s by default.
+    pub max_delay: Duration,
+    /// How long the whole call may take, waits included; 30 minutes by default.
+    pub call_timeout: Duration,
+    /// The longest wait that a server may ask for; beyond it the call is given up. 10 minutes by default.
+    pub max_server_wait: Duration,
+    /// Where the jitter comes from: with this, the call's place and the number of the attempt it repeats.
+    pub seed: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 8,
+            first_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(30 * 60),
+            max_server_wait: Duration::from_secs(10 * 60),
+            seed: 0,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait after this many failures, jitter included; `place` is any text that names the call.
+    pub fn delay(&self, place: &str, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        let planned = self.first_delay.saturating_mul(1 << doublings).min(self.max_delay);
+        planned.mul_f64(1.0 - JITTER + 2.0 * JITTER * self.unit(place, failures))
+    }
+
+    /// What is waited when a server asks for `asked`: that, and a little more.
+    pub fn server_delay(&self, place: &str, failures: u32, asked: Duration) -> Duration {
+        let most = asked.mul_f64(SERVER_WAIT_JITTER).min(MAX_SERVER_WAIT_JITTER);
+        asked.saturating_add(most.mul_f64(self.unit(place, failures)))
+    }
+
+    fn unit(&self, place: &str, failures: u32) -> f64 {
+        Dice::new(self.seed, &[place]).unit(&failures.to_string())
+    }
+}
+
+/// How many retries the models of one provider may spend without success.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryBudgetConfig {
+    /// The retries that may be spent before anything succeeds; 500 by default.
+    pub capacity: u32,
+    /// What every reply adds, in retries; 0.1 by default.
+    pub per_reply: f64,
+    /// What time adds, in retries per second, so that a provider that comes back is noticed; 1 by default.
+    pub per_second: f64,
+}
+
+impl Default for RetryBudgetConfig {
+    fn default() -> Self {
+        Self { capacity: 500, per_reply: 0.1, per_second: 1.0 }
+    }
+}
+
+/// The retries that are left to all models of one provider.
+///
+/// A retry takes one; a call that gets its reply gives back what it took. So while replies come, retries are free;
+/// when none come, all calls together send no more than the budget and the one probe per second that time adds. A
+/// call that finds the budget empty waits for its next turn without sending: it outlasts an outage as long as its
+/// own attempts would have, and gives up after that. Retries after a rate limit do not take from it, since a
+/// provider that limits is not down.
+#[derive(Debug)]
+pub struct RetryBudget {
+    config: RetryBudgetConfig,
+    level: Mutex<Level>,
+}
+
+#[derive(Debug)]
+struct Level {
+    retries: f64,
+    at: Instant,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self::new(RetryBudgetConfig::default())
+    }
+}
+
+impl RetryBudget {
+    /// A full budget.
+    pub fn new(config: RetryBudgetConfig) -> Self {
+        let level = Level { retries: f64::from(config.capacity), at: Instant::now() };
+        Self { config, level: Mutex::new(level) }
+    }
+
+    /// The whole retries that are left.
+    pub fn left(&self) -> u32 {
+        let mut left = 0.0;
+        self.change(|retries| left = *retries);
+        // The level lies between 0 and the capacity, which is a u32.
+        left as u32
+    }
+
+    fn take(&self) -> bool {
+        let mut taken = false;
+        self.change(|retries| {
+            taken = *retries >= 1.0;
+            if taken {
+                *retries -= 1.0;
+            }
+        });
+        taken
+    }
+
+    fn give(&self, taken: u32) {
+        self.change(|retries| *retries += f64::from(taken) + self.config.per_reply);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut f64)) {
+        // Levels are whole after every statement, so a panic elsewhere cannot have broken them.
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, capacity) = (Instant::now(), f64::from(self.config.capacity));
+        let passed = now.saturating_duration_since(level.at).as_secs_f64();
+        level.at = now;
+        level.retries = (level.retries + passed * self.config.per_second).min(capacity);
+        change(&mut level.retries);
+        level.retries = level.retries.min(capacity);
+    }
+}
+
+/// A model whose calls are tried again after failures that may pass.
+pub struct Retried {
+    inner: Arc<dyn ChatModel>,
+    policy: RetryPolicy,
+    budget: Arc<RetryBudget>,
+}
+
+impl Retried {
+    /// Tries the calls of `inner` by this policy, with the retries that this provider has left.
+    pub fn new(inner: Arc<dyn ChatModel>, policy: RetryPolicy, budget: Arc<RetryBudget>) -> Self {
+        Self { inner, policy, budget }
+    }
+}
+
+/// One call, while it is tried.
+struct Trial<'a> {
+    policy: &'a RetryPolicy,
+    call: &'a CallCtx,
+    begun: Instant,
+    deadline: Instant,
+    /// Requests that were sent.
+    attempts: u32,
+    /// Turns that are over, whether something was sent or the budget was empty.
+    turns: u32,
+    /// Retries that were taken from the budget.
+    taken: u32,
+}
+
+#[async_trait]
+impl ChatModel for Retried {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let begun = Instant::now();
+        let own = begun + self.policy.call_timeout;
+        let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
+        let mut trial =
+            Trial { policy: &self.policy, call, begun, deadline, attempts: 0, turns: 0, taken: 0 };
+        loop {
+            if call.cancel.is_cancelled() {
+                return Err(LlmError::Cancelled);
+            }
+            let mut error = match trial.attempt(self.inner.as_ref(), request).await {
+                Ok(reply) => {
+                    self.budget.give(trial.taken);
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            if !error.is_retryable() || matches!(error, LlmError::GaveUp { .. }) {
+                return Err(error);
+            }
+            // Turns without a retry to spend are waited out here.
+            loop {
+                error = trial.wait(error).await?;
+                if error.class() == ErrorClass::RateLimited {
+                    break;
+                }
+                if self.budget.take() {
+                    trial.taken += 1;
+                    break;
+                }
+                trial.turns += 1;
+                if trial.turns >= self.policy.max_attempts {
+                    return Err(trial.gave_up(GiveUpReason::RetryBudget, error));
+                }
+            }
+        }
+    }
+}
+
+impl Trial<'_> {
+    /// Sends once, and records it.
+    async fn attempt(&mut self, inner: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
+        // The caller's log may be shared by calls that run at the same time; their waits are kept apart here.
+        let log = Arc::new(AttemptLog::default());
+        let inner_call =
+            CallCtx { deadline: Some(self.deadline), attempts: Arc::clone(&log), ..self.call.clone() };
+        let waited_before = self.call.attempts.take_wait();
+        let (started, sent) = (SystemTime::now(), Instant::now());
+        let outcome = inner.chat(request, &inner_call).await;
+        let (elapsed, waited_inside) = (sent.elapsed(), log.take_wait());
+        self.turns += 1;
+        if log.take_unsent() {
+            self.call.attempts.add_wait(waited_before.saturating_add(waited_inside));
+            return outcome;
+        }
+        self.attempts += 1;
+        self.call.attempts.add(Attempt {
+            started: started.checked_add(waited_inside).unwrap_or(started),
+            waited: waited_before.saturating_add(waited_inside),
+            took: elapsed.saturating_sub(waited_inside),
+            outcome: AttemptOutcome::of(&outcome),
+        });
+        outcome
+    }
+
+    /// Waits for the next turn; gives the error back if there is one, or says why there is none.
+    async fn wait(&self, error: LlmError) -> Result<LlmError, LlmError> {
+        if self.turns >= self.policy.max_attempts {
+            // Nothing was repeated, so nothing was given up.
+            let single = self.policy.max_attempts <= 1;
+            return Err(if single { error } else { self.gave_up(GiveUpReason::Attempts, error) });
+        }
+        let place = self.call.place.as_str();
+        let delay = match asked_wait(&error) {
+            Some(asked) if asked > self.policy.max_server_wait => {
+                return Err(self.gave_up(GiveUpReason::ServerWait, error));
+            }
+            Some(asked) => self.policy.server_delay(place, self.turns, asked),
+            None => self.policy.delay(place, self.turns),
+        };
+        let now = Instant::now();
+        if delay >= self.deadline.saturating_duration_since(now) {
+            return Err(self.gave_up(GiveUpReason::Deadline, error));
+        }
+        tracing::debug!(
+            place,
+            turn = self.turns,
+            class = error.class().as_str(),
+            delay_ms = delay.as_millis(),
+            "trying again after a failure"
+        );
+        tokio::select! {
+            biased;
+            () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),
+            () = tokio::time::sleep(delay) => {
+                self.call.attempts.add_wait(now.elapsed());
+                Ok(error)
+            }
+        }
+    }
+
+    fn gave_up(&self, why: GiveUpReason, last: LlmError) -> LlmError {
+        let elapsed = self.begun.elapsed();
+        LlmError::GaveUp { attempts: self.attempts, elapsed, why, last: Box::new(last) }
+    }
+}
+
+/// The wait that the server asked for; none at all is no wish, so the policy's own wait stands.
+fn asked_wait(error: &LlmError) -> Option<Duration> {
+    match error {
+        LlmError::RateLimited { retry_after, .. } | LlmError::ServerError { retry_after, .. } => {
+            retry_after.filter(|wait| !wait.is_zero())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
