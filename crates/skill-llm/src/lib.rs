@@ -17,6 +17,7 @@
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
 //! | [`prompt`] | prompt templates |
+//! | `testbed` | a provider in virtual time that fails by a seed; behind the feature of this name |
 //!
 //! ```
 //! use skill_llm::{CallCtx, ChatModel, ChatRequest, Message, Script, ScriptedModel};
@@ -49,6 +50,8 @@ pub mod scope;
 pub mod scripted;
 pub mod secret;
 pub mod simulated;
+#[cfg(any(test, feature = "testbed"))]
+pub mod testbed;
 pub mod transport;
 
 pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
