@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
 //! | [`scripted`] | replies from a file of rules, or from a function |
-//! | [`layer`] | retries around any model |
+//! | [`layer`] | retries and the pace around any model |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
@@ -61,7 +61,9 @@ pub use chat::{
     ResponseSchema, Sampling, ToolCall, ToolSpec,
 };
 pub use error::{ErrorClass, GiveUpReason, LlmError};
-pub use layer::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy};
+pub use layer::{
+    PaceConfig, PaceSnapshot, Paced, Pacer, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy,
+};
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};

@@ -1,0 +1,344 @@
+//! The pace: requests and tokens per minute, and how many requests are in flight.
+//!
+//! All models of one provider share a [`Pacer`]. Calls queue in the order in which they came, and only the first of
+//! the queue watches for its turn, so a change wakes one task however many wait. The pace's own lock is held for a
+//! few additions and never while waiting.
+
+mod gcra;
+mod latency;
+mod limit;
+
+use self::gcra::Gcra;
+use self::latency::Latency;
+use self::limit::AdaptiveLimit;
+use super::estimate::{RunningMean, input_tokens};
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::LlmError;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+/// The lower end of what adapts by itself.
+pub const DEFAULT_MIN_IN_FLIGHT: u32 = 1;
+/// Where it begins.
+pub const DEFAULT_START_IN_FLIGHT: u32 = 16;
+/// The upper end of what adapts by itself.
+pub const DEFAULT_MAX_IN_FLIGHT: u32 = 64;
+/// How much of a rate may be used at once.
+pub const DEFAULT_BURST: Duration = Duration::from_secs(1);
+/// The longest that a provider can hold back all its calls.
+pub const DEFAULT_MAX_HOLD: Duration = Duration::from_secs(10 * 60);
+
+/// The limits of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaceConfig {
+    /// The most requests per minute; `None`, the default, sets no limit.
+    pub requests_per_minute: Option<u32>,
+    /// The most tokens per minute, of prompts and replies; `None`, the default, sets no limit.
+    pub tokens_per_minute: Option<u64>,
+    /// How much of the rates may be used at once after a pause: what they give in this time; 1 s by default.
+    pub burst: Duration,
+    /// The fewest requests that may be in flight, however slow the provider is; 1 by default.
+    pub min_in_flight: u32,
+    /// How many requests may be in flight at first; 16 by default.
+    pub start_in_flight: u32,
+    /// The most requests that may be in flight; 64 by default.
+    pub max_in_flight: u32,
+    /// The longest wait asked for by the provider that holds back other calls; a longer one concerns only the call
+    /// that it was said to. 10 minutes by default.
+    pub max_hold: Duration,
+}
+
+impl Default for PaceConfig {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            burst: DEFAULT_BURST,
+            min_in_flight: DEFAULT_MIN_IN_FLIGHT,
+            start_in_flight: DEFAULT_START_IN_FLIGHT,
+            max_in_flight: DEFAULT_MAX_IN_FLIGHT,
+            max_hold: DEFAULT_MAX_HOLD,
+        }
+    }
+}
+
+impl PaceConfig {
+    /// A fixed number of requests in flight, without rates.
+    pub fn fixed(in_flight: u32) -> Self {
+        Self {
+            min_in_flight: in_flight,
+            start_in_flight: in_flight,
+            max_in_flight: in_flight,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a [`Pacer`] does at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaceSnapshot {
+    /// How many requests may be in flight.
+    pub limit: usize,
+    /// How many are.
+    pub in_flight: usize,
+    /// How many calls wait for their turn.
+    pub waiting: usize,
+}
+
+/// The pace of one provider, shared by its models.
+#[derive(Debug)]
+pub struct Pacer {
+    max_hold: Duration,
+    state: Mutex<State>,
+    /// The one permit belongs to the first of the queue; the semaphore hands it on in order.
+    turn: Semaphore,
+    /// Wakes the first of the queue.
+    changed: Notify,
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Option<Gcra>,
+    tokens: Option<Gcra>,
+    limit: AdaptiveLimit,
+    in_flight: usize,
+    held_until: Option<Instant>,
+    kinds: Vec<Kind>,
+    kind_of: HashMap<(ModelId, bool), usize>,
+}
+
+/// What is known of one kind of request: those of one model, with or without a schema for the reply.
+#[derive(Debug, Default)]
+struct Kind {
+    latency: Latency,
+    output_tokens: RunningMean,
+}
+
+/// What the first of the queue has to wait for.
+enum Turn {
+    Go { reserved_tokens: u64 },
+    Until(Instant),
+    Change,
+}
+
+impl Pacer {
+    /// A pace by these limits.
+    pub fn new(config: PaceConfig) -> Arc<Self> {
+        let now = Instant::now();
+        let rate = |per_minute| Gcra::new(per_minute, config.burst, now);
+        let state = State {
+            requests: config.requests_per_minute.map(|requests| rate(u64::from(requests))),
+            tokens: config.tokens_per_minute.map(rate),
+            limit: AdaptiveLimit::new(config.min_in_flight, config.start_in_flight, config.max_in_flight),
+            in_flight: 0,
+            held_until: None,
+            kinds: Vec::new(),
+            kind_of: HashMap::new(),
+        };
+        Arc::new(Self {
+            max_hold: config.max_hold,
+            state: Mutex::new(state),
+            turn: Semaphore::new(1),
+            changed: Notify::new(),
+            waiting: AtomicUsize::new(0),
+        })
+    }
+
+    /// What it does now.
+    pub fn snapshot(&self) -> PaceSnapshot {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let state = self.lock();
+        PaceSnapshot { limit: state.limit.whole(), in_flight: state.in_flight, waiting }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole after every statement, so a panic elsewhere cannot have broken it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kind(&self, model: &ModelId, has_schema: bool) -> usize {
+        let mut state = self.lock();
+        let next = state.kinds.len();
+        let kind = *state.kind_of.entry((model.clone(), has_schema)).or_insert(next);
+        if kind == next {
+            state.kinds.push(Kind::default());
+        }
+        kind
+    }
+
+    /// Waits in the queue for a turn. Dropping the future leaves the queue.
+    async fn admit(&self, kind: usize, input_tokens: u64) -> Permit<'_> {
+        let _counted = Counted::new(&self.waiting);
+        // The semaphore is never closed; and if it were, calls would only lose their order.
+        let _first = self.turn.acquire().await;
+        loop {
+            // Before the state is read, so that no change in between is lost.
+            let changed = self.changed.notified();
+            let turn = self.lock().turn(kind, input_tokens);
+            match turn {
+                Turn::Go { reserved_tokens } => {
+                    return Permit { pacer: self, kind, reserved_tokens, sent: Instant::now() };
+                }
+                Turn::Change => changed.await,
+                Turn::Until(time) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(time) => {}
+                        () = changed => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn turn(&mut self, kind: usize, input_tokens: u64) -> Turn {
+        if self.in_flight >= self.limit.whole() {
+            return Turn::Change;
+        }
+        let now = Instant::now();
+        let held = self.held_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+        let rate = |rate: &Option<Gcra>| rate.map_or(Duration::ZERO, |rate| rate.wait(now));
+        let wait = held.max(rate(&self.requests)).max(rate(&self.tokens));
+        if !wait.is_zero() {
+            return Turn::Until(now + wait);
+        }
+        let output_tokens = self.kinds.get(kind).and_then(|kind| kind.output_tokens.tokens()).unwrap_or(0);
+        let reserved_tokens = input_tokens.saturating_add(output_tokens);
+        if let Some(requests) = &mut self.requests {
+            requests.take(1, now);
+        }
+        if let Some(tokens) = &mut self.tokens {
+            tokens.take(reserved_tokens, now);
+        }
+        self.in_flight += 1;
+        Turn::Go { reserved_tokens }
+    }
+
+    fn replied(&mut self, permit: &Permit<'_>, reply: &ChatReply, now: Instant) {
+        let used = reply.usage.input.saturating_add(reply.usage.output);
+        let mut is_high = false;
+        if let Some(kind) = self.kinds.get_mut(permit.kind) {
+            if reply.usage.output > 0 {
+                kind.output_tokens.add(reply.usage.output);
+            }
+            let took = now.saturating_duration_since(permit.sent);
+            if self.limit.is_after_decrease(permit.sent) && kind.latency.add(took, reply.usage.output, now) {
+                self.limit.latency_rises(now);
+            }
+            is_high = kind.latency.is_high();
+        }
+        if !is_high {
+            self.limit.replied(self.in_flight);
+        }
+        // A server that counts nothing leaves the estimate standing.
+        if let Some(tokens) = self.tokens.as_mut().filter(|_| used > 0) {
+            if used >= permit.reserved_tokens {
+                tokens.take(used - permit.reserved_tokens, now);
+            } else {
+                tokens.give_back(permit.reserved_tokens - used);
+            }
+        }
+    }
+}
+
+/// A place among the requests in flight; dropping it gives the place back.
+struct Permit<'a> {
+    pacer: &'a Pacer,
+    kind: usize,
+    reserved_tokens: u64,
+    sent: Instant,
+}
+
+impl Permit<'_> {
+    /// Learns from how the request ended.
+    fn settle(self, outcome: &Result<ChatReply, LlmError>) {
+        let now = Instant::now();
+        match outcome {
+            Ok(reply) => self.pacer.lock().replied(&self, reply, now),
+            Err(LlmError::RateLimited { retry_after, .. }) => {
+                let mut state = self.pacer.lock();
+                state.limit.rate_limited(self.sent, now);
+                if let Some(wait) = retry_after.filter(|wait| *wait <= self.pacer.max_hold) {
+                    state.held_until = state.held_until.max(now.checked_add(wait));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pacer.lock();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        drop(state);
+        self.pacer.changed.notify_one();
+    }
+}
+
+/// Counts itself while it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A model that keeps the pace of its provider.
+pub struct Paced {
+    inner: Arc<dyn ChatModel>,
+    pacer: Arc<Pacer>,
+    plain: usize,
+    with_schema: usize,
+}
+
+impl Paced {
+    /// Sends the calls of `inner` at this pace.
+    pub fn new(inner: Arc<dyn ChatModel>, pacer: Arc<Pacer>) -> Self {
+        let plain = pacer.kind(inner.id(), false);
+        let with_schema = pacer.kind(inner.id(), true);
+        Self { inner, pacer, plain, with_schema }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Paced {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let kind = if request.response_schema.is_some() { self.with_schema } else { self.plain };
+        let begun = Instant::now();
+        let admitted = super::before_sending(self.id(), call, self.pacer.admit(kind, input_tokens(request)));
+        let permit = admitted.await?;
+        call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
+        let outcome = self.inner.chat(request, call).await;
+        permit.settle(&outcome);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;
