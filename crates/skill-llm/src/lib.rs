@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
 //! | [`scripted`] | replies from a file of rules, or from a function |
-//! | [`layer`] | retries and the pace around any model |
+//! | [`layer`] | retries, the pace and the budget around any model |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
@@ -62,7 +62,8 @@ pub use chat::{
 };
 pub use error::{ErrorClass, GiveUpReason, LlmError};
 pub use layer::{
-    PaceConfig, PaceSnapshot, Paced, Pacer, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy,
+    Budget, BudgetCaps, Budgeted, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried, RetryBudget,
+    RetryBudgetConfig, RetryPolicy, Spent,
 };
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};

@@ -6,14 +6,17 @@
 //! | layer | what it adds | shared by |
 //! |---|---|---|
 //! | [`Retried`] | further attempts, and the record of each | a [`RetryBudget`] by all models of a provider |
+//! | [`Budgeted`] | caps of the run, reserved before each attempt | a [`Budget`] by all models of a run |
 //! | [`Paced`] | requests and tokens per minute, how many are in flight | a [`Pacer`] by all models of a provider |
 //!
 //! All of them measure time by tokio's clock, so that tests run in virtual time.
 
+mod budget;
 mod estimate;
 mod pace;
 mod retry;
 
+pub use budget::{Budget, BudgetCaps, Budgeted, DEFAULT_OUTPUT_TOKENS, Prices, Spent};
 pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,

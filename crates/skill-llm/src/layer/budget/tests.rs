@@ -1,0 +1,245 @@
+use super::*;
+use crate::chat::Message;
+use crate::testbed::FaultRates;
+use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
+use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, Retried, RetryPolicy};
+use proptest::prelude::*;
+use tokio::task::JoinSet;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// A request of 10 tokens for a reply of at most 5.
+const PROMPT: &str = "0123456789012345678901234567890123456789";
+const OUTPUT: u32 = 5;
+const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
+
+fn request() -> ChatRequest {
+    let mut request = ChatRequest::new(vec![Message::user(PROMPT)]);
+    request.sampling.max_tokens = Some(OUTPUT);
+    request
+}
+
+/// A model that takes a while and uses these tokens.
+struct Model {
+    id: ModelId,
+    used: Usage,
+    takes: Duration,
+    fails: bool,
+}
+
+impl Model {
+    fn using(input: u64, output: u64) -> Self {
+        let used = Usage { input, output, ..Usage::default() };
+        Self { id: ModelId::new("p", "m"), used, takes: SECOND, fails: false }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Model {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    async fn chat(&self, _: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
+        tokio::time::sleep(self.takes).await;
+        let failed = || LlmError::Truncated { provider: "p".to_owned(), message: String::new() };
+        if self.fails { Err(failed()) } else { Ok(ChatReply::text("x", self.used)) }
+    }
+}
+
+fn budgeted(model: Model, budget: &Arc<Budget>) -> Arc<Budgeted> {
+    Arc::new(Budgeted::new(Arc::new(model), Arc::clone(budget), PRICES))
+}
+
+/// Makes this many calls at once and says how many got a reply.
+async fn crowd(model: &Arc<Budgeted>, n_calls: usize) -> usize {
+    let mut calls = JoinSet::new();
+    for _ in 0..n_calls {
+        let model = Arc::clone(model);
+        calls.spawn(async move { model.chat(&request(), &CallCtx::default()).await });
+    }
+    let outcomes = calls.join_all().await;
+    for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert!(matches!(error, LlmError::BudgetExhausted { .. }), "{error:?}");
+    }
+    outcomes.iter().filter(|outcome| outcome.is_ok()).count()
+}
+
+#[track_caller]
+fn assert_exhausted(error: &LlmError, expect: &str) {
+    assert_eq!(error.to_string(), format!("the run's cap on {expect}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_cap_ends_the_run_and_says_so() {
+    async fn check(caps: BudgetCaps, expect_replies: usize, expect: &str) {
+        let budget = Budget::new(caps);
+        let model = budgeted(Model::using(10, 5), &budget);
+        assert_eq!(crowd(&model, 100).await, expect_replies, "{caps:?}");
+        let begun = Instant::now();
+        let error = model.chat(&request(), &CallCtx::default()).await.unwrap_err();
+        assert_exhausted(&error, expect);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+    let caps = BudgetCaps::default();
+    check(BudgetCaps { calls: Some(7), ..caps }, 7, "calls is reached: 7 of 7").await;
+    check(BudgetCaps { tokens: Some(150), ..caps }, 10, "tokens is reached: 150 of 150").await;
+    check(BudgetCaps { tokens: Some(149), ..caps }, 9, "tokens is reached: 135 of 149").await;
+    check(BudgetCaps { money: Some(0.0006), ..caps }, 10, "money is reached: 0.0006 of 0.0006").await;
+    check(BudgetCaps { calls: Some(0), ..caps }, 0, "calls is reached: 0 of 0").await;
+    check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0 s of 0 s").await;
+    let time = Budget::new(BudgetCaps { time: Some(SECOND * 3), ..caps });
+    let model = budgeted(Model::using(10, 5), &time);
+    assert_eq!([crowd(&model, 2).await, crowd(&model, 2).await, crowd(&model, 2).await], [2, 2, 2]);
+    assert_eq!(crowd(&model, 2).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_earlier_processes_spent_counts() {
+    let caps = BudgetCaps { calls: Some(10), time: Some(SECOND * 100), ..BudgetCaps::default() };
+    let budget = Budget::new(caps);
+    tokio::time::sleep(SECOND * 500).await;
+    budget.begin(Spent { calls: 7, tokens: 1_000, money: 0.5, time: SECOND * 60 });
+    let model = budgeted(Model::using(10, 5), &budget);
+    assert_eq!(crowd(&model, 5).await, 3);
+    let spent = budget.spent();
+    assert_eq!((spent.calls, spent.tokens, spent.time), (10, 1_045, SECOND * 61));
+    assert!((spent.money - 0.500_18).abs() < 1e-12, "{spent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_is_a_call_without_tokens() {
+    let budget = Budget::new(BudgetCaps { calls: Some(6), ..BudgetCaps::default() });
+    let failing = Model { fails: true, ..Model::using(10, 5) };
+    let inner = budgeted(failing, &budget);
+    let model =
+        Retried::new(inner, RetryPolicy { max_attempts: 4, ..RetryPolicy::default() }, Arc::default());
+    let error = model.chat(&request(), &CallCtx::default()).await.unwrap_err();
+    assert!(matches!(error, LlmError::GaveUp { why: GiveUpReason::Attempts, attempts: 4, .. }), "{error:?}");
+    let call = CallCtx::default();
+    let error = model.chat(&request(), &call).await.unwrap_err();
+    assert_exhausted(&error, "calls is reached: 6 of 6");
+    assert_eq!(call.attempts.len(), 2, "what is not sent is no attempt");
+    let Spent { calls, tokens, money, .. } = budget.spent();
+    assert_eq!((calls, tokens, money), (6, 0, 0.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_for_what_others_leave() {
+    // Room for one reservation of 15 tokens at a time, each of which uses 3.
+    let budget = Budget::new(BudgetCaps { tokens: Some(20), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(2, 1), &budget);
+    let begun = Instant::now();
+    // The mean of the replies is 1, so that 12 tokens are reserved after the first.
+    assert_eq!(crowd(&model, 10).await, 3);
+    assert_eq!(begun.elapsed(), SECOND * 3);
+    assert_eq!(budget.spent().tokens, 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_noted_and_ends_with_the_call() {
+    let budget = Budget::new(BudgetCaps { calls: Some(1), ..BudgetCaps::default() });
+    let model = budgeted(Model { takes: SECOND * 60, ..Model::using(1, 1) }, &budget);
+    let under_way = tokio::spawn({
+        let model = Arc::clone(&model);
+        async move { model.chat(&request(), &CallCtx::default()).await }
+    });
+    tokio::time::sleep(SECOND).await;
+    let hasty = CallCtx { deadline: Some(Instant::now() + SECOND * 5), ..CallCtx::default() };
+    let error = model.chat(&request(), &hasty).await.unwrap_err();
+    assert!(matches!(error, LlmError::Timeout { .. }), "{error:?}");
+    assert_eq!((hasty.attempts.take_wait(), hasty.attempts.take_unsent()), (SECOND * 5, true));
+    let cancelled = CallCtx::default();
+    cancelled.cancel.cancel();
+    let error = model.chat(&request(), &cancelled).await.unwrap_err();
+    assert!(matches!(error, LlmError::Cancelled), "{error:?}");
+    // An attempt that is dropped settles as a request without tokens.
+    under_way.abort();
+    assert!(under_way.await.unwrap_err().is_cancelled());
+    assert_eq!(budget.spent().calls, 1);
+    assert_exhausted(
+        &model.chat(&request(), &CallCtx::default()).await.unwrap_err(),
+        "calls is reached: 1 of 1",
+    );
+}
+
+#[test]
+fn prices_are_per_million_tokens() {
+    let usage = Usage { input: 1_000_000, cached: 400_000, output: 10_000, reasoning: 5_000 };
+    assert!((PRICES.cost(usage) - (0.6 + 0.04 + 0.1)).abs() < 1e-12);
+    assert_eq!(Prices::default().cost(usage), 0.0);
+    let odd = Usage { input: 1, cached: 5, ..Usage::default() };
+    assert!((PRICES.cost(odd) - 1e-7).abs() < 1e-15);
+    assert_eq!(Prices { input: -1.0, cached: f64::NAN, output: 0.0 }.cost(usage), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_the_configuration_is_reserved() {
+    let provider = SimProvider::new(SimConfig::default(), |asked| SimAnswer::text(asked, "yes"));
+    let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
+    config.sampling.max_tokens = Some(5);
+    let inner = Arc::new(OpenAiChat::with_transport(config, provider).unwrap());
+    let budget = Budget::new(BudgetCaps { tokens: Some(100), ..BudgetCaps::default() });
+    let model = Budgeted::new(inner, budget, PRICES);
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    assert_eq!(model.estimate(&open, 10).tokens, 15);
+    assert_eq!(model.estimate(&request(), 10).tokens, 15);
+    model.chat(&open, &CallCtx::default()).await.unwrap();
+    assert_eq!(model.estimate(&open, 10).tokens, 12, "the reply had one token, and twice that is reserved");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Hundreds of calls at once, with faults and different latencies.
+    #[test]
+    fn caps_hold_however_many_calls_run(
+        seed in 0_u64..1_000_000,
+        n_calls in 1_usize..400,
+        calls_cap in prop::option::of(0_u64..300),
+        tokens_cap in prop::option::of(0_u64..5_000),
+        money_cap in prop::option::of(0.0..0.02_f64),
+        output_bytes in 1_usize..100,
+        fault_rate in 0.0..0.03_f64,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let caps = BudgetCaps { calls: calls_cap, tokens: tokens_cap, money: money_cap, time: None };
+            let config = SimConfig {
+                seed,
+                latency: SimLatency { sigma: 1.0, ..SimLatency::default() },
+                faults: FaultRates::each(fault_rate),
+                ..SimConfig::default()
+            };
+            let provider = SimProvider::new(config, move |asked| SimAnswer::text(asked, "x".repeat(output_bytes)));
+            let transport = Arc::clone(&provider);
+            let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
+            config.max_response_bytes = 100_000;
+            let inner = OpenAiChat::with_transport(config, transport).unwrap();
+            let budget = Budget::new(caps);
+            let model = Arc::new(Budgeted::new(Arc::new(inner), Arc::clone(&budget), PRICES));
+            let mut calls = JoinSet::new();
+            for _ in 0..n_calls {
+                let model = Arc::clone(&model);
+                calls.spawn(async move { model.chat(&request(), &CallCtx::default()).await });
+            }
+            let mut refused = 0;
+            while let Some(outcome) = calls.join_next().await {
+                refused += usize::from(matches!(outcome.unwrap(), Err(LlmError::BudgetExhausted { .. })));
+            }
+            let (spent, seen) = (budget.spent(), provider.report());
+            prop_assert_eq!(spent.calls, seen.requests, "every request is counted once");
+            prop_assert_eq!(seen.requests, u64::try_from(n_calls - refused).unwrap());
+            prop_assert!(calls_cap.is_none_or(|cap| spent.calls <= cap), "{spent:?} of {caps:?}");
+            let output = u64::try_from(output_bytes.div_ceil(4)).unwrap();
+            // Estimates hold up to 5 tokens of reply; what is longer passes the cap by what is in flight.
+            let more = output.saturating_sub(u64::from(OUTPUT)) * u64::try_from(seen.max_in_flight).unwrap();
+            prop_assert!(tokens_cap.is_none_or(|cap| spent.tokens <= cap + more), "{spent:?} of {caps:?}");
+            let more_money = PRICES.cost(Usage { output: more, ..Usage::default() });
+            prop_assert!(money_cap.is_none_or(|cap| spent.money <= cap + more_money + 1e-12), "{spent:?} of {caps:?}");
+            if refused > 0 {
+                prop_assert!(model.chat(&request(), &CallCtx::default()).await.is_err());
+            }
+            Ok(())
+        })?;
+    }
+}
