@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
 //! | [`scripted`] | replies from a file of rules, or from a function |
-//! | [`layer`] | retries, the pace and the budget around any model |
+//! | [`layer`] | retries, the pace, the budget and spans around any model |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
@@ -63,7 +63,7 @@ pub use chat::{
 pub use error::{ErrorClass, GiveUpReason, LlmError};
 pub use layer::{
     Budget, BudgetCaps, Budgeted, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried, RetryBudget,
-    RetryBudgetConfig, RetryPolicy, Spent,
+    RetryBudgetConfig, RetryPolicy, Spent, Traced,
 };
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};

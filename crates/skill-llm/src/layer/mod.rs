@@ -5,6 +5,7 @@
 //!
 //! | layer | what it adds | shared by |
 //! |---|---|---|
+//! | [`Traced`] | a span for each call | nobody |
 //! | [`Retried`] | further attempts, and the record of each | a [`RetryBudget`] by all models of a provider |
 //! | [`Budgeted`] | caps of the run, reserved before each attempt | a [`Budget`] by all models of a run |
 //! | [`Paced`] | requests and tokens per minute, how many are in flight | a [`Pacer`] by all models of a provider |
@@ -15,6 +16,7 @@ mod budget;
 mod estimate;
 mod pace;
 mod retry;
+mod trace;
 
 pub use budget::{Budget, BudgetCaps, Budgeted, DEFAULT_OUTPUT_TOKENS, Prices, Spent};
 pub use pace::{
@@ -22,6 +24,7 @@ pub use pace::{
     PaceConfig, PaceSnapshot, Paced, Pacer,
 };
 pub use retry::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy};
+pub use trace::Traced;
 
 use crate::call::CallCtx;
 use crate::chat::ModelId;
