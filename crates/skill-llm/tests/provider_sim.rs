@@ -1,0 +1,214 @@
+//! All layers on a provider that fails in every way, in virtual time.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use skill_llm::testbed::{
+    Fault, FaultRates, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport,
+};
+use skill_llm::{
+    AttemptOutcome, Budget, BudgetCaps, Budgeted, CallCtx, CallPlace, ChatModel, ChatRequest, GiveUpReason,
+    LlmError, Message, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Prices, Retried, RetryPolicy,
+    Traced, Usage,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const N_CALLS: usize = 200;
+const REQUESTS_PER_MINUTE: u32 = 600;
+const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
+
+fn pace() -> PaceConfig {
+    PaceConfig { requests_per_minute: Some(REQUESTS_PER_MINUTE), ..PaceConfig::default() }
+}
+
+/// All layers around the dialect.
+struct Stack {
+    provider: Arc<SimProvider>,
+    pacer: Arc<Pacer>,
+    budget: Arc<Budget>,
+    model: Arc<dyn ChatModel>,
+}
+
+impl Stack {
+    fn new(config: SimConfig, pace: PaceConfig, policy: RetryPolicy) -> Self {
+        let provider = SimProvider::new(config, |asked| {
+            let question = asked.pointer("/messages/0/content").unwrap().as_str().unwrap();
+            SimAnswer::text(asked, expected(question))
+        });
+        let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
+        config.timeout = SECOND * 60;
+        config.max_response_bytes = 100_000;
+        let transport = Arc::clone(&provider);
+        let dialect = Arc::new(OpenAiChat::with_transport(config, transport).unwrap());
+        let (pacer, budget) = (Pacer::new(pace), Budget::new(BudgetCaps::default()));
+        let paced = Arc::new(Paced::new(dialect, Arc::clone(&pacer)));
+        let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&budget), PRICES));
+        let retried = Arc::new(Retried::new(budgeted, policy, Arc::default()));
+        Self { provider, pacer, budget, model: Arc::new(Traced::new(retried)) }
+    }
+
+    /// Makes all calls at once; those that got no reply. Checks what must hold whatever happened.
+    async fn run(&self) -> Vec<LlmError> {
+        let mut calls = JoinSet::new();
+        for call_idx in 0..N_CALLS {
+            let model = Arc::clone(&self.model);
+            calls.spawn(async move {
+                let question = format!("question {call_idx}");
+                let call = CallCtx::new(CallPlace::new(&question));
+                let request = ChatRequest::new(vec![Message::user(&question)]);
+                let outcome = model.chat(&request, &call).await;
+                if let Ok(reply) = &outcome {
+                    assert_eq!(reply.text, expected(&question));
+                }
+                (outcome, call.attempts.attempts())
+            });
+        }
+        let (mut errors, mut n_attempts, mut used) = (Vec::new(), 0, Usage::default());
+        for (outcome, attempts) in calls.join_all().await {
+            n_attempts += attempts.len();
+            for attempt in attempts {
+                if let AttemptOutcome::Reply(usage) = attempt.outcome {
+                    used += usage;
+                }
+            }
+            errors.extend(outcome.err());
+        }
+        let (seen, spent) = (self.provider.report(), self.budget.spent());
+        assert_eq!(u64::try_from(n_attempts).unwrap(), seen.requests, "every request is an attempt");
+        assert_eq!(spent.calls, seen.requests, "every request is counted");
+        assert_eq!(spent.tokens, used.input + used.output);
+        assert!((spent.money - PRICES.cost(used)).abs() < 1e-9);
+        assert_eq!(seen.answered_again, 0, "nothing is paid for twice");
+        assert_eq!(usize::try_from(seen.answered).unwrap() + errors.len(), N_CALLS);
+        assert_eq!((self.pacer.snapshot().in_flight, self.pacer.snapshot().waiting), (0, 0));
+        errors
+    }
+}
+
+fn expected(question: &str) -> String {
+    format!("the answer to {question}")
+}
+
+fn in_virtual_time<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.unwrap().block_on(future)
+}
+
+/// One seed: every call ends with the right reply, at the pace.
+fn weather(seed: u64) -> SimReport {
+    in_virtual_time(async {
+        let stack = Stack::new(
+            SimConfig::storm(seed, SECOND * 10),
+            pace(),
+            RetryPolicy { seed, ..RetryPolicy::default() },
+        );
+        let errors = stack.run().await;
+        assert!(errors.is_empty(), "seed {seed}: {errors:?}");
+        let report = stack.provider.report();
+        let most = usize::try_from(REQUESTS_PER_MINUTE).unwrap();
+        let burst = most / 60 + 1;
+        let within = stack.provider.most_within(MINUTE);
+        assert!(within <= most + burst, "seed {seed}: {within} requests within a minute");
+        assert!(report.max_in_flight <= 64, "seed {seed}: {report:?}");
+        report
+    })
+}
+
+fn seeds(seeds: std::ops::Range<u64>) {
+    let mut faults = std::collections::BTreeSet::new();
+    for seed in seeds {
+        faults.extend(weather(seed).faults.into_keys());
+    }
+    assert!(faults.len() >= 14, "the seeds see faults of every kind: {faults:?}");
+}
+
+#[test]
+fn storms_0() {
+    seeds(0..50);
+}
+
+#[test]
+fn storms_1() {
+    seeds(50..100);
+}
+
+#[test]
+fn storms_2() {
+    seeds(100..150);
+}
+
+#[test]
+fn storms_3() {
+    seeds(150..200);
+}
+
+#[test]
+fn a_seed_gives_the_same_weather_again() {
+    assert_eq!(weather(7), weather(7));
+    assert_ne!(weather(7), weather(8));
+}
+
+fn outage(fault: Fault, seconds: u32) -> (Vec<LlmError>, SimReport) {
+    in_virtual_time(async {
+        let config = SimConfig {
+            outages: vec![Outage { from: SECOND, until: SECOND * seconds, fault }],
+            latency: SimLatency { median: SECOND, sigma: 0.3, ..SimLatency::default() },
+            ..SimConfig::default()
+        };
+        let stack = Stack::new(config, pace(), RetryPolicy::default());
+        (stack.run().await, stack.provider.report())
+    })
+}
+
+#[test]
+fn an_outage_longer_than_the_policy_ends_each_call_with_its_reason() {
+    for fault in [Fault::Refused, Fault::Unavailable, Fault::Hang, Fault::ResetBefore] {
+        let (errors, report) = outage(fault, 100_000);
+        assert!(!errors.is_empty());
+        for error in &errors {
+            let LlmError::GaveUp { why, last, .. } = error else { panic!("{error:?}") };
+            assert!(
+                matches!(why, GiveUpReason::Attempts | GiveUpReason::RetryBudget | GiveUpReason::Deadline),
+                "{why:?}"
+            );
+            assert!(last.is_retryable(), "{last:?}");
+        }
+        // The calls, the retry budget, and a probe per second while the calls last: not 8 per call.
+        assert!(report.requests < 1_300, "{report:?}");
+    }
+}
+
+#[test]
+fn an_outage_shorter_than_the_policy_costs_no_call() {
+    for fault in [Fault::Refused, Fault::Unavailable, Fault::ResetBefore] {
+        let (errors, report) = outage(fault, 20);
+        assert!(errors.is_empty(), "{fault:?}: {errors:?}");
+        assert!(report.requests > 250, "{report:?}");
+    }
+}
+
+#[test]
+fn a_body_of_ten_megabytes_is_read_only_where_that_is_allowed() {
+    in_virtual_time(async {
+        let faults = FaultRates { oversized: 1.0, ..FaultRates::default() };
+        let provider = SimProvider::new(SimConfig { faults, ..SimConfig::default() }, |asked| {
+            SimAnswer::text(asked, "yes")
+        });
+        let request = ChatRequest::new(vec![Message::user("well?")]);
+        for (limit, is_read) in [(1_000_000, false), (16 * 1024 * 1024, true)] {
+            let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
+            config.max_response_bytes = limit;
+            let transport = Arc::clone(&provider);
+            let model = OpenAiChat::with_transport(config, transport).unwrap();
+            let outcome = model.chat(&request, &CallCtx::default()).await;
+            match outcome {
+                Ok(reply) => assert!(is_read && reply.text == "yes"),
+                Err(error) => {
+                    assert!(!is_read && matches!(error, LlmError::InvalidReply { .. }), "{error:?}");
+                }
+            }
+        }
+    });
+}
