@@ -11,6 +11,33 @@
 //! | [`Paced`] | requests and tokens per minute, how many are in flight | a [`Pacer`] by all models of a provider |
 //!
 //! All of them measure time by tokio's clock, so that tests run in virtual time.
+//!
+//! ```
+//! use skill_llm::{
+//!     Budget, BudgetCaps, Budgeted, CallCtx, ChatModel, ChatRequest, Message, PaceConfig, Paced, Pacer, Prices,
+//!     Retried, RetryBudget, RetryPolicy, ScriptedModel, Traced,
+//! };
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), skill_llm::LlmError> {
+//! // One of these for a provider, one for the run.
+//! let (pacer, retries) = (Pacer::new(PaceConfig::default()), Arc::new(RetryBudget::default()));
+//! let budget = Budget::new(BudgetCaps { calls: Some(1_000), ..BudgetCaps::default() });
+//!
+//! let dialect = Arc::new(ScriptedModel::answering("small", |_| "Paris".to_owned()));
+//! let paced = Arc::new(Paced::new(dialect, Arc::clone(&pacer)));
+//! let prices = Prices { input: 0.15, cached: 0.075, output: 0.6 };
+//! let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&budget), prices));
+//! let retried = Arc::new(Retried::new(budgeted, RetryPolicy::default(), retries));
+//! let model = Traced::new(retried);
+//!
+//! let request = ChatRequest::new(vec![Message::user("What is the capital of France?")]);
+//! assert_eq!(model.chat(&request, &CallCtx::default()).await?.text, "Paris");
+//! assert_eq!((budget.spent().calls, pacer.snapshot().in_flight), (1, 0));
+//! # Ok(())
+//! # }
+//! ```
 
 mod budget;
 mod estimate;

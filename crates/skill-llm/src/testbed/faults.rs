@@ -39,6 +39,8 @@ pub enum Ask {
     Nothing,
     /// `Retry-After` in seconds.
     RetryAfter,
+    /// `Retry-After` as a date, beside `Date`.
+    RetryAfterDate,
     /// `retry-after-ms`.
     RetryAfterMs,
     /// `x-ratelimit-reset-requests`.
@@ -46,7 +48,8 @@ pub enum Ask {
 }
 
 impl Ask {
-    const ALL: [Self; 4] = [Self::Nothing, Self::RetryAfter, Self::RetryAfterMs, Self::Reset];
+    const ALL: [Self; 5] =
+        [Self::Nothing, Self::RetryAfter, Self::RetryAfterDate, Self::RetryAfterMs, Self::Reset];
 }
 
 /// How often each fault happens to a request, from 0 to 1; never by default.

@@ -163,6 +163,10 @@ fn limited(ask: Ask, now: Duration, config: &SimConfig) -> HttpResponse {
     let header = match ask {
         Ask::Nothing => None,
         Ask::RetryAfter => Some(("retry-after", left.as_secs_f64().ceil().to_string())),
+        Ask::RetryAfterDate => {
+            limited.headers.push(("date".to_owned(), date(now.as_secs())));
+            Some(("retry-after", date(now.saturating_add(left).as_secs().saturating_add(1))))
+        }
         Ask::RetryAfterMs => Some(("retry-after-ms", left.as_millis().saturating_add(1).to_string())),
         Ask::Reset => {
             limited.headers.push(("x-ratelimit-remaining-requests".to_owned(), "0".to_owned()));
@@ -172,6 +176,13 @@ fn limited(ask: Ask, now: Duration, config: &SimConfig) -> HttpResponse {
     };
     limited.headers.extend(header.map(|(name, value)| (name.to_owned(), value)));
     limited
+}
+
+/// A date of HTTP, so many seconds into the provider's day; it has only one.
+fn date(seconds: u64) -> String {
+    let seconds = seconds.min(24 * 3_600 - 1);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("Wed, 21 Oct 2026 {hour:02}:{minute:02}:{second:02} GMT")
 }
 
 /// Counts a request as over, however it ends.
