@@ -2,7 +2,7 @@ use super::*;
 use crate::chat::Message;
 use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
-use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, Retried, RetryPolicy};
+use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
 use proptest::prelude::*;
 use tokio::task::JoinSet;
 
@@ -160,6 +160,21 @@ async fn a_wait_is_noted_and_ends_with_the_call() {
         &model.chat(&request(), &CallCtx::default()).await.unwrap_err(),
         "calls is reached: 1 of 1",
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_pace_never_sent_is_no_call() {
+    let budget = Budget::new(BudgetCaps::default());
+    let slow = Model { takes: SECOND * 60, ..Model::using(10, 5) };
+    let paced = Paced::new(Arc::new(slow), Pacer::new(PaceConfig::fixed(1)));
+    let model = Budgeted::new(Arc::new(paced), Arc::clone(&budget), PRICES);
+    let hasty = CallCtx { deadline: Some(Instant::now() + SECOND * 5), ..CallCtx::default() };
+    let (first, second) = (hasty.with_own_attempts(), hasty.with_own_attempts());
+    let question = request();
+    let (sent, unsent) = tokio::join!(model.chat(&question, &first), model.chat(&question, &second));
+    assert!(sent.is_ok() && matches!(unsent, Err(LlmError::Timeout { .. })), "{unsent:?}");
+    assert_eq!((first.attempts.take_unsent(), second.attempts.take_unsent()), (false, true));
+    assert_eq!(budget.spent().calls, 1);
 }
 
 #[test]
