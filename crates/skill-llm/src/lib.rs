@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
 //! | [`scripted`] | replies from a file of rules, or from a function |
+//! | `journal` | every reply once, in a SQLite file; feature `journal`, on by default |
 //! | [`layer`] | retries, the pace, the budget and spans around any model |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
@@ -42,6 +43,8 @@ pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod error;
+#[cfg(feature = "journal")]
+pub mod journal;
 pub mod layer;
 pub mod meter;
 pub mod openai;
@@ -61,10 +64,14 @@ pub use chat::{
     ResponseSchema, Sampling, ToolCall, ToolSpec,
 };
 pub use error::{ErrorClass, GiveUpReason, LlmError};
+#[cfg(feature = "journal")]
+pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
     Budget, BudgetCaps, Budgeted, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried, RetryBudget,
     RetryBudgetConfig, RetryPolicy, Spent, Traced,
 };
+#[cfg(feature = "journal")]
+pub use layer::{Journaled, NotInRecording, Recording};
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
@@ -74,10 +81,3 @@ pub use secret::ApiKey;
 pub use simulated::{SimulatedOptimizer, SimulatedTarget};
 pub use skill_core::{Role, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};
-
-#[cfg(feature = "journal")]
-pub mod journal;
-#[cfg(feature = "journal")]
-pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
-#[cfg(feature = "journal")]
-pub use layer::{Journaled, NotInRecording, Recording};

@@ -112,6 +112,22 @@ pub enum PipelineError {
     /// A stage was told to begin no further work; what was under way is finished and kept.
     #[error("no further work was begun")]
     Halted,
+    /// A cap of the run is reached.
+    #[error(
+        "the run's cap on {what} is reached ({spent} of {cap}), after step {last_step} of {total_steps}; best_skill.md holds the best skill so far"
+    )]
+    Capped {
+        /// What is capped: `calls`, `tokens`, `money` or `time`.
+        what: &'static str,
+        /// What the run has used, over all its processes.
+        spent: String,
+        /// The cap.
+        cap: String,
+        /// The last finished step.
+        last_step: u32,
+        /// The steps of the whole run.
+        total_steps: u32,
+    },
     /// A person stopped the run.
     #[error("stopped after step {last_step} of {total_steps}")]
     Stopped {
@@ -134,6 +150,19 @@ impl PipelineError {
         }
     }
 
+    /// What is capped, what was used and the cap, if that is why the run stopped.
+    pub(crate) fn into_budget(self) -> Result<(&'static str, String, String), Self> {
+        match self {
+            Self::Rollout {
+                source: EnvError::Model(LlmError::BudgetExhausted { what, spent, cap }), ..
+            }
+            | Self::Optimizer { source: LlmError::BudgetExhausted { what, spent, cap }, .. } => {
+                Ok((what, spent, cap))
+            }
+            error => Err(error),
+        }
+    }
+
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -151,6 +180,7 @@ impl PipelineError {
             Self::Mismatch { .. } => {
                 "set these back to go on with this run, or start a new one with another `run.dir`"
             }
+            Self::Capped { .. } => "raise the cap in `[budget]`, then start the same command again to go on",
             Self::Journal(error) => error.hint(),
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }

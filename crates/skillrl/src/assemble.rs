@@ -1,24 +1,18 @@
 //! From a configuration to models, an environment and a trainer.
 
-use crate::config::{
-    Config, EarlyStop, EnvConfig, LoadedConfig, MaxTokensField, Metric, ModelConfig, OpenAiConfig, QaScorer,
-    ResponseFormat, Schedule,
-};
+use crate::config::{Config, EarlyStop, EnvConfig, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule};
+use crate::engine::Engine;
 use crate::error::Error;
 use skill_core::SkillDoc;
 use skill_core::gate::{Gate, GateMetric};
 use skill_core::schedule::EditBudget;
 use skill_envs::{Env, EnvError, Split, qa};
-use skill_llm::secret::ApiKey;
-use skill_llm::{ChatModel, LlmError, PromptError, Sampling, openai, scripted, simulated};
+use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{EventSink, RunConfig, StopSignal, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Where everybody keeps the key of the one server that never answers without one.
-const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// Which part a model plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,14 +45,16 @@ pub fn trainer(
 ) -> Result<(Trainer, PathBuf), Error> {
     let config = &loaded.config;
     let env = environment(loaded)?;
-    let target = model(loaded, ModelRole::Target)?;
-    let optimizer = model(loaded, ModelRole::Optimizer)?;
+    let mut engine = Engine::new(loaded);
+    let target = engine.model(ModelRole::Target)?;
+    let optimizer = engine.model(ModelRole::Optimizer)?;
     let prompts = prompts(loaded, env.as_ref())?;
     let mut trainer = Trainer::new(env, target, optimizer)
         .with_settings(settings(config)?)
         .with_prompts(prompts)
         .with_events(events)
         .with_stop(stop)
+        .with_budget(engine.budget(), engine.prices())
         .with_config(RunConfig {
             source_text: Some(loaded.source_text.clone()),
             resolved: config.decisive_json(),
@@ -174,66 +170,13 @@ pub fn split(name: &str) -> Result<Split, Error> {
     Split::parse(name).ok_or_else(|| Error::UnknownSplit { name: name.to_owned() })
 }
 
-/// One of the models.
+/// One of the models, for those who need no other.
 ///
 /// # Errors
 ///
 /// A key that is not in the environment, a scripted file that cannot be read, an address that cannot be one.
 pub fn model(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
-    let config = match role {
-        ModelRole::Target => &loaded.config.models.target,
-        ModelRole::Optimizer => &loaded.config.models.optimizer,
-    };
-    let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
-    match config {
-        ModelConfig::OpenAi(asked) => {
-            Ok(Arc::new(openai::OpenAiChat::new(openai_config(asked).map_err(failed)?).map_err(failed)?))
-        }
-        ModelConfig::Scripted(asked) => {
-            let path = loaded.resolve(&asked.file);
-            Ok(Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?))
-        }
-        ModelConfig::Simulated(asked) => Ok(match role {
-            ModelRole::Target => Arc::new(simulated::SimulatedTarget::new(asked.sim_seed)),
-            ModelRole::Optimizer => {
-                let optimizer = simulated::SimulatedOptimizer::new(asked.sim_seed);
-                Arc::new(match asked.flaw_rate {
-                    Some(rate) => optimizer.with_flaw_rate(rate),
-                    None => optimizer,
-                })
-            }
-        }),
-    }
-}
-
-fn openai_config(asked: &OpenAiConfig) -> Result<openai::OpenAiConfig, LlmError> {
-    let is_openai = openai::is_openai_address(&asked.base_url);
-    let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
-    let api_key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
-    let mut config = openai::OpenAiConfig::new(&asked.base_url, &asked.model);
-    config.api_key = api_key;
-    config.timeout = asked.timeout();
-    config.sampling = Sampling {
-        temperature: asked.temperature,
-        top_p: asked.top_p,
-        max_tokens: asked.max_tokens,
-        seed: asked.seed,
-    };
-    config.max_tokens_field = match asked.max_tokens_field {
-        MaxTokensField::Auto => openai::MaxTokensField::Auto,
-        MaxTokensField::MaxTokens => openai::MaxTokensField::MaxTokens,
-        MaxTokensField::MaxCompletionTokens => openai::MaxTokensField::MaxCompletionTokens,
-    };
-    config.response_format = match asked.response_format {
-        ResponseFormat::JsonSchema => openai::ResponseFormat::JsonSchema,
-        ResponseFormat::JsonObjectSchema => openai::ResponseFormat::JsonObjectSchema,
-        ResponseFormat::JsonObject => openai::ResponseFormat::JsonObject,
-        ResponseFormat::Off => openai::ResponseFormat::Off,
-    };
-    config.extra_body = asked.extra_body.clone();
-    config.extra_headers =
-        asked.extra_headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Ok(config)
+    Engine::new(loaded).model(role)
 }
 
 /// The settings of training.

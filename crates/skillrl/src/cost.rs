@@ -1,12 +1,11 @@
 //! What a run cost, by the prices of the configuration.
 
 use crate::assemble::ModelRole;
-use crate::config::{Config, ModelConfig};
+use crate::config::{Config, ModelConfig, OpenAiConfig};
+use skill_core::Usage;
+use skill_llm::Prices;
 use skill_pipeline::Stage;
 use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
-
-/// Prices are given for this many tokens.
-const TOKENS_PER_PRICE: f64 = 1e6;
 
 /// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.
 ///
@@ -26,17 +25,27 @@ fn stage_cost(config: &Config, role: ModelRole, used: StageTokens) -> Option<f64
         ModelRole::Optimizer => &config.models.optimizer,
     };
     let ModelConfig::OpenAi(model) = model else { return None };
-    if model.price_input.is_none() && model.price_output.is_none() {
+    if !has_prices(model) {
         return None;
     }
+    let usage = Usage {
+        input: used.prompt_tokens,
+        cached: used.cached_tokens,
+        output: used.completion_tokens,
+        reasoning: 0,
+    };
+    Some(prices(model).cost(usage))
+}
+
+/// Whether the configuration says what the tokens of a model cost.
+pub fn has_prices(model: &OpenAiConfig) -> bool {
+    model.price_input.is_some() || model.price_output.is_some()
+}
+
+/// What the tokens of a model cost; nothing where the configuration does not say.
+pub fn prices(model: &OpenAiConfig) -> Prices {
     let input = model.price_input.unwrap_or(0.0);
-    let cached = model.price_cached.unwrap_or(input);
-    let output = model.price_output.unwrap_or(0.0);
-    let fresh_tokens = used.prompt_tokens.saturating_sub(used.cached_tokens);
-    let price = fresh_tokens as f64 * input
-        + used.cached_tokens as f64 * cached
-        + used.completion_tokens as f64 * output;
-    Some(price / TOKENS_PER_PRICE)
+    Prices { input, cached: model.price_cached.unwrap_or(input), output: model.price_output.unwrap_or(0.0) }
 }
 
 #[cfg(test)]

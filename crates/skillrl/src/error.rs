@@ -119,6 +119,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NotARun { .. }
         | PipelineError::Locked { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
+        PipelineError::Capped { .. } => Failure::Budget,
         PipelineError::Journal(_) => Failure::RunDir,
         PipelineError::Halted | PipelineError::Stopped { .. } => Failure::Stopped,
     }

@@ -209,7 +209,7 @@ const ROWS: &[Row] = &[
         args: TRAIN,
         code: code::USAGE,
         stderr: &[
-            "error: task/skillrl.toml:18:1: unknown key `train.min_edit_bugdet`; did you mean `train.min_edit_budget`?\n",
+            "error: task/skillrl.toml:21:1: unknown key `train.min_edit_bugdet`; did you mean `train.min_edit_budget`?\n",
             "hint: `skillrl init` writes a file with every key and what it does\n",
         ],
     },

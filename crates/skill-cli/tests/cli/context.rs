@@ -14,6 +14,7 @@ pub(crate) mod code {
     pub(crate) const OUTAGE: i32 = 5;
     pub(crate) const RUN_DIR: i32 = 6;
     pub(crate) const OTHER_RUN: i32 = 7;
+    pub(crate) const BUDGET: i32 = 8;
     #[cfg(unix)]
     pub(crate) const STOPPED: i32 = 130;
 }
@@ -74,7 +75,7 @@ impl TestContext {
             &format!(
                 "[run]\ndir = \"run\"\n\n[models]\ntarget = {target}\noptimizer = {optimizer}\n\n\
                  [env]\nkind = \"qa\"\ndata = \"data\"\n\n[skill]\ninitial = \"skill.md\"\n\n\
-                 [train]\nepochs = 1\nbatch_size = 2\n"
+                 [retry]\nmax_attempts = 1\n\n[train]\nepochs = 1\nbatch_size = 2\n"
             ),
         );
         context

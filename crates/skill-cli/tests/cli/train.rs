@@ -74,6 +74,64 @@ fn an_outage_in_any_stage_is_made_good_by_the_same_command() {
 }
 
 #[test]
+fn a_run_survives_a_provider_that_fails_now_and_then() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let train = |dir: &str, more: &[&str]| {
+        let run_dir = format!("run.dir={dir}");
+        context.run(&[&["train", "task/skillrl.toml", "--set", &run_dir], more].concat())
+    };
+    server.answer_with(|_, request| server::healthy(request));
+    train("undisturbed", &[]).assert_code(code::SUCCESS);
+    let (n_calls, expect) = (server.n_calls(), context.untimed_files("undisturbed"));
+    // Every other request is turned away.
+    server.answer_with(|call, request| match call % 6 {
+        1 => wiremock::ResponseTemplate::new(429).insert_header("retry-after-ms", "1"),
+        3 => wiremock::ResponseTemplate::new(503),
+        5 => wiremock::ResponseTemplate::new(200).set_body_string("<html>"),
+        _ => server::healthy(request),
+    });
+    let patient = ["--set", "retry.max_attempts=9", "--set", "retry.first_delay_s=0.001"];
+    train("rough", &patient).assert_code(code::SUCCESS);
+    assert_same_files(&context.untimed_files("rough"), &expect);
+    assert!(server.n_calls() > n_calls + n_calls / 2, "{} of {n_calls}", server.n_calls());
+}
+
+#[test]
+fn a_cap_stops_the_run_and_a_higher_one_lets_it_go_on() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let train = |dir: &str, cap: &str| {
+        let (run_dir, cap) = (format!("run.dir={dir}"), format!("budget.{cap}"));
+        context.run(&["train", "task/skillrl.toml", "--set", &run_dir, "--set", &cap])
+    };
+    train("undisturbed", "calls=1000").assert_code(code::SUCCESS);
+    let (n_calls, expect) = (server.n_calls(), context.untimed_files("undisturbed"));
+    // Each reply is counted as 15 tokens.
+    for (caps, message) in [
+        (
+            ["calls=5", "calls=9", "calls=1000"],
+            "the run's cap on calls is reached (5 of 5), after step 0 of 2; ",
+        ),
+        (["tokens=75", "tokens=150", "tokens=100000"], "the run's cap on tokens is reached ("),
+    ] {
+        let dir = caps[0].replace('=', "-");
+        server.answer_with(|_, request| server::healthy(request));
+        for cap in &caps[..2] {
+            let stopped = train(&dir, cap);
+            stopped.assert_code(code::BUDGET);
+            assert!(stopped.stderr.contains("hint: raise the cap in `[budget]`"), "{}", stopped.stderr);
+            if *cap == caps[0] {
+                assert!(stopped.stderr.contains(message), "{}", stopped.stderr);
+            }
+        }
+        train(&dir, caps[2]).assert_code(code::SUCCESS);
+        assert_eq!(server.n_calls(), n_calls, "{dir}: what was paid for is kept");
+        assert_same_files(&context.untimed_files(&dir), &expect);
+    }
+}
+
+#[test]
 fn a_run_goes_on_where_it_stopped() {
     let server = Server::start();
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));

@@ -97,7 +97,7 @@ impl Journaled {
         let (started, began) = (SystemTime::now(), Instant::now());
         let outcome = self.inner.chat(request, &call).await.map(Arc::new);
         let mut attempts = call.attempts.attempts();
-        if attempts.is_empty() {
+        if attempts.is_empty() && !call.attempts.take_unsent() {
             attempts.extend(only_attempt(&outcome, started, began.elapsed()));
         }
         // From the reply to here nothing waits, so that a reply cannot be lost by being dropped.
@@ -114,6 +114,8 @@ impl Journaled {
 fn only_attempt(outcome: &SharedOutcome, started: SystemTime, took: Duration) -> Option<Attempt> {
     let outcome = match outcome {
         Ok(reply) => AttemptOutcome::Reply(reply.usage),
+        // Whoever gives up reports what was tried.
+        Err(LlmError::GaveUp { .. }) => return None,
         Err(error) => match error.class() {
             ErrorClass::Cancelled
             | ErrorClass::Configuration

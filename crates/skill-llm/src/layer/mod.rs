@@ -5,6 +5,7 @@
 //!
 //! | layer | what it adds | shared by |
 //! |---|---|---|
+//! | `Journaled` | answers from the journal, and records; feature `journal` | a journal by all models of a run |
 //! | [`Traced`] | a span for each call | nobody |
 //! | [`Retried`] | further attempts, and the record of each | a [`RetryBudget`] by all models of a provider |
 //! | [`Budgeted`] | caps of the run, reserved before each attempt | a [`Budget`] by all models of a run |
@@ -41,11 +42,15 @@
 
 mod budget;
 mod estimate;
+#[cfg(feature = "journal")]
+mod journaled;
 mod pace;
 mod retry;
 mod trace;
 
 pub use budget::{Budget, BudgetCaps, Budgeted, DEFAULT_OUTPUT_TOKENS, Prices, Spent};
+#[cfg(feature = "journal")]
+pub use journaled::{Journaled, NotInRecording, Recording};
 pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,
@@ -85,8 +90,3 @@ async fn before_sending<T>(
     call.attempts.add_wait(begun.elapsed());
     Err(error)
 }
-
-#[cfg(feature = "journal")]
-mod journaled;
-#[cfg(feature = "journal")]
-pub use journaled::{Journaled, NotInRecording, Recording};

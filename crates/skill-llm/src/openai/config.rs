@@ -1,6 +1,6 @@
 //! How to reach a model that speaks the dialect.
 
-use crate::chat::Sampling;
+use crate::chat::{ModelId, Sampling};
 use crate::error::LlmError;
 use crate::secret::ApiKey;
 use crate::transport::MAX_RESPONSE_BYTES;
@@ -111,6 +111,15 @@ impl OpenAiConfig {
             extra_headers: Vec::new(),
             max_response_bytes: MAX_RESPONSE_BYTES,
         }
+    }
+
+    /// The identity of the model in records.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Configuration`] for an address that cannot be one.
+    pub fn model_id(&self) -> Result<ModelId, LlmError> {
+        Ok(ModelId::new(Endpoint::parse(&self.base_url)?.provider, self.model.clone()))
     }
 
     /// Whether the limit on the reply's tokens is called `max_completion_tokens` at `host`.

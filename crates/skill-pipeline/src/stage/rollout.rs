@@ -14,6 +14,9 @@ use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{ChatModel, LlmError, MeterReading};
 
+/// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
+pub const ROLLOUT_ATTEMPTS: u32 = 3;
+
 /// What the journal calls a rollout.
 const KIND: &str = "rollout";
 
@@ -113,15 +116,12 @@ impl<'run> Agent<'run> {
         {
             return read(&stored, journal.path());
         }
-        let rollout_ctx = RolloutCtx { call: call.clone() };
-        let mut result =
-            self.env.rollout(item, self.skill, self.target, &rollout_ctx).await.map_err(failed)?;
+        let (mut result, used) = self.attempt(item).await.map_err(failed)?;
         // What the environment leaves open is filled from the item, so that every record can be joined to it.
         result.id = item.id.clone();
         if result.task_type.is_empty() {
             result.task_type.clone_from(&item.task_type);
         }
-        let used = call.scope.used();
         if let Some((journal, key)) = kept {
             let file = RolloutFile { result, calls: used.calls, usage: used.usage };
             let content = serde_json::to_string(&file).map_err(|error| {
@@ -138,6 +138,25 @@ impl<'run> Agent<'run> {
             result = file.result;
         }
         Ok(Rollout { result, used })
+    }
+}
+
+impl Agent<'_> {
+    /// Runs the agent on an item; where the world broke, once more from the start, with the replies that it has had.
+    async fn attempt(&self, item: &Item) -> Result<(RolloutResult, MeterReading), EnvError> {
+        let mut n_attempts = 0;
+        loop {
+            n_attempts += 1;
+            // A unit of work of its own, so that its calls are those of the attempt before.
+            let ctx = RolloutCtx { call: self.ctx.call(&item.id) };
+            match self.env.rollout(item, self.skill, self.target, &ctx).await {
+                Ok(result) => return Ok((result, ctx.call.scope.used())),
+                Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {
+                    tracing::warn!(place = %ctx.call.place, message, "the world broke; the rollout begins again");
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 

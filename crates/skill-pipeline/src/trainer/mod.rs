@@ -16,7 +16,7 @@ use crate::settings::{StopSignal, TrainSettings};
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::Env;
-use skill_llm::{ChatModel, JournalOptions, Recording};
+use skill_llm::{Budget, ChatModel, Journal, JournalOptions, ModelId, Prices, Recording, Spent};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,6 +47,14 @@ pub struct Trainer {
     config: RunConfig,
     journal: JournalOptions,
     recording: Option<Recording>,
+    budget: Option<RunBudget>,
+}
+
+/// The caps of a run, and what its models cost.
+#[derive(Clone)]
+struct RunBudget {
+    budget: Arc<Budget>,
+    prices: Vec<(ModelId, Prices)>,
 }
 
 impl Trainer {
@@ -64,6 +72,7 @@ impl Trainer {
             config: RunConfig::default(),
             journal: JournalOptions::default(),
             recording: None,
+            budget: None,
         }
     }
 
@@ -109,6 +118,13 @@ impl Trainer {
         Self { journal: options, ..self }
     }
 
+    /// Tells the budget, which the models' layers hold, what earlier processes of the run have spent; for that it has
+    /// to know the prices of the models.
+    #[must_use]
+    pub fn with_budget(self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
+        Self { budget: Some(RunBudget { budget, prices }), ..self }
+    }
+
     /// Takes replies from the journal of another run before anything is sent.
     ///
     /// A call is found there by its model, request and place, so it is found as long as both runs do the same; what
@@ -129,5 +145,22 @@ impl Trainer {
     /// models or the environment. What was written stays, and the same call goes on from there.
     pub async fn train(&self, dir: &Path) -> Result<Summary, PipelineError> {
         run::train(self, dir).await
+    }
+}
+
+impl RunBudget {
+    /// Counts what the journal says that earlier processes have spent.
+    fn begin(&self, journal: &Journal) {
+        let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
+        for model in journal.spent_before() {
+            spent.calls += model.requests;
+            spent.tokens += model.usage.input + model.usage.output;
+            let is_model =
+                |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
+            if let Some((_, prices)) = self.prices.iter().find(is_model) {
+                spent.money += prices.cost(model.usage);
+            }
+        }
+        self.budget.begin(spent);
     }
 }

@@ -38,6 +38,9 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     claim(trainer, &dir, &prompts, &initial_skill)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
     let journal = Journal::open(&dir.journal_path(), trainer.journal.clone())?;
+    if let Some(budget) = &trainer.budget {
+        budget.begin(&journal);
+    }
     let kept = |model: &Arc<dyn ChatModel>| {
         let kept = Journaled::new(Arc::clone(model), journal.clone());
         Metered::new(Arc::new(match &trainer.recording {
@@ -298,12 +301,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Work that ended because a person stopped the run is not a fault; a fault that came at the same time is.
+    /// Work that ended because a person stopped the run, or at a cap, is not a fault; a fault that came at the same
+    /// time is.
     fn or_stopped(&self, error: PipelineError, last_step: StepIdx) -> PipelineError {
         if error.is_stop() && (self.stop.soon.is_cancelled() || self.stop.now.is_cancelled()) {
             return PipelineError::Stopped { last_step: last_step.0, total_steps: self.length.1 };
         }
-        error
+        match error.into_budget() {
+            Ok((what, spent, cap)) => {
+                PipelineError::Capped { what, spent, cap, last_step: last_step.0, total_steps: self.length.1 }
+            }
+            Err(error) => error,
+        }
     }
 
     /// Says that the gate decides by few items.

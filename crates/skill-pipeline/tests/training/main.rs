@@ -92,6 +92,24 @@ fn a_fault_at_any_call_stops_the_run_without_a_score_and_the_run_goes_on_later()
 }
 
 #[test]
+fn a_world_that_breaks_is_begun_again_without_paying_twice_and_never_becomes_a_score() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let whole = target(usize::MAX);
+    Job { target: whole.clone(), ..Job::default() }.run(undisturbed.path()).unwrap();
+
+    let (dir, asked) = (tempfile::tempdir().unwrap(), target(usize::MAX));
+    Job { env: world::Words::breaking(2), target: asked.clone(), ..Job::default() }.run(dir.path()).unwrap();
+    assert_eq!(files(dir.path()), files(undisturbed.path()));
+    let n_calls = |target: &world::Counted| target.n_calls.load(Ordering::Relaxed);
+    assert_eq!(n_calls(&asked), n_calls(&whole));
+
+    let dir = tempfile::tempdir().unwrap();
+    let error = Job { env: world::Words::breaking(3), ..Job::default() }.run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::Rollout { .. }), "{error:?}");
+    assert!(!dir.path().join("runtime_state.json").exists());
+}
+
+#[test]
 fn a_finished_run_is_summed_up_again_without_a_call() {
     let dir = tempfile::tempdir().unwrap();
     let first = trained(dir.path());

@@ -18,6 +18,8 @@ pub(crate) const INITIAL_SKILL: &str = "# Skill\n\n- base\n";
 
 pub(crate) struct Words {
     splits: [Vec<Item>; 3],
+    /// How often each rollout breaks after its call before it succeeds, by the item's id.
+    breaks: Option<(u32, Mutex<BTreeMap<String, u32>>)>,
 }
 
 impl Words {
@@ -29,7 +31,12 @@ impl Words {
                 .map(|(idx, word)| Item::new(format!("{prefix}{idx}"), json!(word)))
                 .collect()
         };
-        Self { splits: [items("tr"), items("va"), items("te")] }
+        Self { splits: [items("tr"), items("va"), items("te")], breaks: None }
+    }
+
+    /// A world that breaks so often in the first rollout of each item.
+    pub(crate) fn breaking(times: u32) -> Self {
+        Self { breaks: Some((times, Mutex::default())), ..Self::new() }
     }
 
     pub(crate) fn without(split: Split) -> Self {
@@ -59,6 +66,14 @@ impl Env for Words {
         let word = item.data.as_str().unwrap();
         let request = ChatRequest::new(vec![Message::system(skill.text()), Message::user(word)]);
         let reply = target.chat(&request, &ctx.call).await?;
+        if let Some((times, broken)) = &self.breaks {
+            let mut broken = broken.lock().unwrap();
+            let count = broken.entry(item.id.to_string()).or_default();
+            if *count < *times {
+                *count += 1;
+                return Err(EnvError::Broken { item: item.id.clone(), message: "it fell over".to_owned() });
+            }
+        }
         let is_solved = reply.text == "yes";
         let mut result = RolloutResult::new(
             item.id.clone(),

@@ -294,21 +294,71 @@ impl Draft {
 
     /// Reports values that do not go together.
     pub(super) fn check_conflicts(&mut self) {
+        self.check_edit_budgets();
+        self.check_rates();
+        self.check_prices();
+    }
+
+    /// The least edit budget may not be above the greatest; where it is left out, it follows.
+    fn check_edit_budgets(&mut self) {
         let budget = |name: &str| {
             let entry = self.entries.get(name)?;
             Some((entry.value.as_u64()?, entry.origin, entry.place.clone()))
         };
         let least = budget("train.min_edit_budget");
         let most = budget("train.edit_budget");
-        let (Some((least, origin, least_place)), Some((most, _, most_place))) = (least, most) else { return };
-        if least > most {
-            let is_default = origin == Origin::Default;
-            let note = if is_default { ", the default" } else { "" };
+        let (Some((least, origin, place)), Some((most, _, _))) = (least, most) else { return };
+        if least <= most {
+            return;
+        }
+        if origin == Origin::Default {
+            if let Some(entry) = self.entries.get_mut("train.min_edit_budget") {
+                entry.value = Value::from(most);
+            }
+            return;
+        }
+        let message = format!(
+            "`train.min_edit_budget` ({least}) is above `train.edit_budget` ({most}); it takes at most {most}"
+        );
+        self.report(place, ProblemKind::Conflict { message });
+    }
+
+    /// Two models of one server have one rate.
+    fn check_rates(&mut self) {
+        let value = |role: &str, key: &str| self.entries.get(&format!("models.{role}.{key}"));
+        let address = |role| value(role, "base_url").map(|entry| &entry.value);
+        if address("target") != address("optimizer") {
+            return;
+        }
+        let mut problems = Vec::new();
+        for key in ["requests_per_minute", "tokens_per_minute"] {
+            if let (Some(target), Some(optimizer)) = (value("target", key), value("optimizer", key))
+                && target.value != optimizer.value
+            {
+                let message = format!(
+                    "`models.target.{key}` ({}) and `models.optimizer.{key}` ({}) are of one server, which has one rate; set it for one of them",
+                    target.value, optimizer.value
+                );
+                problems.push((optimizer.place.clone(), ProblemKind::Conflict { message }));
+            }
+        }
+        for (place, problem) in problems {
+            self.report(place, problem);
+        }
+    }
+
+    /// A cap on money means something only with the prices of every model that costs money.
+    fn check_prices(&mut self) {
+        let Some(cap) = self.entries.get("budget.money") else { return };
+        let has = |role: &str, key: &str| self.entries.contains_key(&format!("models.{role}.{key}"));
+        let unpriced = ["target", "optimizer"]
+            .into_iter()
+            .find(|role| has(role, "base_url") && !has(role, "price_input") && !has(role, "price_output"));
+        if let Some(role) = unpriced {
             let message = format!(
-                "`train.min_edit_budget` ({least}{note}) is above `train.edit_budget` ({most}); it takes at most {most}"
+                "`budget.money` needs prices: `models.{role}` has neither `price_input` nor `price_output`"
             );
-            let place = if is_default { most_place } else { least_place };
-            self.report(place, ProblemKind::Conflict { message });
+            self.report(cap.place.clone(), ProblemKind::Conflict { message });
         }
     }
 

@@ -26,9 +26,9 @@ pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
 pub use types::{
-    Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric, ModelConfig,
-    ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer, ResponseFormat, RunConfig, Schedule,
-    ScriptedConfig, SimulatedConfig, SkillConfig, TrainConfig,
+    BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric,
+    ModelConfig, ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer, ResponseFormat, RetryConfig,
+    RunConfig, Schedule, ScriptedConfig, SimulatedConfig, SkillConfig, TrainConfig,
 };
 
 use draft::Draft;

@@ -32,6 +32,11 @@ pub struct Config {
     pub prompts: PromptsConfig,
     /// Bounds on single calls.
     pub limits: LimitsConfig,
+    /// Repeated attempts.
+    pub retry: RetryConfig,
+    /// Caps of the run.
+    #[serde(default)]
+    pub budget: BudgetConfig,
 }
 
 /// `[run]`.
@@ -109,6 +114,12 @@ pub struct OpenAiConfig {
     pub max_tokens_field: MaxTokensField,
     /// How the server is asked for JSON.
     pub response_format: ResponseFormat,
+    /// The most requests per minute; both models of one server share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// The most tokens per minute, of prompts and replies; both models of one server share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
     /// Money per million input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_input: Option<f64>,
@@ -340,4 +351,38 @@ pub struct PromptsConfig {
 pub struct LimitsConfig {
     /// The most tokens that a reply of the optimizer may have.
     pub max_reply_tokens: u32,
+}
+
+/// `[retry]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryConfig {
+    /// Attempts per call, at least 1.
+    pub max_attempts: u32,
+    /// Seconds before the second attempt.
+    pub first_delay_s: f64,
+    /// The longest wait between attempts, in seconds.
+    pub max_delay_s: f64,
+    /// The longest wait that a server may ask for, in seconds.
+    pub max_server_wait_s: f64,
+    /// Seconds for a call with all its attempts and waits.
+    pub call_timeout_s: f64,
+}
+
+/// `[budget]`: caps over all processes of a run; `None` sets none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetConfig {
+    /// Requests that may be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Tokens of prompts and replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money, by the prices of the models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<f64>,
+    /// Seconds that the run works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<f64>,
 }

@@ -8,6 +8,8 @@ use super::{KeySpec, SectionSpec, ValueType};
 const MAX_SEED: u64 = 9_007_199_254_740_991;
 const MAX_TOKENS: u64 = 10_000_000;
 const MAX_COUNT: u64 = 1_000_000;
+const MAX_RATE: u64 = 1_000_000_000_000;
+const MAX_SECONDS: f64 = 31_536_000.0;
 
 pub(super) const SECTIONS: &[SectionSpec] = &[
     SectionSpec {
@@ -36,6 +38,16 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
     SectionSpec { path: "eval", doc: "What is measured after training.", groups: &[EVAL] },
     SectionSpec { path: "prompts", doc: "The prompts of the optimizer.", groups: &[PROMPTS] },
     SectionSpec { path: "limits", doc: "Bounds on single calls.", groups: &[LIMITS] },
+    SectionSpec {
+        path: "retry",
+        doc: "How often and how long a call is tried that a server failed or turned away for now.",
+        groups: &[RETRY],
+    },
+    SectionSpec {
+        path: "budget",
+        doc: "What the run may use, over all its processes. At a cap it stops, and goes on with a higher one.",
+        groups: &[BUDGET],
+    },
 ];
 
 const RUN: &[KeySpec] = &[
@@ -58,7 +70,8 @@ const RUN: &[KeySpec] = &[
         ValueType::Integer { min: 1, max: 4096 },
         Process,
         Value("8"),
-        "Model calls in flight at most. Changes the time a run takes and nothing else.",
+        "Model calls in flight at most. Changes the time a run takes and nothing else. Fewer are in flight while a\n\
+         server turns calls away or becomes slow.",
     ),
 ];
 
@@ -155,11 +168,27 @@ const MODEL: &[KeySpec] = &[
     )
     .of_kind("openai"),
     KeySpec::new(
+        "requests_per_minute",
+        ValueType::Integer { min: 1, max: MAX_RATE },
+        Process,
+        Absent { example: "500" },
+        "The most requests per minute. Both models of one server share it.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
+        "tokens_per_minute",
+        ValueType::Integer { min: 1, max: MAX_RATE },
+        Process,
+        Absent { example: "200000" },
+        "The most tokens per minute, of prompts and replies. Both models of one server share it.",
+    )
+    .of_kind("openai"),
+    KeySpec::new(
         "price_input",
         PRICE,
         Process,
         Absent { example: "0.25" },
-        "Money per million input tokens. Prices are only reported.",
+        "Money per million input tokens, for reports and for budget.money.",
     )
     .of_kind("openai"),
     KeySpec::new(
@@ -379,3 +408,56 @@ const LIMITS: &[KeySpec] = &[KeySpec::new(
     Value("16384"),
     "The most tokens that a reply of the optimizer may have.",
 )];
+
+const SECONDS: ValueType = ValueType::Number { min: 0.0, max: MAX_SECONDS };
+
+const RETRY: &[KeySpec] = &[
+    KeySpec::new(
+        "max_attempts",
+        ValueType::Integer { min: 1, max: 1000 },
+        Process,
+        Value("8"),
+        "Attempts per call. A wrong key, a refused request or an empty account is never tried again.",
+    ),
+    KeySpec::new(
+        "first_delay_s",
+        SECONDS,
+        Process,
+        Value("0.5"),
+        "Seconds before the second attempt; each further wait is twice as long.",
+    ),
+    KeySpec::new("max_delay_s", SECONDS, Process, Value("60.0"), "The longest of these waits."),
+    KeySpec::new(
+        "max_server_wait_s",
+        SECONDS,
+        Process,
+        Value("600.0"),
+        "The longest wait that a server may ask for; if it asks for more, the run stops.",
+    ),
+    KeySpec::new(
+        "call_timeout_s",
+        SECONDS,
+        Process,
+        Value("1800.0"),
+        "Seconds for a call with all its attempts and waits.",
+    ),
+];
+
+const BUDGET: &[KeySpec] = &[
+    KeySpec::new(
+        "calls",
+        ValueType::Integer { min: 1, max: MAX_RATE },
+        Process,
+        Absent { example: "5000" },
+        "Requests that may be sent, repeated ones included.",
+    ),
+    KeySpec::new(
+        "tokens",
+        ValueType::Integer { min: 1, max: MAX_RATE },
+        Process,
+        Absent { example: "20000000" },
+        "Tokens of prompts and replies.",
+    ),
+    KeySpec::new("money", PRICE, Process, Absent { example: "10.0" }, "Money, by the prices of the models."),
+    KeySpec::new("time_s", SECONDS, Process, Absent { example: "14400.0" }, "Seconds that the run works."),
+];

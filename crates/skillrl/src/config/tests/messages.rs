@@ -85,7 +85,7 @@ fn wrong_sections() {
     file(
         &with("[zzz]"),
         "skillrl.toml:1:2: unknown section [zzz]; valid are [run], [models.target], [models.optimizer], [env], \
-         [skill], [train], [gate], [eval], [prompts], [limits]",
+         [skill], [train], [gate], [eval], [prompts], [limits], [retry], [budget]",
     );
     file(&with("train = 5"), "skillrl.toml:1:1: `train` is a section with keys of its own, not a value");
     file(

@@ -35,6 +35,9 @@ fn settings_for(section: &SectionSpec, key: &KeySpec, value: &Value) -> Vec<Stri
     let mut settings = minimal_overrides();
     settings.push("train.edit_budget=1000".to_owned());
     settings.push("train.min_edit_budget=1".to_owned());
+    if section.path_of(key) == "budget.money" {
+        settings.extend(["models.target", "models.optimizer"].map(|model| format!("{model}.price_input=1")));
+    }
     let chosen = if key.name == "kind" { value.as_str() } else { key.kind };
     if let Some(kind) = chosen
         && section.path.starts_with("models")

@@ -209,14 +209,42 @@ fn values_that_are_refused() {
 #[test]
 fn edit_budgets_that_do_not_go_together() {
     let text = format!("{}[train]\nedit_budget = 1\n", super::MINIMAL);
-    assert_eq!(
-        error(&text, &[]),
-        "skillrl.toml:8:1: `train.min_edit_budget` (2, the default) is above `train.edit_budget` (1); it takes at most 1"
-    );
+    assert_eq!(parse(&text, &[]).config.train.min_edit_budget, 1, "what is left out follows");
     let text = format!("{}[train]\nedit_budget = 3\nmin_edit_budget = 4\n", super::MINIMAL);
     assert_eq!(
         error(&text, &[]),
         "skillrl.toml:9:1: `train.min_edit_budget` (4) is above `train.edit_budget` (3); it takes at most 3"
     );
     parse(&text, &["train.edit_budget=4"]);
+}
+
+fn two_models(target: &str, optimizer: &str, rest: &str) -> String {
+    format!(
+        "{rest}\n[models.target]\nmodel = \"a\"\n{target}\n[models.optimizer]\nmodel = \"b\"\n{optimizer}\n\
+         [env]\nkind = \"qa\"\ndata = \"d\"\n"
+    )
+}
+
+#[test]
+fn a_server_has_one_rate() {
+    let rate = |rate: u32| format!("requests_per_minute = {rate}");
+    parse(&two_models(&rate(5), "", ""), &[]);
+    parse(&two_models(&rate(5), &rate(5), ""), &[]);
+    let elsewhere = format!("{}\nbase_url = \"http://other/v1\"", rate(6));
+    parse(&two_models(&rate(5), &elsewhere, ""), &[]);
+    assert_eq!(
+        error(&two_models(&rate(5), &rate(6), ""), &[]),
+        "skillrl.toml:7:1: `models.target.requests_per_minute` (5) and `models.optimizer.requests_per_minute` (6) \
+         are of one server, which has one rate; set it for one of them"
+    );
+}
+
+#[test]
+fn a_cap_on_money_needs_prices() {
+    let cap = "[budget]\nmoney = 5.0";
+    parse(&two_models("price_input = 1.0", "price_output = 0.0", cap), &[]);
+    assert_eq!(
+        error(&two_models("price_input = 1.0", "", cap), &[]),
+        "skillrl.toml:2:1: `budget.money` needs prices: `models.optimizer` has neither `price_input` nor `price_output`"
+    );
 }
