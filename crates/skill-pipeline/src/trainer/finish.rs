@@ -93,6 +93,8 @@ impl Run<'_> {
                 let evaluation = evaluate(self.env, Split::Test, skill, &self.target, &ctx).await?;
                 let used = self.end(&watch);
                 self.warn_of_cut_replies(None, &evaluation.results);
+                // What is said to be measured is on the disk before that is said.
+                self.journal.flush().await?;
                 (evaluation, used)
             }
         };

@@ -257,6 +257,8 @@ impl Run<'_> {
             .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
         self.warn_of_cut_replies(None, &evaluation.results);
+        // What the state stands on is on the disk before the state is.
+        self.journal.flush().await?;
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
         let gate_score = self.settings.gate.score(evaluation.score);
         let state = TrainState::after_baseline(skill, &evaluation, gate_score);
