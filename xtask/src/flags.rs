@@ -9,6 +9,8 @@ xflags::xflags! {
         cmd ci {}
         /// Runs the tests and the doctests.
         cmd test {}
+        /// Kills a run of the demo at every append to its journal, in turn, and goes on each time.
+        cmd crash {}
         /// Runs the benchmarks.
         cmd bench {}
         /// Writes the files that are copies of others.

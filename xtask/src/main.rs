@@ -19,6 +19,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Demo(_) => demo(&sh),
         XtaskCmd::Ci(_) => ci::run(&sh),
         XtaskCmd::Test(_) => ci::test(&sh),
+        XtaskCmd::Crash(_) => crash(&sh),
         XtaskCmd::Bench(_) => Ok(cmd!(sh, "cargo bench --workspace --benches").run()?),
         XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
     }
@@ -26,5 +27,12 @@ fn main() -> anyhow::Result<()> {
 
 fn demo(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo").quiet().run()?;
+    Ok(())
+}
+
+/// The long form of a test that `cargo xtask test` runs with fewer deaths.
+fn crash(sh: &Shell) -> anyhow::Result<()> {
+    let _full = sh.push_env("SKILLRL_CRASH_FULL", "1");
+    cmd!(sh, "cargo test --release --package skillrl --test crash the_demo_dies -- --nocapture").run()?;
     Ok(())
 }

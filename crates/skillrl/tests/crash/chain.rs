@@ -1,0 +1,92 @@
+//! Death at every append to the journal, in turn.
+
+use crate::child::{Commits, Death, DeathPoint};
+use crate::world::{Size, World};
+
+/// If this is set, a child of the demo's chain dies at its first append, as `cargo xtask crash` wants it.
+const FULL_VARIABLE: &str = "SKILLRL_CRASH_FULL";
+
+/// Without it a child of the demo's chain dies at this append of its own, which makes about 40 children.
+///
+/// It is odd, so that calls and rollouts, which take turns, are both died at.
+const DEMO_STRIDE: u64 = 29;
+
+/// How many single appends of the small run are died at, each in a run of its own, before and after.
+const N_SINGLE_POINTS: u64 = 4;
+
+/// What a chain came to.
+struct Chain {
+    n_kills_before: usize,
+    n_kills_after: usize,
+    n_requests: usize,
+    n_repeats: usize,
+}
+
+impl std::fmt::Display for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { n_kills_before, n_kills_after, n_requests, n_repeats } = self;
+        write!(
+            f,
+            "died {n_kills_before} times before a commit and {n_kills_after} times after one; \
+             {n_requests} requests, {n_repeats} of them again"
+        )
+    }
+}
+
+/// Child after child dies at its append number `stride`, alternately before and after the commit, until the run is
+/// finished.
+fn chain(size: Size, stride: u64) -> Chain {
+    let undisturbed = World::undisturbed(size);
+    let mut world = World::new(size, 1);
+    let (mut n_kills_before, mut n_kills_after) = (0, 0);
+    loop {
+        let n_lost_before = world.n_lost;
+        let is_before = world.n_children() % 2 == 0;
+        let point = if is_before { DeathPoint::Before } else { DeathPoint::After };
+        if !world.kill_at(Death { point, entry: stride }, Commits::Paced) {
+            break;
+        }
+        if is_before {
+            n_kills_before += 1
+        } else {
+            n_kills_after += 1
+        }
+        let n_lost = world.n_lost - n_lost_before;
+        assert!(n_lost <= 1, "one call is in flight at most, and {n_lost} are lost");
+    }
+    world.assert_is(&undisturbed);
+    let n_requests = world.requests().len();
+    Chain { n_kills_before, n_kills_after, n_requests, n_repeats: n_requests - undisturbed.1.len() }
+}
+
+#[test]
+fn a_small_run_dies_at_every_append() {
+    let chain = chain(Size::Small, 1);
+    println!("{chain}");
+    assert!(chain.n_kills_after >= 50);
+}
+
+#[test]
+fn the_demo_dies_along_the_way() {
+    let began = std::time::Instant::now();
+    let is_full = std::env::var_os(FULL_VARIABLE).is_some();
+    let chain = chain(Size::Demo, if is_full { 1 } else { DEMO_STRIDE });
+    println!("{chain} in {:.0} s", began.elapsed().as_secs_f64());
+    assert!(chain.n_kills_after >= if is_full { 1000 } else { 15 }, "{chain}");
+}
+
+#[test]
+fn a_run_dies_once() {
+    let undisturbed = World::undisturbed(Size::Small);
+    // A call and a rollout make two appends, the optimizer's calls one each.
+    let n_appends = undisturbed.1.len() as u64;
+    for point_idx in 0..=N_SINGLE_POINTS {
+        let entry = 1 + (n_appends - 1) * point_idx / N_SINGLE_POINTS;
+        for point in [DeathPoint::Before, DeathPoint::After] {
+            let mut world = World::new(Size::Small, 1);
+            assert!(world.kill_at(Death { point, entry }, Commits::Paced), "{point:?} {entry}");
+            world.finish(&Default::default());
+            world.assert_is(&undisturbed);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A task with its run, the children that work on it, and what has to hold after each of them.
+
+use crate::child::{Commits, Death, MARK, PLAN_VARIABLE, Plan, Said};
+use crate::served::{Request, requests};
+use skillrl::demo;
+use skillrl::llm::JournalReader;
+use skillrl::llm::journal::CallFilter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use tempfile::TempDir;
+
+/// The files of a run that no promise is about.
+const OTHER_FILES: [&str; 7] = [
+    "journal.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "events.jsonl",
+    "timings.json",
+    "report.html",
+    "run.lock",
+];
+
+/// The contents of files by their path.
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// How much there is to train on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Four steps on a few items of the demo.
+    Small,
+    /// The demo.
+    Demo,
+    /// The demo with more epochs.
+    Long,
+}
+
+impl Size {
+    /// Items of train, val and test; `None` takes all.
+    fn n_items(self, split: &str) -> Option<usize> {
+        match (self, split) {
+            (Self::Small, "data/train.jsonl") => Some(8),
+            (Self::Small, _) => Some(5),
+            (Self::Demo | Self::Long, _) => None,
+        }
+    }
+
+    fn overrides(self) -> &'static [&'static str] {
+        match self {
+            Self::Small => &["train.epochs=2", "train.batch_size=4"],
+            Self::Demo => &[],
+            Self::Long => &["train.epochs=5"],
+        }
+    }
+}
+
+/// A directory with a task and its run.
+pub(crate) struct World {
+    dir: TempDir,
+    size: Size,
+    n_workers: usize,
+    n_children: u32,
+    /// The last child that [`World::audit`] has looked at.
+    n_audited: u32,
+    /// Places whose reply the journal held after the last child.
+    committed: BTreeSet<String>,
+    /// The requests whose reply was not committed when their child died.
+    pub(crate) n_lost: usize,
+}
+
+/// What a child is started with besides its world.
+#[derive(Debug, Clone)]
+pub(crate) struct Start<'a> {
+    pub(crate) death: Option<Death>,
+    pub(crate) commits: Commits,
+    pub(crate) max_bytes: Option<u64>,
+    /// A line for `bash` that is run before the child is; it may lower limits.
+    pub(crate) shell: Option<&'a str>,
+}
+
+impl Default for Start<'_> {
+    fn default() -> Self {
+        Self { death: None, commits: Commits::InGroups, max_bytes: None, shell: None }
+    }
+}
+
+/// A child that works.
+pub(crate) struct Working {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+/// How a child ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// The last thing that it said.
+    pub(crate) last: Option<Said>,
+}
+
+impl World {
+    pub(crate) fn new(size: Size, n_workers: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for file in demo::FILES {
+            let path = dir.path().join(file.path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let n_lines = match size.n_items(file.path) {
+                Some(n_items) if file.path.starts_with("data/") => n_items,
+                Some(_) | None => usize::MAX,
+            };
+            let text: String = file.text.split_inclusive('\n').take(n_lines).collect();
+            std::fs::write(path, text).unwrap();
+        }
+        Self { dir, size, n_workers, n_children: 0, n_audited: 0, committed: BTreeSet::new(), n_lost: 0 }
+    }
+
+    /// A run that nobody disturbs.
+    pub(crate) fn undisturbed(size: Size) -> (Files, Vec<Request>) {
+        let mut world = Self::new(size, 1);
+        world.finish(&Start::default());
+        let requests = world.requests();
+        let places: BTreeSet<&str> = requests.iter().map(|request| request.place.as_str()).collect();
+        assert_eq!(places.len(), requests.len(), "each place makes one request, so a place names a request");
+        (world.files(), requests)
+    }
+
+    /// Another world that stands where this one does.
+    pub(crate) fn copy(&self) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in all_files(self.dir.path()) {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        Self { dir, committed: self.committed.clone(), ..*self }
+    }
+
+    pub(crate) fn run_dir(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        requests(self.dir.path())
+    }
+
+    pub(crate) fn n_children(&self) -> u32 {
+        self.n_children
+    }
+
+    /// The files of the run that have to be those of an undisturbed one.
+    pub(crate) fn files(&self) -> Files {
+        let mut files = all_files(&self.run_dir());
+        files.retain(|path, _| !OTHER_FILES.iter().any(|other| path == Path::new(other)));
+        files
+    }
+
+    pub(crate) fn start(&mut self, start: &Start<'_>) -> Working {
+        self.n_children += 1;
+        let mut overrides: Vec<String> = self.size.overrides().iter().map(ToString::to_string).collect();
+        overrides.push(format!("run.workers={}", self.n_workers));
+        let plan = Plan {
+            number: self.n_children,
+            home: self.dir.path().to_owned(),
+            overrides,
+            death: start.death,
+            commits: start.commits,
+            max_bytes: start.max_bytes,
+        };
+        let mut command = match start.shell {
+            None => Command::new(std::env::current_exe().unwrap()),
+            Some(line) => {
+                let mut bash = Command::new("bash");
+                bash.args(["-c", &format!("{line}; exec \"$0\" \"$@\"")]);
+                bash.arg(std::env::current_exe().unwrap());
+                bash
+            }
+        };
+        let mut child = command
+            .args(["--exact", "child::crash_child", "--nocapture", "--test-threads=1"])
+            .env(PLAN_VARIABLE, serde_json::to_string(&plan).unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Working { child, lines }
+    }
+
+    /// Runs a child until it holds still at its death, and kills it; `false` if it came to its end before.
+    pub(crate) fn kill_at(&mut self, death: Death, commits: Commits) -> bool {
+        let start = Start { death: Some(death), commits, ..Start::default() };
+        self.kill_when(&start, |said| *said == Said::Dying)
+    }
+
+    /// Runs a child until it has said something, and kills it; `false` if it came to its end before.
+    pub(crate) fn kill_when(&mut self, start: &Start<'_>, is_time: impl FnMut(&Said) -> bool) -> bool {
+        let mut working = self.start(start);
+        if working.wait_until(is_time) {
+            working.kill();
+            self.audit();
+            return true;
+        }
+        let ended = working.end();
+        assert!(ended.status.success(), "{ended:?}");
+        self.audit();
+        false
+    }
+
+    /// Runs a child to the end of the run.
+    pub(crate) fn finish(&mut self, start: &Start<'_>) {
+        let ended = self.start(start).end();
+        assert!(ended.status.success() && matches!(ended.last, Some(Said::Finished { .. })), "{ended:?}");
+        self.audit();
+    }
+
+    /// Compares what the server saw since the last audit with what was committed then and is committed now.
+    pub(crate) fn audit(&mut self) {
+        let committed = self.committed_now();
+        let gone: Vec<&String> = self.committed.difference(&committed).collect();
+        assert!(gone.is_empty(), "replies are gone from the journal: {gone:?}");
+        self.assert_nothing_committed_was_asked_again();
+        let sent = self.sent_since_audit();
+        let mut missing = self.places_asked();
+        missing.retain(|place| self.is_of_finished(place) && !committed.contains(place));
+        assert!(missing.is_empty(), "what is finished stands on replies that are not committed: {missing:?}");
+        self.n_lost += sent.difference(&committed).count();
+        self.committed = committed;
+        self.n_audited = self.n_children;
+    }
+
+    /// Nobody has sent a request since the last audit whose reply was committed then.
+    #[track_caller]
+    pub(crate) fn assert_nothing_committed_was_asked_again(&self) {
+        let sent = self.sent_since_audit();
+        let again: Vec<&String> = sent.intersection(&self.committed).collect();
+        assert!(again.is_empty(), "asked again although the reply was committed: {again:?}");
+    }
+
+    /// Takes the journal as it is now for all that was ever committed.
+    pub(crate) fn forget_what_was_cut(&mut self) {
+        let committed = self.committed_now();
+        self.n_lost += self.committed.difference(&committed).count();
+        self.committed = committed;
+    }
+
+    /// The places that requests were sent from since the last audit.
+    fn sent_since_audit(&self) -> BTreeSet<String> {
+        let recent = self.requests().into_iter().filter(|request| request.child > self.n_audited);
+        recent.map(|request| request.place).collect()
+    }
+
+    /// The places whose reply is in the journal; read from a copy, so that the journal stays as the dead left it.
+    pub(crate) fn committed_now(&self) -> BTreeSet<String> {
+        let copy = tempfile::tempdir().unwrap();
+        for name in ["journal.sqlite", "journal.sqlite-wal"] {
+            let (from, to) = (self.run_dir().join(name), copy.path().join(name));
+            if from.exists() {
+                std::fs::copy(from, to).unwrap();
+            }
+        }
+        match JournalReader::open(&copy.path().join("journal.sqlite")) {
+            Ok(reader) => {
+                let filter = CallFilter { outcome: Some("reply".to_owned()), ..CallFilter::default() };
+                reader.calls(&filter).unwrap().into_iter().map(|call| call.place).collect()
+            }
+            // A process that died before it had made the tables.
+            Err(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a place belongs to what the run directory says is finished: baseline, steps, evaluations at the end.
+    fn is_of_finished(&self, place: &str) -> bool {
+        let stage = place.split(" / ").next().unwrap();
+        if let Some(test) = stage.strip_prefix("test_") {
+            return self.run_dir().join(format!("test_eval_{test}/summary.json")).exists();
+        }
+        let Ok(state) = std::fs::read(self.run_dir().join("runtime_state.json")) else { return false };
+        let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
+        match stage.strip_prefix("step ") {
+            Some(step) => step.parse::<u64>().unwrap() <= state["last_completed_step"].as_u64().unwrap(),
+            None => true,
+        }
+    }
+
+    /// Holds the finished run against an undisturbed one.
+    #[track_caller]
+    pub(crate) fn assert_is(&self, (files, undisturbed): &(Files, Vec<Request>)) {
+        assert_same_files(&self.files(), files);
+        let digests: BTreeMap<&str, &str> =
+            undisturbed.iter().map(|request| (request.place.as_str(), request.digest.as_str())).collect();
+        let requests = self.requests();
+        for request in &requests {
+            let expect = digests.get(request.place.as_str());
+            // With more workers more may be begun than is needed in the end.
+            if self.n_workers == 1 || expect.is_some() {
+                assert_eq!(Some(&request.digest.as_str()), expect, "{}", request.place);
+            }
+        }
+        let n_repeats = requests.len() - self.places_asked().len();
+        assert!(n_repeats <= self.n_lost, "{n_repeats} asked again, {} lost", self.n_lost);
+    }
+
+    pub(crate) fn places_asked(&self) -> BTreeSet<String> {
+        self.requests().into_iter().map(|request| request.place).collect()
+    }
+}
+
+impl Working {
+    /// Waits until the child says something; `false` if it came to its end before.
+    pub(crate) fn wait_until(&mut self, mut is_time: impl FnMut(&Said) -> bool) -> bool {
+        while let Some(said) = self.next_said() {
+            if matches!(said, Said::Finished { .. }) {
+                return false;
+            }
+            if let Said::Stopped { .. } = said {
+                panic!("{said:?}");
+            }
+            if is_time(&said) {
+                return true;
+            }
+        }
+        panic!("the child ended without a word: {:?}", self.child.wait());
+    }
+
+    fn next_said(&mut self) -> Option<Said> {
+        loop {
+            let line = self.lines.next()?.unwrap();
+            if let Some(said) = line.strip_prefix(MARK) {
+                return Some(serde_json::from_str(said).unwrap());
+            }
+        }
+    }
+
+    /// SIGKILL, at once and from outside; the child can do nothing about it.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(!status.success());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        let mut last = None;
+        while let Some(said) = self.next_said() {
+            last = Some(said);
+        }
+        Ended { status: self.child.wait().unwrap(), last }
+    }
+}
+
+fn all_files(root: &Path) -> Files {
+    fn collect(root: &Path, dir: &Path, files: &mut Files) {
+        let Ok(entries) = std::fs::read_dir(dir) else { return };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(root, &path, files);
+            } else {
+                files.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut files = Files::new();
+    collect(root, root, &mut files);
+    files
+}
+
+/// Compares two sets of files and names the first that differs, rather than showing all bytes of both.
+#[track_caller]
+fn assert_same_files(left: &Files, right: &Files) {
+    let names = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(left), names(right));
+    for (path, bytes) in left {
+        let (left, right) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&right[path]));
+        assert_eq!(left, right, "{} differs", path.display());
+    }
+}
