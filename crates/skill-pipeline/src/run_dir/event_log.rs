@@ -9,7 +9,7 @@ use serde_json::json;
 use skill_core::StepIdx;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,17 +23,15 @@ pub struct EventLog<'run> {
 }
 
 impl<'run> EventLog<'run> {
-    /// Opens the log of a run directory for adding to it.
+    /// Opens the log of a run directory for adding to it; a last line that was never finished is taken away.
     ///
     /// # Errors
     ///
-    /// A file that cannot be opened.
+    /// A file that cannot be opened, read or cut.
     pub fn open(run_dir: &Path, sink: &'run dyn EventSink) -> Result<Self, PipelineError> {
         let path = run_dir.join("events.jsonl");
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
+        let file = cut_half_a_line(&path)
+            .and_then(|()| File::options().create(true).append(true).open(&path))
             .map_err(|source| PipelineError::RunDir { action: "write", path, source })?;
         Ok(Self { file: Mutex::new(file), sink })
     }
@@ -46,6 +44,27 @@ impl<'run> EventLog<'run> {
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         file.write_all(format!("{line}\n").as_bytes())
     }
+}
+
+/// Takes away what a machine that died, or a full disk, left of a line, so that every line stays JSON.
+fn cut_half_a_line(path: &Path) -> std::io::Result<()> {
+    let mut file = match File::options().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let n_bytes = file.seek(SeekFrom::End(0))?;
+    let mut kept = n_bytes;
+    let mut byte = [b'\n'];
+    while kept > 0 {
+        file.seek(SeekFrom::Start(kept - 1))?;
+        file.read_exact(&mut byte)?;
+        if byte == *b"\n" {
+            break;
+        }
+        kept -= 1;
+    }
+    if kept < n_bytes { file.set_len(kept) } else { Ok(()) }
 }
 
 impl EventSink for EventLog<'_> {
