@@ -12,6 +12,7 @@ mod context;
 mod demo;
 mod eval;
 mod interrupt;
+mod killed;
 mod prompts;
 mod secrets;
 mod server;

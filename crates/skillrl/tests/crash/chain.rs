@@ -40,17 +40,19 @@ fn chain(size: Size, stride: u64) -> Chain {
     let mut world = World::new(size, 1);
     let (mut n_kills_before, mut n_kills_after) = (0, 0);
     loop {
-        let n_lost_before = world.n_lost;
-        let is_before = world.n_children() % 2 == 0;
+        let (n_lost_before, n_entries_before) = (world.n_lost, world.n_entries());
+        let is_before = world.n_children().is_multiple_of(2);
         let point = if is_before { DeathPoint::Before } else { DeathPoint::After };
         if !world.kill_at(Death { point, entry: stride }, Commits::Paced) {
             break;
         }
         if is_before {
-            n_kills_before += 1
+            n_kills_before += 1;
         } else {
-            n_kills_after += 1
+            n_kills_after += 1;
         }
+        let n_entries = world.n_entries() - n_entries_before;
+        assert_eq!(n_entries, stride - u64::from(is_before), "committed by a child that died {point:?}");
         let n_lost = world.n_lost - n_lost_before;
         assert!(n_lost <= 1, "one call is in flight at most, and {n_lost} are lost");
     }

@@ -1,6 +1,7 @@
 //! What a death of the machine leaves: a write-ahead log that ends in the middle, and half-written files.
 
 use crate::child::{Commits, Death, DeathPoint};
+use crate::served::Request;
 use crate::world::{Files, Size, Start, World};
 use skillrl::llm::journal::SCHEMA_VERSION;
 use std::path::Path;
@@ -22,13 +23,14 @@ fn dead() -> World {
 
 /// Goes on with what is left, and asks at most what is not committed any more.
 #[track_caller]
-fn check(mut world: World, undisturbed: &(Files, Vec<crate::served::Request>)) {
+fn check(mut world: World, undisturbed: &(Files, Vec<Request>)) -> World {
     world.forget_what_was_cut();
     let mut ended = world.start(&Start::default());
     assert!(!ended.wait_until(|_| false));
     assert!(ended.end().status.success());
     world.assert_nothing_committed_was_asked_again();
     world.assert_is(undisturbed);
+    world
 }
 
 #[test]
@@ -102,9 +104,13 @@ fn half_written_files_are_cleared_away() {
     }
     // What stands in `events.jsonl` may end in the middle of a line too.
     let events = world.run_dir().join("events.jsonl");
-    let text = std::fs::read_to_string(&events).unwrap();
-    std::fs::write(&events, &text[..text.len() - 7]).unwrap();
-    check(world, &undisturbed);
+    let n_bytes = std::fs::metadata(&events).unwrap().len();
+    std::fs::File::options().write(true).open(&events).unwrap().set_len(n_bytes - 7).unwrap();
+    let world = check(world, &undisturbed);
+    let text = std::fs::read_to_string(world.run_dir().join("events.jsonl")).unwrap();
+    for line in text.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
 }
 
 #[test]

@@ -250,8 +250,23 @@ impl World {
         recent.map(|request| request.place).collect()
     }
 
-    /// The places whose reply is in the journal; read from a copy, so that the journal stays as the dead left it.
+    /// The places whose reply is in the journal.
     pub(crate) fn committed_now(&self) -> BTreeSet<String> {
+        let filter = CallFilter { outcome: Some("reply".to_owned()), ..CallFilter::default() };
+        let rows = self.read_journal(|journal| journal.calls(&filter).unwrap());
+        rows.into_iter().map(|call| call.place).collect()
+    }
+
+    /// Calls and results in the journal.
+    pub(crate) fn n_entries(&self) -> u64 {
+        self.read_journal(|journal| {
+            let totals = journal.totals().unwrap();
+            totals.replies + totals.failed + totals.results
+        })
+    }
+
+    /// Reads a copy of the journal, so that it stays as the dead left it.
+    fn read_journal<T: Default>(&self, read: impl FnOnce(&JournalReader) -> T) -> T {
         let copy = tempfile::tempdir().unwrap();
         for name in ["journal.sqlite", "journal.sqlite-wal"] {
             let (from, to) = (self.run_dir().join(name), copy.path().join(name));
@@ -260,12 +275,9 @@ impl World {
             }
         }
         match JournalReader::open(&copy.path().join("journal.sqlite")) {
-            Ok(reader) => {
-                let filter = CallFilter { outcome: Some("reply".to_owned()), ..CallFilter::default() };
-                reader.calls(&filter).unwrap().into_iter().map(|call| call.place).collect()
-            }
-            // A process that died before it had made the tables.
-            Err(_) => BTreeSet::new(),
+            Ok(reader) => read(&reader),
+            // A process that died before it had made the tables leaves nothing to read.
+            Err(_) => T::default(),
         }
     }
 

@@ -1,0 +1,110 @@
+//! `kill -9` in the middle of a run, then the same command: nothing that was answered and kept is asked again.
+#![cfg(unix)]
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::{self, Server};
+use serde_json::Value;
+use skillrl::llm::JournalReader;
+use skillrl::llm::journal::CallFilter;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wiremock::ResponseTemplate;
+
+const SIGKILL: i32 = 9;
+
+/// Calls in flight.
+const WORKERS: &str = "run.workers=2";
+
+/// Far longer than starting a program takes; only a failed test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often each request was seen or is kept, by model and messages.
+type Counts = BTreeMap<String, usize>;
+
+fn request_of(model: &Value, messages: &Value) -> String {
+    let texts = messages.as_array().unwrap().iter().map(|message| {
+        let text = message.get("content").or_else(|| message.get("text")).unwrap();
+        format!("{}: {text}", message["role"])
+    });
+    std::iter::once(model.to_string()).chain(texts).collect::<Vec<_>>().join("\n")
+}
+
+/// Answers well and notes each request; the one of this number kills who asks.
+fn answer(
+    seen: &Arc<Mutex<Counts>>,
+    killed_call: Option<usize>,
+    pid: Receiver<u32>,
+) -> impl Fn(usize, &wiremock::Request) -> ResponseTemplate + Send + 'static {
+    let seen = Arc::clone(seen);
+    move |call, request| {
+        let body = server::body(request);
+        *seen.lock().unwrap().entry(request_of(&body["model"], &body["messages"])).or_default() += 1;
+        if Some(call) == killed_call {
+            let pid = pid.recv_timeout(PATIENCE).unwrap();
+            let sent = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+            assert!(sent.success());
+        }
+        server::healthy(request)
+    }
+}
+
+fn kept(journal: &Path) -> Counts {
+    let mut counts = Counts::new();
+    // A process that dies before its first reply may leave a journal without tables.
+    let Ok(reader) = JournalReader::open(journal) else { return counts };
+    for row in reader.calls(&CallFilter::default()).unwrap() {
+        let call = reader.call(row.id).unwrap().unwrap();
+        *counts.entry(request_of(&call["model"]["name"], &call["messages"])).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let command = |dir: &str| {
+        let run_dir = format!("run.dir={dir}");
+        let mut command =
+            context.command(&["train", "task/skillrl.toml", "--set", WORKERS, "--set", &run_dir]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let never = || mpsc::channel().1;
+
+    let expect = Arc::new(Mutex::new(Counts::new()));
+    server.answer_with(answer(&expect, None, never()));
+    assert_eq!(command("undisturbed").status().unwrap().code(), Some(code::SUCCESS));
+    let (n_calls, files) = (server.n_calls(), context.untimed_files("undisturbed"));
+    let expect = expect.lock().unwrap().clone();
+    let all_kept = kept(&context.path("undisturbed/journal.sqlite"));
+    assert!(all_kept == expect, "server and journal count alike");
+
+    let mut n_kept = 0;
+    for killed_call in 1..=n_calls {
+        let dir = format!("killed-at-{killed_call}");
+        let seen = Arc::new(Mutex::new(Counts::new()));
+        let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
+        server.answer_with(answer(&seen, Some(killed_call), pid));
+        let mut child = command(&dir).spawn().unwrap();
+        pid_in.send(child.id()).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL), "{dir}");
+        let kept = kept(&context.path(&dir).join("journal.sqlite"));
+        n_kept += kept.values().sum::<usize>();
+
+        let seen_again = Arc::new(Mutex::new(Counts::new()));
+        server.answer_with(answer(&seen_again, None, never()));
+        assert_eq!(command(&dir).status().unwrap().code(), Some(code::SUCCESS), "{dir}");
+        for (request, n_again) in seen_again.lock().unwrap().iter() {
+            let n_left = expect[request] - kept.get(request).copied().unwrap_or_default();
+            assert!(*n_again <= n_left, "{dir}: asked {n_again} times, {n_left} are not kept: {request}");
+        }
+        assert_same_files(&context.untimed_files(&dir), &files);
+    }
+    assert!(n_kept > 0, "something was kept");
+}
