@@ -216,5 +216,6 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         },
         eval_test: config.eval.test,
         workers: count(config.run.workers),
+        speculation: count(config.run.speculation),
     })
 }

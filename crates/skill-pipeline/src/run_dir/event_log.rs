@@ -87,6 +87,18 @@ pub struct Timings {
     pub processes: Vec<ProcessTiming>,
     /// Seconds by stage, for each step; `0` stands for what is outside of steps.
     pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
+    /// What was begun ahead, by the step during whose evaluation it was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub speculation: BTreeMap<u32, SpeculationTiming>,
+}
+
+/// What speculation did during one evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpeculationTiming {
+    /// Rollouts of the next step that were finished, or found finished.
+    pub rollouts: usize,
+    /// Whether the candidate was rejected: then the next step uses them; else they were paid for and are not used.
+    pub is_used: bool,
 }
 
 /// The work of one process.
@@ -112,6 +124,7 @@ impl Timings {
                 format_version: FORMAT_VERSION.to_owned(),
                 processes: Vec::new(),
                 steps: BTreeMap::new(),
+                speculation: BTreeMap::new(),
             })
     }
 
@@ -132,6 +145,11 @@ impl Timings {
             .entry(step.unwrap_or_default().0)
             .or_default()
             .insert(format!("{}_s", stage.as_str()), rounded);
+    }
+
+    /// Notes what was begun ahead during the evaluation of a step.
+    pub fn record_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
+        self.speculation.insert(step.0, speculation);
     }
 
     /// Writes the file.

@@ -24,6 +24,7 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
@@ -46,6 +47,10 @@ pub struct StageCtx<'run> {
     pub events: &'run dyn EventSink,
     /// Where finished rollouts are kept, and looked for before they are made.
     pub journal: Option<Journal>,
+    /// Where the stage says how many of its workers have nothing to do.
+    pub lends: Option<Arc<watch::Sender<usize>>>,
+    /// How many workers of another stage it may use; while that stage is under way it has none of its own.
+    pub borrows: Option<watch::Receiver<usize>>,
     /// What the work of the stage used, whether it was paid for now or came from the journal.
     pub used: Arc<Meter>,
 }
@@ -61,7 +66,19 @@ impl<'run> StageCtx<'run> {
             cancel: CancellationToken::new(),
             events,
             journal: None,
+            lends: None,
+            borrows: None,
             used: Arc::default(),
+        }
+    }
+
+    /// The most units of work under way at once, now.
+    fn workers_now(&self) -> usize {
+        let workers = self.workers.max(1);
+        match &self.borrows {
+            // A closed channel is a stage that is over: all its workers are free.
+            Some(free) if free.has_changed().is_ok() => workers.min(*free.borrow()),
+            Some(_) | None => workers,
         }
     }
 
@@ -112,14 +129,35 @@ impl<'run> StageCtx<'run> {
         let mut inputs = inputs.into_iter().enumerate();
         let mut under_way = FuturesUnordered::new();
         let (mut n_begun, mut n_done, mut may_begin) = (0, 0, workers);
+        let mut borrows = self.borrows.clone();
         loop {
-            while under_way.len() < workers && n_begun < may_begin && !self.halt.is_cancelled() {
+            while under_way.len() < self.workers_now() && n_begun < may_begin && !self.halt.is_cancelled() {
                 let Some((input_idx, input)) = inputs.next() else { break };
                 n_begun += 1;
                 let output = work(input_idx, input);
                 under_way.push(async move { (input_idx, output.await) });
             }
-            let (input_idx, output) = match under_way.next().await {
+            if let Some(lends) = &self.lends {
+                lends.send_replace(workers.saturating_sub(under_way.len()));
+            }
+            let next = match &mut borrows {
+                Some(free) if n_begun < total && !self.halt.is_cancelled() => {
+                    // An empty set is ready at once and says nothing; then only a free worker can help.
+                    let is_idle = under_way.is_empty();
+                    tokio::select! {
+                        biased;
+                        next = under_way.next(), if !is_idle => next,
+                        changed = free.changed() => {
+                            if changed.is_err() {
+                                borrows = None;
+                            }
+                            continue;
+                        }
+                    }
+                }
+                Some(_) | None => under_way.next().await,
+            };
+            let (input_idx, output) = match next {
                 Some((input_idx, Ok(output))) => (input_idx, output),
                 Some((_, Err(error))) => {
                     drop(tokio::time::timeout(FINISH_LIMIT, under_way.count()).await);

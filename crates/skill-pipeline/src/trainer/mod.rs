@@ -2,6 +2,7 @@
 
 mod finish;
 mod run;
+mod speculate;
 mod state;
 mod step;
 

@@ -5,7 +5,7 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
-use crate::run_dir::event_log::{EventLog, Timings};
+use crate::run_dir::event_log::{EventLog, SpeculationTiming, Timings};
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::{StopSignal, TrainSettings};
@@ -182,6 +182,8 @@ pub(super) struct StepPlan {
     pub(super) step_in_epoch: usize,
     pub(super) total_steps: u32,
     pub(super) batch: BatchPlan,
+    /// The batch of the step after it.
+    pub(super) upcoming: Option<(StepIdx, BatchPlan)>,
 }
 
 /// A stage that is under way: what it started from.
@@ -195,7 +197,7 @@ pub(super) struct StageWatch {
 impl Run<'_> {
     async fn work(&mut self) -> Result<Summary, PipelineError> {
         let n_train = self.env.items(Split::Train).len();
-        let (per_epoch, total_steps) = self.length;
+        let (_, total_steps) = self.length;
         let stored = TrainState::read(&self.dir, &self.initial_skill)?;
         let finished = stored.as_ref().map_or(StepIdx(0), |state| state.last_step);
         if finished.0 < total_steps {
@@ -218,32 +220,41 @@ impl Run<'_> {
             }
             None => self.measure_baseline().await?,
         };
-        for epoch in 1..=self.settings.epochs {
-            let epoch = EpochIdx(epoch);
-            let plan = plan_train_epoch(
-                n_train,
-                epoch,
-                per_epoch,
-                ACCUMULATION,
-                self.settings.batch_size,
-                self.settings.seed,
-            );
-            for (step_in_epoch, batch) in plan.into_iter().enumerate() {
-                let earlier = (epoch.0 as usize - 1) * per_epoch;
-                let step = StepIdx(u32::try_from(earlier + step_in_epoch + 1).unwrap_or(u32::MAX));
-                if step <= state.last_step {
-                    continue;
-                }
-                self.check_stop(state.last_step, total_steps)?;
-                self.make_step(&mut state, StepPlan { step, epoch, step_in_epoch, total_steps, batch })
-                    .await?;
-            }
+        let last_step = state.last_step;
+        let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
+        while let Some(mut plan) = plans.next() {
+            plan.upcoming = plans.peek().map(|next| (next.step, next.batch.clone()));
+            self.check_stop(state.last_step, total_steps)?;
+            self.make_step(&mut state, plan).await?;
         }
         self.check_stop(state.last_step, total_steps)?;
         let summary = self.finish(&state).await.map_err(|error| self.or_stopped(error, state.last_step))?;
         self.write_timings()?;
         self.log.emit(&Event::RunFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
+    }
+
+    /// All steps of the run.
+    fn plans(&self, n_train: usize) -> Vec<StepPlan> {
+        let (per_epoch, total_steps) = self.length;
+        let of_epoch = |epoch: u32| {
+            let (epoch, settings) = (EpochIdx(epoch), self.settings);
+            let batches =
+                plan_train_epoch(n_train, epoch, per_epoch, ACCUMULATION, settings.batch_size, settings.seed);
+            batches.into_iter().enumerate().map(move |(step_in_epoch, batch)| (epoch, step_in_epoch, batch))
+        };
+        let batches = (1..=self.settings.epochs).flat_map(of_epoch);
+        (1..)
+            .zip(batches)
+            .map(|(step, (epoch, step_in_epoch, batch))| StepPlan {
+                step: StepIdx(step),
+                epoch,
+                step_in_epoch,
+                total_steps,
+                batch,
+                upcoming: None,
+            })
+            .collect()
     }
 
     async fn measure_baseline(&mut self) -> Result<TrainState, PipelineError> {
@@ -357,6 +368,8 @@ impl Run<'_> {
             cancel: self.stop.now.clone(),
             events: &self.log,
             journal: Some(self.journal.clone()),
+            lends: None,
+            borrows: None,
             used: Arc::clone(&watch.used),
         }
     }
@@ -372,6 +385,11 @@ impl Run<'_> {
         self.timings.record(watch.step, watch.stage, seconds);
         self.log.emit(&Event::StageFinished { step: watch.step, stage: watch.stage, seconds });
         StageTokens::from(watch.used.snapshot())
+    }
+
+    /// Notes what was begun ahead of the next step.
+    pub(super) fn note_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
+        self.timings.record_speculation(step, speculation);
     }
 
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {

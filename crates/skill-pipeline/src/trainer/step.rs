@@ -1,6 +1,7 @@
 //! One step: the six stages in order, each arrow a file in the step's directory.
 
 use super::run::{Run, StepPlan};
+use super::speculate::Finished;
 use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
@@ -10,12 +11,13 @@ use crate::run_dir::atomic;
 use crate::run_dir::format::{ApplySummary, StageTokens, StepAction, StepRecord, TokensByStage};
 use crate::settings::EarlyStop;
 use crate::stage::aggregate::aggregate;
-use crate::stage::evaluate::{CandidatePlan, evaluate_candidate};
+use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, evaluate_candidate};
 use crate::stage::reflect::{ReflectSettings, reflect};
 use crate::stage::rollout::rollout;
 use crate::stage::select::select;
 use crate::stage::update::update;
 use skill_core::gate::GateAction;
+use skill_core::plan::BatchPlan;
 use skill_core::{
     EarlyRejection, ItemId, ItemScore, MeanScore, Patch, RolloutResult, SkillDoc, SkillHash, SourceType,
     StepIdx, evaluation_order,
@@ -43,7 +45,7 @@ impl Run<'_> {
             record.action = StepAction::SkipNoOp;
             return Ok(unchanged(record));
         }
-        self.decide(state, candidate, record).await
+        self.decide(state, candidate, plan.upcoming.as_ref(), record).await
     }
 
     fn new_record(&self, state: &TrainState, plan: &StepPlan) -> StepRecord {
@@ -172,15 +174,29 @@ impl Run<'_> {
         &mut self,
         state: &TrainState,
         candidate: SkillDoc,
+        upcoming: Option<&(StepIdx, BatchPlan)>,
         mut record: StepRecord,
     ) -> Result<StepOutcome, PipelineError> {
         let hash = candidate.hash();
         let known = self.known_results(state, &hash)?;
         let plan = self.candidate_plan(state, &known);
         let watch = self.begin(Some(record.step), Stage::Evaluate);
-        let ctx = self.stage_ctx(&watch);
-        let evaluation =
-            evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx).await?;
+        let (mut ctx, finished) = (self.stage_ctx(&watch), Finished::default());
+        let speculation = self.speculation(upcoming, &mut ctx, &finished);
+        let evaluating = evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx);
+        let (evaluation, speculated) = match &speculation {
+            Some(speculation) => {
+                let is_rejected =
+                    |evaluation: &CandidateEvaluation| !self.action(state, evaluation).is_accepted();
+                let (evaluation, speculated) =
+                    self.beside(evaluating, speculation, &state.current.skill, is_rejected).await?;
+                (evaluation, Some(speculated))
+            }
+            None => (evaluating.await?, None),
+        };
+        if let Some(speculated) = speculated {
+            self.note_speculation(record.step, speculated);
+        }
         let tokens = self.end(&watch);
         note_tokens(&mut record, Stage::Evaluate, tokens);
         self.warn_of_cut_replies(Some(record.step), &evaluation.results);
@@ -202,35 +218,34 @@ impl Run<'_> {
                 .iter()
                 .filter_map(|result| Some((&result.id, ItemScore::from(result), *current.get(&result.id)?))),
         );
+        record.action = match self.action(state, &evaluation) {
+            GateAction::AcceptNewBest => StepAction::AcceptNewBest,
+            GateAction::Accept => StepAction::Accept,
+            GateAction::Reject => StepAction::Reject,
+        };
         if evaluation.left_out.is_some() {
-            record.action = StepAction::Reject;
             return Ok(StepOutcome { record, candidate: None, flips });
         }
-        let scored = self.gate(state, candidate, &evaluation.results, &mut record);
+        let scored = self.score(candidate, &evaluation.results, &mut record);
         Ok(StepOutcome { record, candidate: Some(scored), flips })
     }
 
-    /// The gate's decision about a candidate that was measured whole.
-    fn gate(
-        &self,
-        state: &TrainState,
-        candidate: SkillDoc,
-        results: &[RolloutResult],
-        record: &mut StepRecord,
-    ) -> ScoredSkill {
-        let gate = &self.settings.gate;
+    /// What the gate says.
+    fn action(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> GateAction {
+        if evaluation.left_out.is_some() {
+            return GateAction::Reject;
+        }
+        let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
+        self.settings.gate.decide_exact(&scores, &state.current.item_scores, &state.best.item_scores)
+    }
+
+    /// The score of a candidate that was measured whole.
+    fn score(&self, candidate: SkillDoc, results: &[RolloutResult], record: &mut StepRecord) -> ScoredSkill {
         let mean = MeanScore::of_results(results);
-        let item_scores: Vec<ItemScore> = results.iter().map(ItemScore::from).collect();
-        let score = gate.score(mean);
+        let score = self.settings.gate.score(mean);
         record.selection_hard = Some(mean.hard);
         record.selection_soft = Some(mean.soft);
         record.candidate_gate_score = Some(score);
-        record.action =
-            match gate.decide_exact(&item_scores, &state.current.item_scores, &state.best.item_scores) {
-                GateAction::AcceptNewBest => StepAction::AcceptNewBest,
-                GateAction::Accept => StepAction::Accept,
-                GateAction::Reject => StepAction::Reject,
-            };
         if record.action.is_accept() {
             record.current_score = score;
         }
@@ -238,6 +253,7 @@ impl Run<'_> {
             record.best_score = score;
             record.best_step = record.step;
         }
+        let item_scores = results.iter().map(ItemScore::from).collect();
         ScoredSkill { skill: candidate, score, item_scores, step: record.step }
     }
 

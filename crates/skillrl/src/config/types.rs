@@ -49,6 +49,8 @@ pub struct RunConfig {
     pub seed: u64,
     /// Model calls in flight at most, 1 to 4096.
     pub workers: u32,
+    /// Training items of the next step that may be begun while a candidate is evaluated.
+    pub speculation: u32,
 }
 
 /// `[models]`.

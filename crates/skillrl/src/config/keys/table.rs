@@ -73,6 +73,14 @@ const RUN: &[KeySpec] = &[
         "Model calls in flight at most. Changes the time a run takes and nothing else. Fewer are in flight while a\n\
          server turns calls away or becomes slow.",
     ),
+    KeySpec::new(
+        "speculation",
+        ValueType::Integer { min: 0, max: MAX_COUNT },
+        Process,
+        Value("0"),
+        "Tasks of the next step that idle workers may begin while a changed skill is measured: most are rejected, so\n\
+         most of this work is used. What is not used is paid for all the same.",
+    ),
 ];
 
 const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
