@@ -88,7 +88,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, default_value = "val")]
     pub(crate) split: String,
 
-    /// Writes the result with every item to this directory.
+    /// Writes the result with every item to this directory, and keeps the calls there: the same command goes on after
+    /// it was stopped, and measures nothing twice.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 

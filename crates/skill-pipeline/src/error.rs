@@ -110,7 +110,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A stage was told to begin no further work; what was under way is finished and kept.
-    #[error("no further work was begun")]
+    #[error("stopped; what was under way is finished and kept")]
     Halted,
     /// A cap of the run is reached.
     #[error(

@@ -7,9 +7,9 @@ use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::envs::Split;
-use skillrl::llm::Metered;
+use skillrl::llm::{Journal, JournalOptions, Journaled, Metered};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
-use skillrl::pipeline::run_dir::{RunStatus, atomic, run_status, summarise};
+use skillrl::pipeline::run_dir::{RunDir, RunStatus, atomic, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let split = assemble::split(&args.split)?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let env = assemble::environment(&loaded)?;
-    let target = Metered::new(assemble::model(&loaded, ModelRole::Target)?);
+    let target = assemble::model(&loaded, ModelRole::Target)?;
     if env.items(split).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
         return Err(skillrl::Error::Pipeline(error).into());
@@ -38,22 +38,23 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .unwrap_or_default();
     }
 
-    if let Some(out) = &args.out {
-        // A place that cannot be written is found before anything is paid for.
-        atomic::create_dir(out).map_err(skillrl::Error::Pipeline)?;
-    }
+    // A place that cannot be written is found before anything is paid for, and what is paid for is kept there.
+    let kept = args.out.as_deref().map(open_kept).transpose().map_err(skillrl::Error::Pipeline)?;
+    let journal = kept.as_ref().map(|(_, journal)| journal.clone());
+    let target = Metered::new(match &journal {
+        Some(journal) => Arc::new(Journaled::new(target, journal.clone())),
+        None => target,
+    });
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let used = Arc::default();
     let ctx = StageCtx {
-        step: None,
-        stage: Stage::Evaluate,
         workers: assemble::settings(&loaded.config)?.workers,
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
-        events: &progress,
-        journal: None,
+        journal,
         used: Arc::clone(&used),
+        ..StageCtx::new(Stage::Evaluate, &progress)
     };
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(skillrl::Error::Pipeline)?;
@@ -75,6 +76,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             .map_err(skillrl::Error::Pipeline)?;
     }
     Ok(())
+}
+
+/// Takes the lock of the directory and opens the journal in it: what was measured there before is not measured again.
+fn open_kept(out: &Path) -> Result<(RunDir, Journal), PipelineError> {
+    let dir = RunDir::open(out)?;
+    let journal = Journal::open(&dir.journal_path(), JournalOptions::default())?;
+    Ok((dir, journal))
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.

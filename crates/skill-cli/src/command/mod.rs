@@ -74,15 +74,31 @@ pub(crate) fn block_on<T>(
 
 async fn listen(stop: StopSignal, stopping: &'static str) {
     let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    if tokio::signal::ctrl_c().await.is_err() {
+    if asked_to_stop().await.is_err() {
         return;
     }
     say(stopping);
     stop.soon.cancel();
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if asked_to_stop().await.is_ok() {
         say("stopping at once");
         stop.now.cancel();
     }
+}
+
+/// Waits for Ctrl-C, or for the signal with which a system ends its programs.
+#[cfg(unix)]
+async fn asked_to_stop() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn asked_to_stop() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
 }
 
 /// Writes text to standard output.

@@ -52,3 +52,19 @@ fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
     context.succeed(&["train", CONFIG]);
     assert!(!warns("test"), "the run is finished");
 }
+
+#[test]
+fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let eval = ["eval", CONFIG, "--split", "train", "--out", "out", "--json", "--set", "run.workers=1"];
+    server.answer_with(server::outage_after(3));
+    context.run(&eval).assert_code(code::OUTAGE);
+    assert!(!context.path("out/summary.json").exists(), "there is no score over a part of a split");
+    server.answer_with(|_, request| server::healthy(request));
+    let first = context.succeed(&eval);
+    assert_eq!(server.n_calls(), 1, "three of four were measured before");
+    assert_eq!(context.json("out/summary.json")["tokens"]["calls"], 4);
+    assert_eq!(context.succeed(&eval), first);
+    assert_eq!(server.n_calls(), 1);
+}

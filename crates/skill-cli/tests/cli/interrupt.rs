@@ -23,6 +23,7 @@ fn interrupt(
     server: &Server,
     context: &TestContext,
     dir: &str,
+    signal: &'static str,
     expected_lines: &'static [&'static str],
 ) -> i32 {
     let (lines_in, lines): (Sender<String>, Receiver<String>) = mpsc::channel();
@@ -33,7 +34,7 @@ fn interrupt(
             let receivers = receivers.lock().unwrap();
             let pid = receivers.0.recv_timeout(PATIENCE).unwrap();
             for expect in expected_lines {
-                let sent = Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap();
+                let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
                 assert!(sent.success());
                 while receivers.1.recv_timeout(PATIENCE).unwrap() != *expect {}
             }
@@ -66,9 +67,10 @@ fn an_interrupted_run_goes_on_to_the_same_files() {
 
     const ONCE: &str = "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
     const TWICE: &str = "stopping at once";
-    let cases: [(&str, &'static [&'static str]); 2] = [("once", &[ONCE]), ("twice", &[ONCE, TWICE])];
-    for (dir, lines) in cases {
-        assert_eq!(interrupt(&server, &context, dir, lines), code::STOPPED, "{dir}");
+    let cases: [(&str, &'static str, &'static [&'static str]); 3] =
+        [("once", "-INT", &[ONCE]), ("twice", "-INT", &[ONCE, TWICE]), ("terminated", "-TERM", &[ONCE])];
+    for (dir, signal, lines) in cases {
+        assert_eq!(interrupt(&server, &context, dir, signal, lines), code::STOPPED, "{dir}");
         let state = context.json(&format!("{dir}/runtime_state.json"));
         assert_eq!(state["last_completed_step"], 1, "{dir}");
         assert!(!context.path(dir).join("summary.json").exists(), "{dir}");
