@@ -87,6 +87,8 @@ fn a_run_dies_once() {
         for point in [DeathPoint::Before, DeathPoint::After] {
             let mut world = World::new(Size::Small, 1);
             assert!(world.kill_at(Death { point, entry }, Commits::Paced), "{point:?} {entry}");
+            let n_expected = if point == DeathPoint::Before { entry - 1 } else { entry };
+            assert_eq!(world.n_entries(), n_expected, "{point:?} {entry}");
             world.finish(&Default::default());
             world.assert_is(&undisturbed);
         }

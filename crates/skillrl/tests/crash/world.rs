@@ -361,6 +361,15 @@ impl Working {
     }
 }
 
+/// A test that fails leaves no process behind.
+impl Drop for Working {
+    fn drop(&mut self) {
+        // Most have ended and been waited for by now, which is no error here.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 fn all_files(root: &Path) -> Files {
     fn collect(root: &Path, dir: &Path, files: &mut Files) {
         let Ok(entries) = std::fs::read_dir(dir) else { return };
