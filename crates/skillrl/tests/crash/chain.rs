@@ -11,13 +11,13 @@ const FULL_VARIABLE: &str = "SKILLRL_CRASH_FULL";
 /// It is odd, so that calls and rollouts, which take turns, are both died at.
 const DEMO_STRIDE: u64 = 29;
 
-/// How many single appends of the small run are died at, each in a run of its own, before and after.
+/// The first append of the small run is died at, and so many more up to the last, each in a run of its own.
 const N_SINGLE_POINTS: u64 = 4;
 
 /// What a chain came to.
 struct Chain {
-    n_kills_before: usize,
-    n_kills_after: usize,
+    n_kills_before: u64,
+    n_kills_after: u64,
     n_requests: usize,
     n_repeats: usize,
 }
@@ -38,7 +38,7 @@ impl std::fmt::Display for Chain {
 fn chain(size: Size, stride: u64) -> Chain {
     let undisturbed = World::undisturbed(size);
     let mut world = World::new(size, 1);
-    let (mut n_kills_before, mut n_kills_after) = (0, 0);
+    let (mut n_kills_before, mut n_kills_after) = (0_u64, 0_u64);
     loop {
         let (n_lost_before, n_entries_before) = (world.n_lost, world.n_entries());
         let is_before = world.n_children().is_multiple_of(2);
@@ -57,15 +57,17 @@ fn chain(size: Size, stride: u64) -> Chain {
         assert!(n_lost <= 1, "one call is in flight at most, and {n_lost} are lost");
     }
     world.assert_is(&undisturbed);
+    assert_eq!(world.n_entries(), undisturbed.n_entries, "everything is in the journal once");
+    if stride == 1 {
+        assert_eq!(n_kills_after, undisturbed.n_entries, "each append was the last one of a process");
+    }
     let n_requests = world.requests().len();
-    Chain { n_kills_before, n_kills_after, n_requests, n_repeats: n_requests - undisturbed.1.len() }
+    Chain { n_kills_before, n_kills_after, n_requests, n_repeats: n_requests - undisturbed.requests.len() }
 }
 
 #[test]
 fn a_small_run_dies_at_every_append() {
-    let chain = chain(Size::Small, 1);
-    println!("{chain}");
-    assert!(chain.n_kills_after >= 50);
+    println!("{}", chain(Size::Small, 1));
 }
 
 #[test]
@@ -74,16 +76,14 @@ fn the_demo_dies_along_the_way() {
     let is_full = std::env::var_os(FULL_VARIABLE).is_some();
     let chain = chain(Size::Demo, if is_full { 1 } else { DEMO_STRIDE });
     println!("{chain} in {:.0} s", began.elapsed().as_secs_f64());
-    assert!(chain.n_kills_after >= if is_full { 1000 } else { 15 }, "{chain}");
+    assert!(chain.n_kills_after >= 10, "{chain}");
 }
 
 #[test]
 fn a_run_dies_once() {
     let undisturbed = World::undisturbed(Size::Small);
-    // A call and a rollout make two appends, the optimizer's calls one each.
-    let n_appends = undisturbed.1.len() as u64;
     for point_idx in 0..=N_SINGLE_POINTS {
-        let entry = 1 + (n_appends - 1) * point_idx / N_SINGLE_POINTS;
+        let entry = 1 + (undisturbed.n_entries - 1) * point_idx / N_SINGLE_POINTS;
         for point in [DeathPoint::Before, DeathPoint::After] {
             let mut world = World::new(Size::Small, 1);
             assert!(world.kill_at(Death { point, entry }, Commits::Paced), "{point:?} {entry}");

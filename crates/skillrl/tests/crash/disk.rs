@@ -21,7 +21,7 @@ fn stop(world: &mut World, start: &Start<'_>) -> (String, String) {
 #[test]
 fn a_journal_without_room_stops_the_run_and_more_room_lets_it_go_on() {
     let undisturbed = World::undisturbed(Size::Small);
-    let n_requests = undisturbed.1.len();
+    let n_requests = undisturbed.requests.len();
     for (n_workers, first, steps) in [(1, 60, 30), (64, 100, 60)] {
         let mut world = World::new(Size::Small, n_workers);
         let (mut n_committed, mut n_stops) = (0, 0);

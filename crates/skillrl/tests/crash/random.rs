@@ -44,7 +44,7 @@ fn moment(random: &mut Random, n_requests: u64) -> Moment {
 
 fn check(n_workers: usize, seed: u64) {
     let undisturbed = World::undisturbed(Size::Long);
-    let n_requests = undisturbed.1.len() as u64;
+    let n_requests = undisturbed.requests.len() as u64;
     let mut random = Random(seed);
     let mut world = World::new(Size::Long, n_workers);
     let mut n_kills = 0;

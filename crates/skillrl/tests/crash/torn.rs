@@ -1,8 +1,7 @@
 //! What a death of the machine leaves: a write-ahead log that ends in the middle, and half-written files.
 
 use crate::child::{Commits, Death, DeathPoint};
-use crate::served::Request;
-use crate::world::{Files, Size, Start, World};
+use crate::world::{Size, Start, Undisturbed, World};
 use skillrl::llm::journal::SCHEMA_VERSION;
 use std::path::Path;
 
@@ -23,7 +22,7 @@ fn dead() -> World {
 
 /// Goes on with what is left, and asks at most what is not committed any more.
 #[track_caller]
-fn check(mut world: World, undisturbed: &(Files, Vec<Request>)) -> World {
+fn check(mut world: World, undisturbed: &Undisturbed) -> World {
     world.forget_what_was_cut();
     let mut ended = world.start(&Start::default());
     assert!(!ended.wait_until(|_| false));

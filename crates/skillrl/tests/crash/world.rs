@@ -69,6 +69,14 @@ pub(crate) struct World {
     pub(crate) n_lost: usize,
 }
 
+/// What a run comes to that nobody disturbs.
+pub(crate) struct Undisturbed {
+    pub(crate) files: Files,
+    pub(crate) requests: Vec<Request>,
+    /// Calls and results in its journal.
+    pub(crate) n_entries: u64,
+}
+
 /// What a child is started with besides its world.
 #[derive(Debug, Clone)]
 pub(crate) struct Start<'a> {
@@ -116,13 +124,13 @@ impl World {
     }
 
     /// A run that nobody disturbs.
-    pub(crate) fn undisturbed(size: Size) -> (Files, Vec<Request>) {
+    pub(crate) fn undisturbed(size: Size) -> Undisturbed {
         let mut world = Self::new(size, 1);
         world.finish(&Start::default());
         let requests = world.requests();
         let places: BTreeSet<&str> = requests.iter().map(|request| request.place.as_str()).collect();
         assert_eq!(places.len(), requests.len(), "each place makes one request, so a place names a request");
-        (world.files(), requests)
+        Undisturbed { files: world.files(), n_entries: world.n_entries(), requests }
     }
 
     /// Another world that stands where this one does.
@@ -297,10 +305,13 @@ impl World {
 
     /// Holds the finished run against an undisturbed one.
     #[track_caller]
-    pub(crate) fn assert_is(&self, (files, undisturbed): &(Files, Vec<Request>)) {
-        assert_same_files(&self.files(), files);
-        let digests: BTreeMap<&str, &str> =
-            undisturbed.iter().map(|request| (request.place.as_str(), request.digest.as_str())).collect();
+    pub(crate) fn assert_is(&self, undisturbed: &Undisturbed) {
+        assert_same_files(&self.files(), &undisturbed.files);
+        let digests: BTreeMap<&str, &str> = undisturbed
+            .requests
+            .iter()
+            .map(|request| (request.place.as_str(), request.digest.as_str()))
+            .collect();
         let requests = self.requests();
         for request in &requests {
             let expect = digests.get(request.place.as_str());
