@@ -38,9 +38,9 @@ impl std::fmt::Display for Chain {
 fn chain(size: Size, stride: u64) -> Chain {
     let undisturbed = World::undisturbed(size);
     let mut world = World::new(size, 1);
-    let (mut n_kills_before, mut n_kills_after) = (0_u64, 0_u64);
+    let (mut n_kills_before, mut n_kills_after, mut n_entries) = (0_u64, 0_u64, 0);
     loop {
-        let (n_lost_before, n_entries_before) = (world.n_lost, world.n_entries());
+        let n_lost_before = world.n_lost;
         let is_before = world.n_children().is_multiple_of(2);
         let point = if is_before { DeathPoint::Before } else { DeathPoint::After };
         if !world.kill_at(Death { point, entry: stride }, Commits::Paced) {
@@ -51,8 +51,12 @@ fn chain(size: Size, stride: u64) -> Chain {
         } else {
             n_kills_after += 1;
         }
-        let n_entries = world.n_entries() - n_entries_before;
-        assert_eq!(n_entries, stride - u64::from(is_before), "committed by a child that died {point:?}");
+        let n_entries_before = std::mem::replace(&mut n_entries, world.n_entries());
+        assert_eq!(
+            n_entries - n_entries_before,
+            stride - u64::from(is_before),
+            "committed by a child that died {point:?}"
+        );
         let n_lost = world.n_lost - n_lost_before;
         assert!(n_lost <= 1, "one call is in flight at most, and {n_lost} are lost");
     }
