@@ -16,6 +16,7 @@ mod key;
 mod query;
 mod record;
 mod schema;
+mod stats;
 mod writer;
 
 pub use error::JournalError;
@@ -23,6 +24,7 @@ pub use key::{CallKey, ResultKey};
 pub use query::{CallFilter, CallRow, JournalReader, JournalTotals, Pruned, prune};
 pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;
+pub use stats::StageCalls;
 
 pub(crate) use flight::{CallRecord, Flight, Joined, SharedOutcome};
 pub(crate) use key::{ModelPart, RequestDigest};

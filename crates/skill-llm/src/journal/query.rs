@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct JournalReader {
     path: PathBuf,
-    connection: Mutex<Connection>,
+    pub(super) connection: Mutex<Connection>,
 }
 
 /// Which calls are meant; what is `None` leaves all.
@@ -38,6 +38,20 @@ impl CallFilter {
     /// Whether all calls are meant.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// A condition over the `results` that go with the calls, and its values; `None` if all stay.
+    ///
+    /// A result is what its calls came to: with a filter on them nobody can say whether it still holds. No result
+    /// came from a call that failed.
+    fn results_condition(&self) -> Option<(&'static str, Vec<&dyn ToSql>)> {
+        if self.outcome.as_deref().is_some_and(|outcome| outcome != REPLY) {
+            return None;
+        }
+        Some(match &self.place {
+            Some(place) => ("place = ?1 OR substr(place, 1, length(?1) + 3) = ?1 || ' / '", vec![place]),
+            None => ("1", Vec::new()),
+        })
     }
 
     /// A condition over `calls` joined with `models`, and its values.
@@ -162,6 +176,54 @@ impl JournalReader {
         rows.collect::<Result<_, _>>().map_err(|error| self.unreadable(error))
     }
 
+    /// How many calls are meant, however many rows the filter asks for.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn count(&self, filter: &CallFilter) -> Result<u64, JournalError> {
+        let (condition, values) = filter.condition();
+        let sql =
+            format!("SELECT count(*) FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
+        let count = lock(&self.connection)
+            .query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))
+            .map_err(|error| self.unreadable(error))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// What [`prune`] with this filter would take out.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn prunable(&self, filter: &CallFilter) -> Result<Pruned, JournalError> {
+        let connection = lock(&self.connection);
+        let count = |sql: &str, values: Vec<&dyn ToSql>| {
+            connection
+                .query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
+                .map(|count| usize::try_from(count).unwrap_or_default())
+                .map_err(|error| self.unreadable(error))
+        };
+        let (condition, values) = filter.condition();
+        let calls =
+            format!("SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
+        let messages = format!(
+            "SELECT count(*) FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) \
+             AS each WHERE calls.id NOT IN ({calls}))"
+        );
+        let results = match filter.results_condition() {
+            Some((condition, values)) => {
+                count(&format!("SELECT count(*) FROM results WHERE {condition}"), values)?
+            }
+            None => 0,
+        };
+        Ok(Pruned {
+            calls: count(&format!("SELECT count(*) FROM ({calls})"), values.clone())?,
+            results,
+            messages: count(&messages, values)?,
+        })
+    }
+
     /// One call with everything: its messages, what was asked for, its reply and its attempts.
     ///
     /// # Errors
@@ -242,7 +304,7 @@ impl JournalReader {
         found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
     }
 
-    fn unreadable(&self, error: rusqlite::Error) -> JournalError {
+    pub(super) fn unreadable(&self, error: rusqlite::Error) -> JournalError {
         JournalError::sqlite("read", &self.path, error)
     }
 }
@@ -271,16 +333,11 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
             params_from_iter(values),
         )
         .map_err(failed)?;
-    // A result is what its calls came to: with a filter on them nobody can say whether it still holds.
-    let results = match (&filter.place, filter.outcome.as_deref()) {
-        (_, Some("failed")) => 0,
-        (Some(place), _) => transaction
-            .execute(
-                "DELETE FROM results WHERE place = ?1 OR substr(place, 1, length(?1) + 3) = ?1 || ' / '",
-                params![place],
-            )
+    let results = match filter.results_condition() {
+        Some((condition, values)) => transaction
+            .execute(&format!("DELETE FROM results WHERE {condition}"), params_from_iter(values))
             .map_err(failed)?,
-        (None, _) => transaction.execute("DELETE FROM results", []).map_err(failed)?,
+        None => 0,
     };
     let messages = transaction
         .execute(

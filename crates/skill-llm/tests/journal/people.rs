@@ -3,7 +3,7 @@
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use serde_json::Value;
 use skill_llm::ChatModel as _;
-use skill_llm::journal::{CallFilter, Pruned, ResultKey, StoredResult, prune};
+use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune};
 use std::sync::Arc;
 
 /// Six calls and two results over three places.
@@ -67,6 +67,69 @@ async fn an_export_holds_everything() {
 }
 
 #[tokio::test]
+async fn the_calls_are_counted_by_stage_and_model() {
+    let (bench, _) = filled().await;
+    let rows = bench.reader().by_stage().unwrap();
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|row| (row.stage.as_str(), row.replies, row.copied, row.failed, row.requests))
+        .collect();
+    assert_eq!(shown, [("rollout", 2, 0, 2, 4), ("reflect", 1, 0, 1, 2)]);
+    let totals = bench.reader().totals().unwrap();
+    let mut sum = StageCalls::default();
+    rows.iter().for_each(|row| sum.add(row));
+    assert_eq!((sum.replies, sum.failed, sum.requests), (totals.replies, totals.failed, totals.requests));
+    assert_eq!(sum.usage, totals.usage);
+}
+
+#[tokio::test]
+async fn a_stage_outside_of_steps_is_the_first_part_of_its_place() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    let journal = bench.open();
+    let journaled = journaled(&model, &journal);
+    for place in
+        ["baseline / q1", "baseline / q / 2", "test_best", "step 1", "step 1 / select / ranking", "steps / x"]
+    {
+        ask(&journaled, "a", &at(place)).await;
+    }
+    journal.flush().await.unwrap();
+    let rows = bench.reader().by_stage().unwrap();
+    let stages: Vec<_> = rows.iter().map(|row| (row.stage.as_str(), row.replies)).collect();
+    assert_eq!(stages, [("baseline", 2), ("test_best", 1), ("step 1", 1), ("select", 1), ("steps", 1)]);
+}
+
+#[tokio::test]
+async fn what_a_filter_means_is_counted_without_its_limit() {
+    let (bench, _) = filled().await;
+    let reader = bench.reader();
+    assert_eq!(reader.count(&CallFilter { last: Some(2), ..CallFilter::default() }).unwrap(), 6);
+    assert_eq!(reader.count(&CallFilter { last: Some(1), ..place("step 3") }).unwrap(), 4);
+    assert_eq!(reader.count(&outcome("timeout")).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_would_be_pruned_is_what_is_pruned() {
+    let model = |model: &str| CallFilter { model: Some(model.to_owned()), ..CallFilter::default() };
+    for filter in [
+        CallFilter::default(),
+        place("step 3"),
+        place("step 30 / rollout"),
+        place("nowhere"),
+        outcome("failed"),
+        outcome("server_error"),
+        outcome("timeout"),
+        outcome("reply"),
+        model("m"),
+        model("other"),
+        CallFilter { outcome: Some("reply".to_owned()), ..place("step 3") },
+    ] {
+        let (bench, _) = filled().await;
+        let expect = bench.reader().prunable(&filter).unwrap();
+        assert_eq!(prune(&bench.path(), &filter).unwrap(), expect, "{filter:?}");
+    }
+}
+
+#[tokio::test]
 async fn pruned_calls_are_made_again_and_others_are_not() {
     let (bench, model) = filled().await;
     let pruned = prune(&bench.path(), &place("step 3")).unwrap();
@@ -82,9 +145,11 @@ async fn pruned_calls_are_made_again_and_others_are_not() {
 
 #[tokio::test]
 async fn pruning_failures_keeps_every_reply_and_result() {
-    let (bench, _) = filled().await;
-    let pruned = prune(&bench.path(), &outcome("failed")).unwrap();
-    assert_eq!(pruned, Pruned { calls: 3, results: 0, messages: 1 });
-    let totals = bench.reader().totals().unwrap();
-    assert_eq!((totals.replies, totals.failed, totals.results, totals.requests), (3, 0, 2, 3));
+    for outcome_name in ["failed", "server_error"] {
+        let (bench, _) = filled().await;
+        let pruned = prune(&bench.path(), &outcome(outcome_name)).unwrap();
+        assert_eq!(pruned, Pruned { calls: 3, results: 0, messages: 1 });
+        let totals = bench.reader().totals().unwrap();
+        assert_eq!((totals.replies, totals.failed, totals.results, totals.requests), (3, 0, 2, 3));
+    }
 }
