@@ -43,18 +43,33 @@ pub fn trainer(
     events: Arc<dyn EventSink>,
     stop: StopSignal,
 ) -> Result<(Trainer, PathBuf), Error> {
-    let config = &loaded.config;
-    let env = environment(loaded)?;
     let mut engine = Engine::new(loaded);
     let target = engine.model(ModelRole::Target)?;
     let optimizer = engine.model(ModelRole::Optimizer)?;
+    let trainer =
+        trainer_of(loaded, [target, optimizer], events, stop)?.with_budget(engine.budget(), engine.prices());
+    Ok((trainer, run_dir(loaded)))
+}
+
+/// The trainer that a configuration describes, with other models: the target, then the optimizer.
+///
+/// # Errors
+///
+/// Data, prompts or a skill that are not what the configuration says.
+pub fn trainer_of(
+    loaded: &LoadedConfig,
+    [target, optimizer]: [Arc<dyn ChatModel>; 2],
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+) -> Result<Trainer, Error> {
+    let config = &loaded.config;
+    let env = environment(loaded)?;
     let prompts = prompts(loaded, env.as_ref())?;
     let mut trainer = Trainer::new(env, target, optimizer)
         .with_settings(settings(config)?)
         .with_prompts(prompts)
         .with_events(events)
         .with_stop(stop)
-        .with_budget(engine.budget(), engine.prices())
         .with_config(RunConfig {
             source_text: Some(loaded.source_text.clone()),
             resolved: config.decisive_json(),
@@ -63,7 +78,7 @@ pub fn trainer(
     if let Some(skill) = initial_skill(loaded)? {
         trainer = trainer.with_initial_skill(skill);
     }
-    Ok((trainer, run_dir(loaded)))
+    Ok(trainer)
 }
 
 /// The run directory.
@@ -177,6 +192,15 @@ pub fn split(name: &str) -> Result<Split, Error> {
 /// A key that is not in the environment, a scripted file that cannot be read, an address that cannot be one.
 pub fn model(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
     Engine::new(loaded).model(role)
+}
+
+/// One of the models without its key, for those who only want to know what identifies it.
+///
+/// # Errors
+///
+/// As [`model`], less the key.
+pub fn model_without_key(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
+    Engine::without_keys(loaded).model(role)
 }
 
 /// The settings of training.

@@ -11,30 +11,35 @@ use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
 ///
 /// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given.
 pub fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
-    let optimizer_stages = [Stage::Reflect, Stage::Aggregate, Stage::Select].map(Stage::as_str);
-    let role = |stage: &str| {
-        if optimizer_stages.contains(&stage) { ModelRole::Optimizer } else { ModelRole::Target }
-    };
-    let costs = tokens.iter().filter_map(|(stage, used)| stage_cost(config, role(stage), *used));
+    let costs = tokens.iter().filter_map(|(stage, used)| usage_cost(config, stage, usage(*used)));
     costs.reduce(|sum, cost| sum + cost)
 }
 
-fn stage_cost(config: &Config, role: ModelRole, used: StageTokens) -> Option<f64> {
-    let model = match role {
-        ModelRole::Target => &config.models.target,
-        ModelRole::Optimizer => &config.models.optimizer,
-    };
-    let ModelConfig::OpenAi(model) = model else { return None };
-    if !has_prices(model) {
-        return None;
-    }
-    let usage = Usage {
+fn usage(used: StageTokens) -> Usage {
+    Usage {
         input: used.prompt_tokens,
         cached: used.cached_tokens,
         output: used.completion_tokens,
         reasoning: 0,
+    }
+}
+
+/// The money that these tokens cost at one stage; `None` if its model has no price.
+pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
+    let model = match role_at(stage) {
+        ModelRole::Target => &config.models.target,
+        ModelRole::Optimizer => &config.models.optimizer,
     };
-    Some(prices(model).cost(usage))
+    match model {
+        ModelConfig::OpenAi(model) if has_prices(model) => Some(prices(model).cost(usage)),
+        ModelConfig::OpenAi(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    }
+}
+
+/// Whose calls the calls of a stage are.
+fn role_at(stage: &str) -> ModelRole {
+    let of_optimizer = [Stage::Reflect, Stage::Aggregate, Stage::Select].map(Stage::as_str);
+    if of_optimizer.contains(&stage) { ModelRole::Optimizer } else { ModelRole::Target }
 }
 
 /// Whether the configuration says what the tokens of a model cost.

@@ -27,6 +27,7 @@ pub struct Engine<'config> {
     budget: Arc<Budget>,
     providers: BTreeMap<String, Provider>,
     transport: Option<Arc<dyn Transport>>,
+    has_keys: bool,
 }
 
 struct Provider {
@@ -44,7 +45,12 @@ impl<'config> Engine<'config> {
             money: asked.money,
             time: asked.time_s.map(seconds),
         });
-        Self { loaded, budget, providers: BTreeMap::new(), transport: None }
+        Self { loaded, budget, providers: BTreeMap::new(), transport: None, has_keys: true }
+    }
+
+    /// An engine whose models are never sent anything, and so need no key.
+    pub fn without_keys(loaded: &'config LoadedConfig) -> Self {
+        Self { has_keys: false, ..Self::new(loaded) }
     }
 
     /// The caps of the run.
@@ -86,7 +92,7 @@ impl<'config> Engine<'config> {
     }
 
     fn over_http(&mut self, asked: &OpenAiConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
-        let config = openai_config(asked)?;
+        let config = openai_config(asked, self.has_keys)?;
         let transport = match &self.transport {
             Some(transport) => Arc::clone(transport),
             None => {
@@ -165,10 +171,13 @@ fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-fn openai_config(asked: &OpenAiConfig) -> Result<openai::OpenAiConfig, LlmError> {
+fn openai_config(asked: &OpenAiConfig, has_key: bool) -> Result<openai::OpenAiConfig, LlmError> {
     let is_openai = openai::is_openai_address(&asked.base_url);
     let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
-    let api_key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
+    let api_key = variable
+        .filter(|_| has_key)
+        .map(|variable| ApiKey::from_env(variable, &asked.base_url))
+        .transpose()?;
     let mut config = openai::OpenAiConfig::new(&asked.base_url, &asked.model);
     config.api_key = api_key;
     config.timeout = asked.timeout();

@@ -1,6 +1,7 @@
 //! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
 
 use crate::config::ConfigError;
+use crate::replay::ReplayError;
 use skill_envs::EnvError;
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
@@ -51,6 +52,9 @@ pub enum Error {
     /// The run stopped.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// A replay cannot begin, or did not come to what was recorded.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 /// What kind of failure an [`Error`] is; the command's exit code follows from it.
@@ -70,7 +74,7 @@ pub enum Failure {
     OtherRun,
     /// A cap of the run is reached.
     Budget,
-    /// A replay has come to a call that its recording does not hold.
+    /// A replay has come to a call that its recording does not hold, or to other files.
     Diverged,
     /// A person stopped the run.
     Stopped,
@@ -88,6 +92,7 @@ impl Error {
             Self::Env(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
             Self::Pipeline(error) => of_pipeline(error),
+            Self::Replay(error) => error.failure(),
         }
     }
 
@@ -103,6 +108,7 @@ impl Error {
             Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
+            Self::Replay(error) => error.hint().to_owned(),
         }
     }
 }

@@ -50,6 +50,7 @@ pub mod cost;
 pub mod demo;
 pub mod engine;
 pub mod error;
+pub mod replay;
 
 pub use error::{Error, Failure};
 pub use skill_core as core;

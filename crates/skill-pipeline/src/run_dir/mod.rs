@@ -114,7 +114,7 @@ impl RunDir {
     /// A file that cannot be read, is not JSON, or is of a newer format; a directory that has files of the names
     /// that a run writes and is none.
     pub fn read_config(&self) -> Result<Option<ConfigFile>, PipelineError> {
-        let config = read_versioned(&self.path.join("config.json"))?;
+        let config = read_config(&self.path)?;
         if config.is_none()
             && let Some(found) = RUN_FILES.into_iter().find(|name| self.path.join(name).exists())
         {
@@ -357,6 +357,35 @@ pub fn run_status(path: &Path) -> RunStatus {
     } else {
         RunStatus::Absent
     }
+}
+
+/// What a run was asked, without taking its lock; `None` if there is no run.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_config(path: &Path) -> Result<Option<ConfigFile>, PipelineError> {
+    read_versioned(&path.join("config.json"))
+}
+
+/// What a run came to; `None` if it is not finished.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
+    read_versioned(&path.join("summary.json"))
+}
+
+/// The last step of a run whose files are all written, without taking its lock; `None` before the baseline is
+/// measured.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError> {
+    let state: Option<RuntimeState> = read_versioned(&path.join("runtime_state.json"))?;
+    Ok(state.map(|state| state.last_completed_step))
 }
 
 fn read_value(path: &Path) -> Result<Option<Value>, PipelineError> {

@@ -12,6 +12,7 @@ mod draft;
 pub mod error;
 pub mod keys;
 pub mod path;
+pub mod recorded;
 mod secret;
 mod show;
 mod suggest;

@@ -62,7 +62,8 @@ fn has_key(json: &Value, section: &SectionSpec, key: &KeySpec) -> bool {
     key.kind.is_none_or(|owner| lookup(json, section, "kind").and_then(Value::as_str) == Some(owner))
 }
 
-fn lookup<'a>(json: &'a Value, section: &SectionSpec, name: &str) -> Option<&'a Value> {
+/// The value of a key.
+pub(super) fn lookup<'a>(json: &'a Value, section: &SectionSpec, name: &str) -> Option<&'a Value> {
     section.path.split('.').try_fold(json, |value, segment| value.get(segment))?.get(name)
 }
 

@@ -1,0 +1,473 @@
+//! Replays: a recorded run made again from its journal, without a network or up to where it diverges.
+//!
+//! The configuration of a run is put together again from its directory; see [`Replay::prepare`]. A strict replay has
+//! models that cannot send anything, so it needs no keys.
+
+use crate::assemble::{self, ModelRole};
+use crate::config::recorded::recorded_overrides;
+use crate::config::{Config, FILE_NAME, LoadedConfig};
+use crate::error::{Error, Failure};
+use async_trait::async_trait;
+use serde_json::Value;
+use skill_llm::journal::JournalReader;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
+use skill_pipeline::identity::check_identity;
+use skill_pipeline::run_dir::format::ConfigFile;
+use skill_pipeline::run_dir::{RunStatus, read_config, read_finished_step, run_status};
+use skill_pipeline::{EventSink, PipelineError, StopSignal, Trainer};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// The files of a run in which two equal runs may differ: they hold times, or belong to the process.
+const FILES_OF_THEIR_OWN: [&str; 7] = [
+    "journal.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "events.jsonl",
+    "timings.json",
+    "report.html",
+    "run.lock",
+];
+
+/// A replay that cannot begin, or that did not come to what was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// There is no run.
+    #[error("{} holds no run", path.display())]
+    NotARun {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The run has no configuration file: a program made it.
+    #[error("{} has no config.toml", path.display())]
+    NoConfig {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// The configuration reads files beside itself, and where it lay is not known.
+    #[error(
+        "the configuration of {} reads `{}` (`{key}`) relative to where it lay, and that is not known",
+        run.display(),
+        file.display()
+    )]
+    UnknownPlace {
+        /// The run directory.
+        run: PathBuf,
+        /// The key that names the file.
+        key: &'static str,
+        /// The file, as the configuration names it.
+        file: PathBuf,
+    },
+    /// The replay would write into the run that it reads.
+    #[error("{} is the run that is replayed", path.display())]
+    IntoItself {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An override names the directory of the run.
+    #[error("`run.dir` does not say where a replay goes")]
+    RunDirIsSet,
+    /// A strict replay came to a call that the recording does not hold.
+    #[error(
+        "the replay diverges at {place}: {} holds no reply to that call; {n_replayed} calls were answered from it, \
+         and {n_steps} finished steps are kept in {}",
+        run.display(),
+        into.display()
+    )]
+    Diverged {
+        /// Where in the run.
+        place: String,
+        /// The run that was recorded.
+        run: PathBuf,
+        /// Calls that were answered from the recording.
+        n_replayed: u64,
+        /// Steps that are finished.
+        n_steps: u32,
+        /// Where the replay is.
+        into: PathBuf,
+    },
+    /// A replay of the same settings came to something else.
+    #[error("the replay in {} differs from the run: {} is the first file that is not the same", into.display(), file.display())]
+    Differs {
+        /// The first file that differs, below both directories.
+        file: PathBuf,
+        /// Where the replay is.
+        into: PathBuf,
+    },
+}
+
+impl ReplayError {
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::NotARun { .. } => Failure::RunDir,
+            Self::NoConfig { .. }
+            | Self::UnknownPlace { .. }
+            | Self::IntoItself { .. }
+            | Self::RunDirIsSet => Failure::Usage,
+            Self::Diverged { .. } | Self::Differs { .. } => Failure::Diverged,
+        }
+    }
+
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::NotARun { .. } => "name the directory of a run",
+            Self::NoConfig { .. } | Self::UnknownPlace { .. } => {
+                "name the configuration file that the run was started with: --config FILE"
+            }
+            Self::IntoItself { .. } => "name another directory with --into, or leave it away",
+            Self::RunDirIsSet => "name the directory with --into",
+            Self::Diverged { .. } => {
+                "--live goes on with the models from there; without changed settings the recorded run may not have come further, or the data or the program has changed"
+            }
+            Self::Differs { .. } => {
+                "the program, the environment or a file that it reads has changed since the recording"
+            }
+        }
+    }
+}
+
+/// What is to be replayed.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayOptions {
+    /// The directory of the recorded run.
+    pub run: PathBuf,
+    /// The directory of the replay; `None` is `RUN-replay` beside it.
+    pub into: Option<PathBuf>,
+    /// The configuration file that the run was started with; `None` takes the run's copy.
+    pub config: Option<PathBuf>,
+    /// Settings that are changed, of the form `KEY=VALUE`.
+    pub overrides: Vec<String>,
+}
+
+/// A replay that can begin.
+#[derive(Debug)]
+pub struct Replay {
+    run: PathBuf,
+    into: PathBuf,
+    recorded: ConfigFile,
+    loaded: LoadedConfig,
+    recording: Arc<JournalReader>,
+}
+
+/// How the calls of a replay were answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReplayCounts {
+    /// From the recording.
+    pub n_replayed: u64,
+    /// By requests, failed ones included.
+    pub n_sent: u64,
+}
+
+impl Replay {
+    /// Puts the configuration of a run together again: its file, the overrides it was started with, then further
+    /// ones. Paths in the file are relative to where it lay, which follows from where the run lies, unless
+    /// [`ReplayOptions::config`] says it.
+    ///
+    /// # Errors
+    ///
+    /// No run, a configuration that cannot be put together, files that are not there, a journal that cannot be read.
+    pub fn prepare(options: &ReplayOptions) -> Result<Self, Error> {
+        let run = &options.run;
+        let not_a_run = || ReplayError::NotARun { path: run.clone() };
+        if run_status(run) == RunStatus::Absent {
+            return Err(not_a_run().into());
+        }
+        let recorded = read_config(run).map_err(Error::Pipeline)?.ok_or_else(not_a_run)?;
+        if options
+            .overrides
+            .iter()
+            .any(|text| text.split('=').next().is_some_and(|key| key.trim() == "run.dir"))
+        {
+            return Err(ReplayError::RunDirIsSet.into());
+        }
+        let into = match &options.into {
+            Some(into) => into.clone(),
+            None => beside(run).ok_or_else(not_a_run)?,
+        };
+        if into.canonicalize().ok().is_some_and(|into| run.canonicalize().ok() == Some(into)) {
+            return Err(ReplayError::IntoItself { path: into }.into());
+        }
+        let loaded = recorded_configuration(run, &recorded, options)?;
+        loaded.check_paths()?;
+        let recording = JournalReader::open(&run.join("journal.sqlite")).map_err(PipelineError::Journal)?;
+        Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording) })
+    }
+
+    /// The recorded run.
+    pub fn run(&self) -> &Path {
+        &self.run
+    }
+
+    /// The directory of the replay.
+    pub fn into_dir(&self) -> &Path {
+        &self.into
+    }
+
+    /// The configuration of the replay.
+    pub fn loaded(&self) -> &LoadedConfig {
+        &self.loaded
+    }
+
+    /// The trainer of the replay.
+    ///
+    /// A strict one does one thing at a time, so that it stops at the first call that is not recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`assemble::trainer`]; keys are asked for only if something may be sent.
+    pub fn trainer(
+        &self,
+        otherwise: NotInRecording,
+        events: Arc<dyn EventSink>,
+        stop: StopSignal,
+    ) -> Result<Trainer, Error> {
+        let mut loaded = self.loaded.clone();
+        let models = match otherwise {
+            NotInRecording::Send => {
+                [ModelRole::Target, ModelRole::Optimizer].map(|role| assemble::model(&loaded, role))
+            }
+            NotInRecording::Fail => {
+                loaded.config.run.workers = 1;
+                [ModelRole::Target, ModelRole::Optimizer].map(|role| {
+                    let inner = assemble::model_without_key(&loaded, role)?;
+                    Ok(Arc::new(Mute { id: inner.id().clone(), parameters: inner.parameters() }) as _)
+                })
+            }
+        };
+        let [target, optimizer] = models;
+        let trainer = assemble::trainer_of(&loaded, [target?, optimizer?], events, stop)?;
+        Ok(trainer.with_recording(Recording { journal: Arc::clone(&self.recording), otherwise }))
+    }
+
+    /// How the calls of the replay were answered, over all its processes.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn counts(&self) -> Result<ReplayCounts, Error> {
+        let journal =
+            JournalReader::open(&self.into.join("journal.sqlite")).map_err(PipelineError::Journal)?;
+        let rows = journal.by_stage().map_err(PipelineError::Journal)?;
+        Ok(ReplayCounts {
+            n_replayed: rows.iter().map(|row| row.copied).sum(),
+            n_sent: rows.iter().map(|row| row.requests).sum(),
+        })
+    }
+
+    /// What to say of an error that ended the replay: a call that is not recorded is a divergence.
+    pub fn explain(&self, error: PipelineError) -> Error {
+        let place = match &error {
+            PipelineError::Rollout { place, .. } | PipelineError::Optimizer { place, .. } => place.clone(),
+            _ => return Error::Pipeline(error),
+        };
+        let error = Error::Pipeline(error);
+        if error.failure() != Failure::Diverged {
+            return error;
+        }
+        let n_replayed = self.counts().unwrap_or_default().n_replayed;
+        let n_steps = read_finished_step(&self.into).ok().flatten().map_or(0, |step| step.0);
+        let (run, into) = (self.run.clone(), self.into.clone());
+        ReplayError::Diverged { place, run, n_replayed, n_steps, into }.into()
+    }
+
+    /// The settings in which the replay differs from the recorded run, one phrase each.
+    ///
+    /// # Errors
+    ///
+    /// A `config.json` that cannot be read.
+    pub fn changes(&self) -> Result<Vec<String>, Error> {
+        let Some(replayed) = read_config(&self.into).map_err(Error::Pipeline)? else { return Ok(Vec::new()) };
+        let mut changes = match check_identity(&self.run, &self.recorded.identity, &replayed.identity) {
+            Err(PipelineError::Mismatch { changes, .. }) => changes,
+            Ok(()) | Err(_) => Vec::new(),
+        };
+        if changes.is_empty() && self.recorded.config != replayed.config {
+            changes.push("a setting that says how far the run goes, or a path".to_owned());
+        }
+        Ok(changes)
+    }
+
+    /// Compares the files of a finished replay of the same settings with those of the run, all but those that hold
+    /// times; returns how many there are.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Differs`] names the first file that differs.
+    pub fn compare(&self) -> Result<usize, Error> {
+        let (recorded, replayed) = (files_of(&self.run)?, files_of(&self.into)?);
+        for file in recorded.union(&replayed) {
+            let in_both = recorded.contains(file) && replayed.contains(file);
+            if !in_both || read(&self.run.join(file))? != read(&self.into.join(file))? {
+                return Err(ReplayError::Differs { file: file.clone(), into: self.into.clone() }.into());
+            }
+        }
+        Ok(recorded.len())
+    }
+
+    /// Whether the recorded run is finished.
+    pub fn is_recording_finished(&self) -> bool {
+        run_status(&self.run) == RunStatus::Finished
+    }
+}
+
+/// The configuration of a recorded run, for what can be said of it without reading a file beside it; `None` if the
+/// run has none or it is not what it should be.
+pub fn recorded_config(run: &Path) -> Option<Config> {
+    let text = std::fs::read_to_string(run.join("config.toml")).ok()?;
+    let recorded = read_config(run).ok()??;
+    let overrides = recorded_overrides(&text, &recorded.config);
+    Config::parse(&text, "config.toml", &overrides).ok().map(|loaded| loaded.config)
+}
+
+fn recorded_configuration(
+    run: &Path,
+    recorded: &ConfigFile,
+    options: &ReplayOptions,
+) -> Result<LoadedConfig, Error> {
+    let copy = run.join("config.toml");
+    let text = if copy.is_file() { Some(read_text(&copy)?) } else { None };
+    let mut overrides =
+        text.as_deref().map_or_else(Vec::new, |text| recorded_overrides(text, &recorded.config));
+    overrides.extend(options.overrides.iter().cloned());
+    if let Some(file) = &options.config {
+        return Ok(Config::load(file, &overrides)?);
+    }
+    let text = text.ok_or_else(|| ReplayError::NoConfig { path: run.to_owned() })?;
+    let mut loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
+    let files = loaded.files_beside_config();
+    let base = config_dir(run, loaded.config.run.dir.as_str());
+    let is_there = |file: &Path| base.as_ref().is_some_and(|base| base.join(file).exists());
+    if let Some((key, file)) = files.into_iter().find(|(_, file)| !is_there(file)) {
+        return Err(ReplayError::UnknownPlace { run: run.to_owned(), key, file }.into());
+    }
+    loaded.path = base.map(|base| base.join(FILE_NAME));
+    Ok(loaded)
+}
+
+/// Where the configuration lay, if `run.dir` was relative to it and leads to where the run lies.
+fn config_dir(run: &Path, asked: &str) -> Option<PathBuf> {
+    let mut dir = run.canonicalize().ok()?;
+    for component in Path::new(asked).components().rev() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) if dir.file_name() == Some(name) => {
+                dir.pop();
+            }
+            Component::Normal(_) | Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return None;
+            }
+        }
+    }
+    Some(dir)
+}
+
+/// `RUN-replay` beside the run.
+fn beside(run: &Path) -> Option<PathBuf> {
+    // `.` and `..` have a name only when it is looked up.
+    let run = if run.file_name().is_some() { run.to_owned() } else { run.canonicalize().ok()? };
+    let mut name = run.file_name()?.to_owned();
+    name.push("-replay");
+    Some(run.with_file_name(name))
+}
+
+/// The files below a directory that two equal runs have in common, by their path below it.
+fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let mut files = BTreeSet::new();
+    let mut dirs = vec![PathBuf::new()];
+    while let Some(dir) = dirs.pop() {
+        let path = root.join(&dir);
+        let cannot_read = |source| PipelineError::RunDir { action: "read", path: path.clone(), source };
+        for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
+            let entry = entry.map_err(cannot_read)?;
+            let below = dir.join(entry.file_name());
+            if entry.file_type().map_err(cannot_read)?.is_dir() {
+                dirs.push(below);
+            } else if !FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own)) {
+                files.insert(below);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| {
+        Error::Pipeline(PipelineError::RunDir { action: "read", path: path.to_owned(), source })
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, Error> {
+    String::from_utf8(read(path)?).map_err(|_| {
+        let message = "is not UTF-8".to_owned();
+        Error::Pipeline(PipelineError::Corrupt { path: path.to_owned(), message })
+    })
+}
+
+/// A model that is known by what identifies it, and cannot send anything.
+struct Mute {
+    id: ModelId,
+    parameters: Value,
+}
+
+#[async_trait]
+impl ChatModel for Mute {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn parameters(&self) -> Value {
+        self.parameters.clone()
+    }
+
+    async fn chat(&self, _request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        Err(LlmError::NotRecorded { place: call.place.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_configuration_lay_follows_from_where_the_run_lies() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let run = root.join("project/runs/qa");
+        std::fs::create_dir_all(&run).unwrap();
+        for (asked, expect) in [
+            ("runs/qa", Some(root.join("project"))),
+            ("./runs/./qa/", Some(root.join("project"))),
+            ("qa", Some(root.join("project/runs"))),
+            (".", Some(run.clone())),
+            ("runs/other", None),
+            ("../project/runs/qa", None),
+            ("/runs/qa", None),
+        ] {
+            assert_eq!(config_dir(&run, asked), expect, "{asked}");
+        }
+        assert_eq!(config_dir(&root.join("nowhere"), "nowhere"), None);
+    }
+
+    #[test]
+    fn a_replay_lies_beside_its_run() {
+        assert_eq!(beside(Path::new("runs/qa")), Some(PathBuf::from("runs/qa-replay")));
+        assert_eq!(beside(Path::new("qa/")), Some(PathBuf::from("qa-replay")));
+        let dir = tempfile::tempdir().unwrap();
+        let expect = dir.path().canonicalize().unwrap().display().to_string() + "-replay";
+        assert_eq!(
+            beside(&dir.path().join("..").join(dir.path())),
+            Some(PathBuf::from(dir.path().display().to_string() + "-replay"))
+        );
+        assert_eq!(beside(&dir.path().join("x/..")), None, "what is not there has no name");
+        std::fs::create_dir(dir.path().join("x")).unwrap();
+        assert_eq!(beside(&dir.path().join("x/..")), Some(PathBuf::from(expect)));
+    }
+
+    #[tokio::test]
+    async fn a_mute_model_never_answers() {
+        let mute = Mute { id: ModelId::new("p", "m"), parameters: Value::Null };
+        let error = mute.chat(&ChatRequest::default(), &CallCtx::default()).await.unwrap_err();
+        assert!(matches!(error, LlmError::NotRecorded { .. }));
+    }
+}
