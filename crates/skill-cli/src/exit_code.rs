@@ -20,7 +20,7 @@ pub(crate) const RUN_DIR: u8 = 6;
 pub(crate) const OTHER_RUN: u8 = 7;
 /// A cap of the run is reached: calls, tokens, money or time; with a higher cap the same command goes on.
 pub(crate) const BUDGET: u8 = 8;
-/// A replay has come to a call that its recording does not hold.
+/// A replay has come to a call that its recording does not hold, or to other files than the run.
 pub(crate) const DIVERGED: u8 = 9;
 /// A person stopped the run; the same command goes on with it.
 pub(crate) const STOPPED: u8 = 130;

@@ -6,6 +6,7 @@ mod exit_code;
 mod progress;
 mod report_line;
 mod skill_diff;
+mod table;
 
 use args::{Cli, Command, ConfigCommand, PromptsCommand};
 use clap::Parser as _;
@@ -24,6 +25,8 @@ fn main() -> ExitCode {
         Command::Init(args) => command::init::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Config(ConfigCommand::Show(args)) => command::config::show(&args),
+        Command::Journal(journal) => command::journal::run(&journal),
+        Command::Replay(args) => command::replay::run(&args),
         Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
     };
     match outcome {
@@ -44,13 +47,15 @@ fn report(error: &anyhow::Error) -> u8 {
         source = cause.source();
     }
     let known = error.downcast_ref::<skillrl::Error>();
-    if let Some(known) = known {
-        text.push_str(&format!("\nhint: {}", known.hint()));
+    let usage = error.downcast_ref::<command::UsageError>();
+    let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
+    if let Some(hint) = hint {
+        text.push_str(&format!("\nhint: {hint}"));
     }
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     known.map_or_else(
-        || if error.is::<command::UsageError>() { exit_code::USAGE } else { exit_code::OTHER },
+        || if usage.is_some() { exit_code::USAGE } else { exit_code::OTHER },
         |known| exit_code::of(known.failure()),
     )
 }

@@ -46,6 +46,21 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
 
 /// What the run came to, in a few lines.
 pub(crate) fn summary_lines(summary: &Summary, cost: Option<f64>, run_dir: &std::path::Path) -> String {
+    let mut text = result_lines(summary);
+    let (mut calls, mut input, mut output) = (0, 0, 0);
+    for tokens in summary.token_summary.values() {
+        calls += tokens.calls;
+        input += tokens.prompt_tokens;
+        output += tokens.completion_tokens;
+    }
+    let money = cost.map(|cost| format!(", {cost:.4} by the configured prices")).unwrap_or_default();
+    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{money}");
+    let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
+    text
+}
+
+/// The decisions and the scores.
+pub(crate) fn result_lines(summary: &Summary) -> String {
     let mut text = format!(
         "{} steps: {} accepted, {} rejected, {} without an evaluation\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
@@ -66,15 +81,6 @@ pub(crate) fn summary_lines(summary: &Summary, cost: Option<f64>, run_dir: &std:
     } else {
         let _ = writeln!(text, "test:      not measured (eval.test is off)");
     }
-    let (mut calls, mut input, mut output) = (0, 0, 0);
-    for tokens in summary.token_summary.values() {
-        calls += tokens.calls;
-        input += tokens.prompt_tokens;
-        output += tokens.completion_tokens;
-    }
-    let money = cost.map(|cost| format!(", {cost:.4} by the configured prices")).unwrap_or_default();
-    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{money}");
-    let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
     text
 }
 

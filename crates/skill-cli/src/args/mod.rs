@@ -1,6 +1,9 @@
 //! The command line, as clap reads it.
 
+pub(crate) mod journal;
+
 use clap::{Args, Parser, Subcommand};
+use journal::JournalCommand;
 use std::path::PathBuf;
 
 /// The codes of [`crate::exit_code`], for people.
@@ -15,7 +18,7 @@ Exit codes:
   6    the run directory cannot be used
   7    the run directory holds a run of other settings
   8    a cap of the run is reached; with a higher cap the same command goes on
-  9    a replay has come to a call that its recording does not hold
+  9    a replay has come to a call that its recording does not hold, or to other files
   130  stopped by a person; the same command goes on
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
@@ -45,6 +48,11 @@ pub(crate) enum Command {
     /// Looks at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Looks into the journal of a run: every call with its messages, reply and attempts.
+    #[command(subcommand)]
+    Journal(JournalCommand),
+    /// Makes a run again from its journal, without a network: to check it, or to try a change on it.
+    Replay(ReplayArgs),
     /// Works with the prompts that the optimizer is asked with.
     #[command(subcommand)]
     Prompts(PromptsCommand),
@@ -96,6 +104,33 @@ pub(crate) struct EvalArgs {
     /// Writes the result to standard output as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The directory of a run, finished or not.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The directory of the replay; without it, RUN-replay beside the run.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
+
+    /// Changes one setting, such as `gate.metric=soft`; may be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// The configuration file that the run was started with; without it, the run's own copy.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Goes on with the real models where the recording does not know the answer; without it nothing is ever sent.
+    #[arg(long)]
+    pub(crate) live: bool,
 
     /// Says nothing but errors, warnings and the result.
     #[arg(short, long)]

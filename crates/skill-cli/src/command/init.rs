@@ -15,7 +15,8 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     }
     let parent = args.path.parent().unwrap_or(Path::new(""));
     let Some(name) = args.path.file_name().and_then(|name| name.to_str()) else {
-        return Err(super::UsageError(format!("{} is not the path of a file", args.path.display())).into());
+        let message = format!("{} is not the path of a file", args.path.display());
+        return Err(super::UsageError::new(message).into());
     };
     let text = skillrl::config::default_file(&[]).map_err(skillrl::Error::Config)?;
     super::write_files(parent, [(name, text.as_str())], args.force)?;

@@ -4,7 +4,9 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod init;
+pub(crate) mod journal;
 pub(crate) mod prompts;
+pub(crate) mod replay;
 pub(crate) mod train;
 
 use crate::args::ConfigArgs;
@@ -23,11 +25,25 @@ const STOPPING_RUN: &str =
 
 /// A command line that asks for what cannot be.
 #[derive(Debug)]
-pub(crate) struct UsageError(pub(crate) String);
+pub(crate) struct UsageError {
+    message: String,
+    /// What a person can do about it, where the message does not say it already.
+    pub(crate) hint: Option<String>,
+}
+
+impl UsageError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
 
 impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -118,7 +134,7 @@ pub(crate) fn write_files<'a>(
     let files: Vec<(PathBuf, &str)> = files.into_iter().map(|(path, text)| (dir.join(path), text)).collect();
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists() && !force) {
         let message = format!("{} is there already; --force replaces it", path.display());
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     let mut written = Vec::with_capacity(files.len());
     for (path, text) in files {

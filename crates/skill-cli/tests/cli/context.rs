@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// The codes that the README documents.
@@ -15,12 +16,16 @@ pub(crate) mod code {
     pub(crate) const RUN_DIR: i32 = 6;
     pub(crate) const OTHER_RUN: i32 = 7;
     pub(crate) const BUDGET: i32 = 8;
+    pub(crate) const DIVERGED: i32 = 9;
     #[cfg(unix)]
     pub(crate) const STOPPED: i32 = 130;
 }
 
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
-const TIMED_FILES: [&str; 3] = ["events.jsonl", "timings.json", "journal.sqlite"];
+///
+/// A reader of the journal leaves the last two beside it.
+const TIMED_FILES: [&str; 5] =
+    ["events.jsonl", "timings.json", "journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm"];
 
 /// The only environment variable of the tests; each child gets it where a test says so.
 pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";
@@ -50,6 +55,16 @@ impl TestContext {
         let context = Self::new();
         context.succeed(&["init", "--demo", "demo"]);
         context
+    }
+
+    /// A context with the demo's files and a finished run of them in `demo/run`.
+    pub(crate) fn with_finished_demo() -> Self {
+        static FINISHED: LazyLock<TestContext> = LazyLock::new(|| {
+            let context = TestContext::with_demo();
+            context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
+            context
+        });
+        FINISHED.copy()
     }
 
     /// A context with a task of twelve items and these two models in `task`.

@@ -1,0 +1,118 @@
+//! The command line of `skillrl journal`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// How many calls `list` shows if nobody says.
+const LISTED: &str = "50";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Lists calls, the last ones, each in a line.
+    List(JournalListArgs),
+    /// Shows one call: what was asked, what was said, and every attempt.
+    Show(JournalShowArgs),
+    /// Writes calls with everything as JSON Lines; without a filter the finished rollouts too.
+    Export(JournalExportArgs),
+    /// Takes calls, and the rollouts made of them, out of the journal.
+    Prune(JournalPruneArgs),
+    /// Sums up: calls, requests, tokens, waits, by stage and by model.
+    Stats(JournalStatsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArg {
+    /// The directory of a run, or a journal file.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Calls at this place or inside it, such as `step 3` or `step 3 / reflect`.
+    #[arg(long)]
+    pub(crate) place: Option<String>,
+
+    /// Calls of the model of this name.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// Calls that came to this: `reply`, `failed`, or one class of failure such as `timeout`.
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalListArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    /// The most calls that are listed, from the last one back.
+    #[arg(long, value_name = "N", default_value = LISTED)]
+    pub(crate) last: u32,
+
+    /// Writes one JSON object per call.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalShowArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+
+    /// The number of the call, as `list` has it.
+    #[arg(value_name = "ID")]
+    pub(crate) id: i64,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalExportArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    /// Writes to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Replaces the file if it is there.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalPruneArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    /// Takes everything out.
+    #[arg(long, conflicts_with_all = ["place", "model", "outcome"])]
+    pub(crate) all: bool,
+
+    /// Says how much would go, and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalStatsArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

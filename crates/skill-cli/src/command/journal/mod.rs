@@ -1,0 +1,80 @@
+//! `skillrl journal`: what was asked, what was said, and what it took; also while the run is in progress.
+
+mod list;
+mod prune;
+mod show;
+mod stats;
+
+use crate::args::journal::{FilterArgs, JournalCommand, JournalExportArgs, RunArg};
+use anyhow::Context as _;
+use skillrl::llm::ErrorClass;
+use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
+use skillrl::pipeline::PipelineError;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+
+/// The journal in the directory of a run.
+const JOURNAL_FILE: &str = "journal.sqlite";
+
+/// What `--outcome` takes besides the classes of failures.
+const OUTCOMES: [&str; 2] = ["reply", "failed"];
+
+pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<()> {
+    match command {
+        JournalCommand::List(args) => list::run(args),
+        JournalCommand::Show(args) => show::run(args),
+        JournalCommand::Export(args) => export(args),
+        JournalCommand::Prune(args) => prune::run(args),
+        JournalCommand::Stats(args) => stats::run(args),
+    }
+}
+
+fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
+    let (filter, reader) = (filter(&args.filter)?, open(&args.run)?);
+    let Some(path) = &args.out else {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        reader.export(&filter, &mut out).map_err(of_journal)??;
+        out.flush()?;
+        return Ok(());
+    };
+    if path.exists() && !args.force {
+        let message = format!("{} is there already; --force replaces it", path.display());
+        return Err(super::UsageError::new(message).into());
+    }
+    let cannot_write = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::new(std::fs::File::create(path).with_context(cannot_write)?);
+    let n_lines = reader.export(&filter, &mut out).map_err(of_journal)?.with_context(cannot_write)?;
+    out.flush().with_context(cannot_write)?;
+    let lines = crate::table::counted(n_lines, "line");
+    writeln!(anstream::stderr(), "wrote {lines} to {}", path.display()).unwrap_or_default();
+    Ok(())
+}
+
+/// Where the journal of a run is.
+fn path(run: &RunArg) -> PathBuf {
+    if run.run.is_dir() { run.run.join(JOURNAL_FILE) } else { run.run.clone() }
+}
+
+fn open(run: &RunArg) -> anyhow::Result<JournalReader> {
+    Ok(JournalReader::open(&path(run)).map_err(of_journal)?)
+}
+
+fn of_journal(error: JournalError) -> skillrl::Error {
+    skillrl::Error::Pipeline(PipelineError::Journal(error))
+}
+
+/// The filter that was asked for; an outcome that no call can have is an error.
+fn filter(args: &FilterArgs) -> anyhow::Result<CallFilter> {
+    let FilterArgs { place, model, outcome } = args;
+    if let Some(outcome) = outcome {
+        let is_known = OUTCOMES.contains(&outcome.as_str())
+            || ErrorClass::ALL.into_iter().any(|class| class.as_str() == outcome);
+        if !is_known {
+            let classes = ErrorClass::ALL.map(ErrorClass::as_str).join(", ");
+            let message = format!("no call has the outcome `{outcome}`");
+            let hint = format!("name `reply`, `failed`, or a class of failure: {classes}");
+            return Err(super::UsageError::new(message).with_hint(hint).into());
+        }
+    }
+    Ok(CallFilter { place: place.clone(), model: model.clone(), outcome: outcome.clone(), last: None })
+}

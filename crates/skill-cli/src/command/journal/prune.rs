@@ -1,0 +1,57 @@
+//! `skillrl journal prune`: calls are taken out of a journal that nobody works with.
+
+use crate::args::journal::JournalPruneArgs;
+use crate::table::counted;
+use skillrl::llm::journal::{Pruned, prune};
+use skillrl::pipeline::run_dir::RunDir;
+use std::io::Write as _;
+use std::path::Path;
+
+/// What stands in the directory of a run, and holds it.
+const LOCK_FILE: &str = "run.lock";
+
+pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
+    let filter = super::filter(&args.filter)?;
+    if filter.is_everything() && !args.all {
+        let error = super::super::UsageError::new("it is not said which calls are to go");
+        return Err(error.with_hint("name a --place, a --model or an --outcome, or give --all").into());
+    }
+    let path = super::path(&args.run);
+    let reader = super::open(&args.run)?;
+    let held = if args.dry_run { None } else { hold(&path)? };
+    let prunable = reader.prunable(&filter).map_err(super::of_journal)?;
+    // The reader's connection has to be gone before the file is made smaller.
+    drop(reader);
+    let calls = describe(prunable);
+    if args.dry_run || prunable == Pruned::default() {
+        return super::super::print(&format!("would take out of {}: {calls}\n", path.display()));
+    }
+    let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+    say(&format!("taking out of {}: {calls}", path.display()));
+    say(
+        "warning: a run that goes on and still needs one of these calls makes it again, and it is paid for again",
+    );
+    let pruned = prune(&path, &filter).map_err(super::of_journal)?;
+    drop(held);
+    super::super::print(&format!("took out: {}\n", describe(pruned)))
+}
+
+/// Holds the run that a journal belongs to; a file that lies alone has nobody who works on it.
+fn hold(journal: &Path) -> anyhow::Result<Option<RunDir>> {
+    match journal.parent() {
+        Some(dir) if dir.join(LOCK_FILE).is_file() => {
+            Ok(Some(RunDir::open(dir).map_err(skillrl::Error::Pipeline)?))
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
+fn describe(pruned: Pruned) -> String {
+    let counted = |count: usize, noun: &str| counted(count as u64, noun);
+    format!(
+        "{}, {}, {} that nothing else has",
+        counted(pruned.calls, "call"),
+        counted(pruned.results, "finished rollout"),
+        counted(pruned.messages, "message")
+    )
+}

@@ -1,0 +1,78 @@
+//! `skillrl replay`: a recorded run is made again from its journal.
+
+use crate::args::ReplayArgs;
+use crate::progress::{Progress, Show};
+use crate::report_line::{result_lines, summary_lines};
+use crate::table::{counted, grouped};
+use skillrl::llm::NotInRecording;
+use skillrl::pipeline::run_dir::read_summary;
+use skillrl::pipeline::{StopSignal, Summary};
+use skillrl::replay::{Replay, ReplayOptions};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let replay = Replay::prepare(&ReplayOptions {
+        run: args.run.clone(),
+        into: args.into.clone(),
+        config: args.config.clone(),
+        overrides: args.overrides.clone(),
+    })?;
+    let otherwise = if args.live { NotInRecording::Send } else { NotInRecording::Fail };
+    let progress = Progress::new(if args.quiet { Show::Quiet } else { Show::Progress });
+    let stop = StopSignal::default();
+    let trainer = replay.trainer(otherwise, Arc::new(progress), stop.clone())?;
+    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(replay.into_dir()))?;
+    let summary = match outcome {
+        Ok(summary) => summary,
+        Err(error) => {
+            let error = replay.explain(error);
+            if args.live {
+                say_counts(&replay);
+            }
+            return Err(error.into());
+        }
+    };
+    let changes = replay.changes()?;
+    super::print(&describe(&replay, &summary, &changes)?)?;
+    if changes.is_empty() && replay.is_recording_finished() {
+        let n_files = replay.compare()?;
+        super::print(&format!(
+            "identical:  all {} of the run, its journal, events and timings aside\n",
+            counted(n_files as u64, "file")
+        ))?;
+    }
+    Ok(())
+}
+
+/// What the replay came to, how its calls were answered, and beside what was recorded if it was another run.
+fn describe(replay: &Replay, summary: &Summary, changes: &[String]) -> anyhow::Result<String> {
+    // What the calls cost that were paid for long ago is not what the replay costs.
+    let mut text = format!("{}\n", summary_lines(summary, None, replay.into_dir()));
+    let counts = replay.counts()?;
+    let _ = writeln!(
+        text,
+        "replayed:   {} from {}, {} sent",
+        counted(counts.n_replayed, "call"),
+        replay.run().display(),
+        grouped(counts.n_sent)
+    );
+    for change in changes {
+        let _ = writeln!(text, "changed:    {change}");
+    }
+    if !changes.is_empty()
+        && let Some(recorded) = read_summary(replay.run()).map_err(skillrl::Error::Pipeline)?
+    {
+        let _ = writeln!(text, "\nThe recorded run came to:\n{}", result_lines(&recorded).trim_end());
+    }
+    Ok(text)
+}
+
+/// How the calls were answered until the replay stopped; on standard error, since there is no result.
+fn say_counts(replay: &Replay) {
+    if let Ok(counts) = replay.counts() {
+        let (replayed, sent) = (counted(counts.n_replayed, "call"), grouped(counts.n_sent));
+        writeln!(anstream::stderr(), "until here: {replayed} replayed, {sent} sent").unwrap_or_default();
+    }
+}

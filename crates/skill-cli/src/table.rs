@@ -1,0 +1,189 @@
+//! Tables for people: columns that stand in line, and fit the terminal where there is one.
+
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
+use std::io::IsTerminal as _;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// A column is not cut below this width.
+const MIN_WIDTH: usize = 8;
+
+/// Stands where the end of a text was cut off.
+const CUT: &str = "…";
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    title: &'static str,
+    alignment: Alignment,
+    may_be_cut: bool,
+}
+
+impl Column {
+    /// A column of text, which may lose its end where the terminal is narrow.
+    pub(crate) const fn text(title: &'static str) -> Self {
+        Self { title, alignment: Alignment::Left, may_be_cut: true }
+    }
+
+    /// A column of numbers, which stand under each other and are always whole.
+    pub(crate) const fn number(title: &'static str) -> Self {
+        Self { title, alignment: Alignment::Right, may_be_cut: false }
+    }
+}
+
+/// The columns that standard output has; `None` where it is no terminal, and nothing has to be cut.
+pub(crate) fn terminal_width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
+/// The table with its titles, a line for each row; rows have as many cells as there are columns.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let mut widths: Vec<usize> = columns.iter().map(|column| measure_text_width(column.title)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(measure_text_width(cell));
+        }
+    }
+    if let Some(width) = width {
+        shrink(columns, &mut widths, width);
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let cells = cells.zip(columns).zip(&widths).map(|((cell, column), width)| {
+            pad_str(&truncate_str(cell, *width, CUT), *width, column.alignment, None).into_owned()
+        });
+        let line = cells.collect::<Vec<_>>().join(GAP);
+        format!("{}\n", line.trim_end())
+    };
+    let titles = line(&mut columns.iter().map(|column| column.title));
+    rows.iter().fold(titles, |text, row| text + &line(&mut row.iter().map(String::as_str)))
+}
+
+/// Takes from the widest column that may be cut, until the table fits or nothing more can be taken.
+fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
+    let gaps = GAP.len() * columns.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > limit {
+        let cuttable = columns.iter().zip(widths.iter_mut()).filter(|(column, _)| column.may_be_cut);
+        match cuttable.map(|(_, width)| width).max() {
+            Some(widest) if *widest > MIN_WIDTH => *widest -= 1,
+            Some(_) | None => return,
+        }
+    }
+}
+
+/// A number with a comma between each three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (digit_idx, digit) in digits.chars().enumerate() {
+        if digit_idx > 0 && (digits.len() - digit_idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time that was measured in milliseconds, in the unit that fits it.
+pub(crate) fn duration(milliseconds: i64) -> String {
+    let seconds = milliseconds as f64 / 1000.0;
+    match milliseconds {
+        ..=999 => format!("{milliseconds} ms"),
+        1_000..=59_999 => format!("{seconds:.1} s"),
+        60_000..=3_599_999 => format!("{:.1} min", seconds / 60.0),
+        3_600_000.. => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// One noun with its number.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
+/// Text from outside without what would steer a terminal: control characters are shown as escapes.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 3] = [Column::number("id"), Column::text("place"), Column::text("model")];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        vec![row(["7", "step 1 / rollout / q7", "m"]), row(["12345", "x", "a-model-of-a-name"])]
+    }
+
+    #[track_caller]
+    fn check(width: Option<usize>, expect: &[&str]) {
+        let text = table(&COLUMNS, &rows(), width);
+        assert_eq!(text.lines().collect::<Vec<_>>(), expect);
+        assert!(text.lines().all(|line| line.trim_end() == line));
+    }
+
+    #[test]
+    fn columns_stand_in_line_and_give_way_the_widest_first() {
+        let whole = [
+            "   id  place                  model",
+            "    7  step 1 / rollout / q7  m",
+            "12345  x                      a-model-of-a-name",
+        ];
+        check(None, &whole);
+        check(Some(47), &whole);
+        check(
+            Some(40),
+            &[
+                "   id  place             model",
+                "    7  step 1 / rollou…  m",
+                "12345  x                 a-model-of-a-n…",
+            ],
+        );
+        let narrow = ["   id  place     model", "    7  step 1 …  m", "12345  x         a-model…"];
+        check(Some(24), &narrow);
+        check(Some(1), &narrow);
+    }
+
+    #[test]
+    fn a_table_without_rows_is_its_titles() {
+        assert_eq!(table(&COLUMNS, &[], Some(80)), "id  place  model\n");
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        let rows = vec![vec!["1".to_owned(), "日本".to_owned(), "m".to_owned()]];
+        assert_eq!(table(&COLUMNS, &rows, None), "id  place  model\n 1  日本   m\n");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        let numbers = [0, 12, 999, 1000, 12345, 123_456, 1_234_567];
+        let shown = ["0", "12", "999", "1,000", "12,345", "123,456", "1,234,567"];
+        assert_eq!(numbers.map(grouped), shown);
+        assert_eq!([counted(1, "call"), counted(2000, "call")], ["1 call", "2,000 calls"]);
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let times = [0, 999, 1000, 59_949, 60_000, 3_600_000, 36_000_000];
+        assert_eq!(times.map(duration), ["0 ms", "999 ms", "1.0 s", "59.9 s", "1.0 min", "1.0 h", "10.0 h"]);
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\tb\n\u{1b}[31mred\r\u{7}ü"), "a\tb\n\\u{1b}[31mred\\r\\u{7}ü");
+    }
+}

@@ -1,0 +1,250 @@
+//! `skillrl journal`: lists, shows, exports, prunes and sums up, also while a run is in progress.
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::Server;
+use serde_json::Value;
+use skillrl::llm::journal::{Journal, JournalOptions};
+use skillrl::pipeline::run_dir::RunDir;
+use std::path::Path;
+
+const RUN: &str = "demo/run";
+
+fn with_run() -> TestContext {
+    TestContext::with_finished_demo()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn listed(context: &TestContext, args: &[&str]) -> Vec<Value> {
+    lines(&context.succeed(&[&["journal", "list", RUN, "--json"], args].concat()))
+}
+
+#[test]
+fn calls_are_listed_the_last_ones_by_default() {
+    let context = with_run();
+    let n_calls = listed(&context, &["--last", "100000"]).len();
+    let outcome = context.run(&["journal", "list", RUN]);
+    outcome.assert_code(code::SUCCESS);
+    assert_eq!(outcome.stderr, format!("these are the last 50 of {n_calls}; --last N shows more\n"));
+    let rows: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(rows.len(), 51);
+    assert_eq!(
+        rows[0].split_whitespace().collect::<Vec<_>>(),
+        ["id", "place", "model", "outcome", "in", "out", "sent", "waited", "took"]
+    );
+    assert!(rows[50].trim_start().starts_with(&format!("{n_calls}  test_best / ")), "{}", rows[50]);
+    assert_eq!(listed(&context, &[]).last().unwrap()["id"], n_calls);
+}
+
+#[test]
+fn a_list_is_filtered() {
+    let context = with_run();
+    let places = |args: &[&str]| -> Vec<String> {
+        let all = [args, &["--last", "1000"]].concat();
+        listed(&context, &all).iter().map(|call| call["place"].as_str().unwrap().to_owned()).collect()
+    };
+    let step_1 = places(&["--place", "step 1"]);
+    assert!(step_1.len() > 50 && step_1.iter().all(|place| place.starts_with("step 1 / ")), "{step_1:?}");
+    assert_eq!(places(&["--place", "step 1", "--model", "simulated-target"]).len(), 50);
+    assert_eq!(places(&["--place", "step"]).len(), 0);
+    assert_eq!(places(&["--outcome", "failed"]).len(), 0);
+    assert_eq!(places(&["--outcome", "reply"]).len(), places(&[]).len());
+
+    let outcome = context.run(&["journal", "list", RUN, "--outcome", "timeout"]);
+    outcome.assert_code(code::SUCCESS);
+    let said = (outcome.stdout.as_str(), outcome.stderr.as_str());
+    assert_eq!(said, ("", "no call of the journal is like that\n"));
+}
+
+#[test]
+fn what_cannot_be_found_is_said_with_a_hint() {
+    let context = with_run();
+    for (args, expect_code, expect) in [
+        (
+            ["list", RUN, "--outcome", "tiemout"].as_slice(),
+            code::USAGE,
+            "error: no call has the outcome `tiemout`\nhint: name `reply`, `failed`, or a class of failure: rate_limited, quota_exhausted, ",
+        ),
+        (
+            &["show", RUN, "0"],
+            code::USAGE,
+            "error: the journal holds no call with the number 0\nhint: `skillrl journal list demo/run` shows the numbers\n",
+        ),
+        (
+            &["prune", RUN],
+            code::USAGE,
+            "error: it is not said which calls are to go\nhint: name a --place, a --model or an --outcome, or give --all\n",
+        ),
+        (
+            &["stats", "nowhere"],
+            code::RUN_DIR,
+            "error: nowhere is not there\nhint: name the directory of a run\n",
+        ),
+        (
+            &["list", "demo"],
+            code::RUN_DIR,
+            "error: demo/journal.sqlite is not there\nhint: name the directory of a run\n",
+        ),
+        (
+            &["list", "demo/skillrl.toml"],
+            code::RUN_DIR,
+            "error: demo/skillrl.toml is not a journal of skillrl\nhint: ",
+        ),
+    ] {
+        let outcome = context.run(&[&["journal"], args].concat());
+        outcome.assert_code(expect_code);
+        assert!(outcome.stderr.starts_with(expect), "{args:?}\n{}", outcome.stderr);
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+#[test]
+fn a_call_is_shown_with_everything() {
+    let context = with_run();
+    let call = listed(&context, &["--place", "step 1 / reflect / failure 1"])[0].clone();
+    let id = call["id"].to_string();
+    let whole: Value =
+        serde_json::from_str(&context.succeed(&["journal", "show", RUN, &id, "--json"])).unwrap();
+    assert_eq!((&whole["call"], &whole["place"]), (&call["id"], &call["place"]));
+    let text = context.succeed(&["journal", "show", RUN, &id]);
+    let reply = whole["reply"].as_str().unwrap().trim_end();
+    for part in ["── system ──\n", "── user ──\n", "── attempts ──\n", &format!("── reply ──\n{reply}\n")]
+    {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "colour is for terminals");
+}
+
+#[test]
+fn an_export_is_json_lines() {
+    let context = with_run();
+    let all = lines(&context.succeed(&["journal", "export", RUN]));
+    let n_calls = all.iter().filter(|line| line.get("call").is_some()).count();
+    let n_results = all.iter().filter(|line| line.get("result").is_some()).count();
+    assert_eq!((n_calls, n_calls + n_results), (listed(&context, &["--last", "1000"]).len(), all.len()));
+
+    let args =
+        ["journal", "export", "demo/run/journal.sqlite", "--place", "baseline", "--out", "calls.jsonl"];
+    assert_eq!(context.succeed(&args), "");
+    assert_eq!(lines(&context.read("calls.jsonl")).len(), 40);
+    let refused = context.run(&args);
+    refused.assert_code(code::USAGE);
+    assert_eq!(refused.stderr, "error: calls.jsonl is there already; --force replaces it\n");
+    let forced = context.run(&[args.as_slice(), &["--force"]].concat());
+    forced.assert_code(code::SUCCESS);
+    assert_eq!(forced.stderr, "wrote 40 lines to calls.jsonl\n");
+}
+
+#[test]
+fn a_dry_run_of_pruning_changes_nothing_and_says_what_would_go() {
+    let context = with_run();
+    let journal = || context.files(RUN)[Path::new("journal.sqlite")].clone();
+    let before = journal();
+    let text = context.succeed(&["journal", "prune", RUN, "--place", "baseline", "--dry-run"]);
+    assert!(
+        text.starts_with("would take out of demo/run/journal.sqlite: 40 calls, 40 finished rollouts, "),
+        "{text}"
+    );
+    assert!(journal() == before);
+}
+
+#[test]
+fn pruned_calls_are_gone_and_the_run_makes_them_again() {
+    let context = with_run();
+    let expect = context.untimed_files(RUN);
+    let outcome = context.run(&["journal", "prune", RUN, "--place", "step 12"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stdout.starts_with("took out: "), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("it is paid for again"), "{}", outcome.stderr);
+    assert_eq!(listed(&context, &["--place", "step 12"]).len(), 0);
+    assert_ne!(listed(&context, &["--place", "step 11"]).len(), 0);
+
+    // Without its state the run starts over; what is still in the journal is not asked again.
+    let last_id = listed(&context, &["--last", "1"])[0]["id"].as_u64().unwrap();
+    for file in ["runtime_state.json", "history.json", "summary.json"] {
+        context.remove(&format!("{RUN}/{file}"));
+    }
+    context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
+    assert_same_files(&context.untimed_files(RUN), &expect);
+    let calls = listed(&context, &["--last", "1000"]);
+    let is_new = |call: &&Value| call["id"].as_u64().unwrap() > last_id;
+    let n_in_step_12 = listed(&context, &["--place", "step 12"]).len();
+    assert!(n_in_step_12 > 0);
+    assert!(calls.iter().filter(is_new).all(|call| call["place"].as_str().unwrap().starts_with("step 12")));
+
+    context.run(&["journal", "prune", RUN, "--all"]).assert_code(code::SUCCESS);
+    let outcome = context.run(&["journal", "list", RUN]);
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", "the journal holds no call\n"));
+}
+
+#[test]
+fn a_run_in_progress_can_be_looked_at_and_not_pruned() {
+    let context = with_run();
+    let held = RunDir::open(&context.path(RUN)).unwrap();
+    let journal = Journal::open(&held.journal_path(), JournalOptions::default()).unwrap();
+    for args in [
+        ["journal", "list", RUN].as_slice(),
+        &["journal", "show", RUN, "1"],
+        &["journal", "export", RUN],
+        &["journal", "stats", RUN],
+        &["journal", "prune", RUN, "--all", "--dry-run"],
+    ] {
+        assert_ne!(context.succeed(args), "");
+    }
+    for run in [RUN, "demo/run/journal.sqlite"] {
+        let refused = context.run(&["journal", "prune", run, "--all"]);
+        refused.assert_code(code::RUN_DIR);
+        assert_eq!(
+            refused.stderr,
+            "error: another process is working on the run in demo/run\nhint: wait for the other process, or stop it\n"
+        );
+    }
+    drop((journal, held));
+    context.succeed(&["journal", "prune", RUN, "--all"]);
+}
+
+#[test]
+fn a_journal_that_lies_alone_is_pruned_without_a_lock() {
+    let context = with_run();
+    std::fs::rename(context.path("demo/run/journal.sqlite"), context.path("alone.sqlite")).unwrap();
+    let text = context.succeed(&["journal", "prune", "alone.sqlite", "--outcome", "failed"]);
+    assert!(text.contains(": 0 calls, 0 finished rollouts, 0 messages"), "{text}");
+    let text = context.succeed(&["journal", "prune", "alone.sqlite", "--model", "simulated-optimizer"]);
+    assert!(text.starts_with("took out: 48 calls, "), "{text}");
+    assert!(!context.path("run.lock").exists());
+}
+
+#[test]
+fn stats_are_those_of_the_run() {
+    let context = with_run();
+    let text = context.succeed(&["journal", "stats", RUN]);
+    assert!(!text.contains("money"), "simulated models cost nothing:\n{text}");
+    let stats: Value = serde_json::from_str(&context.succeed(&["journal", "stats", RUN, "--json"])).unwrap();
+    let summary = context.json("demo/run/summary.json");
+    let used = summary["token_summary"].as_object().unwrap();
+    let rows = stats["by_stage_and_model"].as_array().unwrap();
+    assert_eq!(rows.len(), used.len());
+    for row in rows {
+        let stage = &used[row["stage"].as_str().unwrap()];
+        assert_eq!((&row["replies"], &row["requests"]), (&stage["calls"], &stage["calls"]), "{row}");
+        let tokens = (&row["usage"]["input"], &row["usage"]["output"]);
+        assert_eq!(tokens, (&stage["prompt_tokens"], &stage["completion_tokens"]), "{row}");
+    }
+}
+
+#[test]
+fn stats_have_money_where_prices_are_configured() {
+    let server = Server::start();
+    let priced =
+        |name: &str| server.model(name).replace(" }", ", price_input = 100.0, price_output = 100.0 }");
+    let context = TestContext::with_task(&priced("target"), &priced("optimizer"));
+    let said = context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
+    let (_, paid) = said.split_once(" reply tokens, ").unwrap();
+    let (paid, _) = paid.split_once(" by the configured prices").unwrap();
+    let text = context.succeed(&["journal", "stats", "task/run"]);
+    assert!(text.contains(&format!("money     {paid} by the configured prices\n")), "{paid}\n{text}");
+    std::fs::copy(context.path("task/run/journal.sqlite"), context.path("alone.sqlite")).unwrap();
+    assert!(!context.succeed(&["journal", "stats", "alone.sqlite"]).contains("money"));
+}

@@ -1,0 +1,175 @@
+//! `skillrl replay`: strictly, up to where it diverges, and beyond.
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::{self, Server};
+
+const REPLAY: &str = "demo/run-replay";
+
+#[test]
+fn a_strict_replay_gives_the_same_files() {
+    let context = TestContext::with_finished_demo();
+    let text = context.succeed(&["replay", "demo/run", "--quiet"]);
+    let (_, said) = text.split_once("replayed:   ").unwrap();
+    let n_files = context.untimed_files("demo/run").len() - 1;
+    assert_eq!(
+        said,
+        format!(
+            "608 calls from demo/run, 0 sent\n\
+             identical:  all {n_files} files of the run, its journal, events and timings aside\n"
+        )
+    );
+    assert_same_files(&context.untimed_files("demo/run"), &context.untimed_files(REPLAY));
+    // Again, it is there already.
+    assert_eq!(context.succeed(&["replay", "demo/run", "--quiet"]), text);
+
+    // A replay is a run like any other, with a journal of its own: it can be replayed too.
+    let text =
+        context.succeed(&["replay", REPLAY, "--into", "again", "--config", "demo/skillrl.toml", "--quiet"]);
+    assert!(text.contains("\nidentical:  "), "{text}");
+}
+
+#[test]
+fn a_replay_that_comes_to_other_files_names_the_first() {
+    let context = TestContext::with_finished_demo();
+    context.append("demo/run/steps/step_0004/candidate_skill.md", "changed\n");
+    context.append("demo/run/summary.json", "\n");
+    let outcome = context.run(&["replay", "demo/run", "--quiet"]);
+    outcome.assert_code(code::DIVERGED);
+    assert_eq!(
+        outcome.stderr.lines().filter(|line| !line.starts_with("warning: ")).collect::<Vec<_>>(),
+        [
+            "error: the replay in demo/run-replay differs from the run: steps/step_0004/candidate_skill.md is the first file that is not the same",
+            "hint: the program, the environment or a file that it reads has changed since the recording",
+        ]
+    );
+    context.remove("demo/run/skills/skill_v0003.md");
+    let outcome = context.run(&["replay", "demo/run", "--quiet"]);
+    outcome.assert_code(code::DIVERGED);
+    assert!(outcome.stderr.contains(": skills/skill_v0003.md is the first file"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_changed_gate_diverges_where_it_decides_otherwise_and_live_goes_on() {
+    let context = TestContext::with_finished_demo();
+    let args = ["replay", "demo/run", "--set", "gate.metric=soft", "--into", "soft", "--quiet"];
+    for _ in 0..2 {
+        let outcome = context.run(&args);
+        outcome.assert_code(code::DIVERGED);
+        assert_eq!(
+            outcome.stderr,
+            "error: the replay diverges at step 3 / rollout / train-09: demo/run holds no reply to that call; \
+             151 calls were answered from it, and 2 finished steps are kept in soft\n\
+             hint: --live goes on with the models from there; without changed settings the recorded run may not have \
+             come further, or the data or the program has changed\n"
+        );
+    }
+    let text = context.succeed(&[args.as_slice(), &["--live"]].concat());
+    let (_, said) = text.split_once("replayed:   ").unwrap();
+    insta::assert_snapshot!("replay_live", said);
+
+    // It is the run that the changed setting gives without a recording.
+    context.succeed(&[
+        "train",
+        "demo/skillrl.toml",
+        "--set",
+        "gate.metric=soft",
+        "--set",
+        "run.dir=alone",
+        "--quiet",
+    ]);
+    assert_same_files(&context.untimed_files("soft"), &context.untimed_files("alone"));
+    // It does not go on as a run of other settings.
+    let other = context.run(&["replay", "demo/run", "--into", "soft", "--quiet"]);
+    other.assert_code(code::OTHER_RUN);
+}
+
+#[test]
+fn a_replay_needs_no_key_and_no_server() {
+    let server = Server::start();
+    let keyed = |name: &str| {
+        server.model(name).replace(" }", &format!(", api_key_env = \"{}\" }}", crate::context::KEY_VARIABLE))
+    };
+    let context = TestContext::with_task(&keyed("target"), &keyed("optimizer"));
+    let mut train = context.command(&["train", "task/skillrl.toml", "--quiet", "--set", "train.epochs=2"]);
+    assert!(train.env(crate::context::KEY_VARIABLE, "k-123").output().unwrap().status.success());
+    let n_calls = server.n_calls();
+    // What was set on the command line is a part of the recording.
+    let text = context.succeed(&["replay", "task/run", "--quiet"]);
+    assert!(
+        text.contains(&format!("replayed:   {n_calls} calls from task/run, 0 sent\nidentical:  ")),
+        "{text}"
+    );
+    assert_eq!(server.n_calls(), n_calls, "nothing is sent");
+    assert_eq!(context.json("task/run-replay/summary.json")["config"]["train"]["epochs"], 2);
+
+    let live = context.run(&["replay", "task/run", "--into", "live", "--live"]);
+    live.assert_code(code::PROVIDER_REFUSED);
+    assert!(live.stderr.contains(crate::context::KEY_VARIABLE), "{}", live.stderr);
+}
+
+#[test]
+fn an_unfinished_run_is_replayed_as_far_as_it_came() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(server::outage_after(6));
+    context
+        .run(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--quiet"])
+        .assert_code(code::OUTAGE);
+    server.answer_with(|_, request| server::healthy(request));
+    let outcome = context.run(&["replay", "task/run", "--quiet"]);
+    outcome.assert_code(code::DIVERGED);
+    assert!(
+        outcome.stderr.contains("; 6 calls were answered from it, and 0 finished steps"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(server.n_calls(), 0);
+    let text = context.succeed(&["replay", "task/run", "--quiet", "--live"]);
+    let n_sent = server.n_calls();
+    assert!(
+        n_sent > 0 && text.ends_with(&format!("replayed:   6 calls from task/run, {n_sent} sent\n")),
+        "{text}"
+    );
+    context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
+    assert_same_files(&context.untimed_files("task/run"), &context.untimed_files("task/run-replay"));
+
+    // An outage after the divergence says how far it came, and the same command goes on.
+    server.answer_with(server::outage_after(0));
+    let args = ["replay", "task/run", "--set", "train.batch_size=1", "--into", "other", "--live", "--quiet"];
+    let outcome = context.run(&args);
+    outcome.assert_code(code::OUTAGE);
+    assert!(outcome.stderr.contains("until here: 3 calls replayed, 1 sent"), "{}", outcome.stderr);
+    server.answer_with(|_, request| server::healthy(request));
+    context.succeed(&args);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said_with_a_hint() {
+    let context = TestContext::with_finished_demo();
+    let check = |args: &[&str], expect_code: i32, expect: &str| {
+        let outcome = context.run(&[&["replay"], args].concat());
+        outcome.assert_code(expect_code);
+        assert!(outcome.stderr.contains(expect), "{args:?}\n{}", outcome.stderr);
+    };
+    check(&["demo"], code::RUN_DIR, "error: demo holds no run\nhint: name the directory of a run\n");
+    check(&["nowhere"], code::RUN_DIR, "error: nowhere holds no run\n");
+    check(
+        &["demo/run", "--into", "demo/../demo/run"],
+        code::USAGE,
+        " is the run that is replayed\nhint: name another",
+    );
+    check(&["demo/run", "--set", "run.dir=x"], code::USAGE, "hint: name the directory with --into\n");
+    check(&["demo/run", "--set", "gate.metrik=x"], code::USAGE, "did you mean");
+    check(&["demo/run", "--config", "nowhere.toml"], code::USAGE, "nowhere.toml");
+
+    std::fs::rename(context.path("demo/run"), context.path("moved")).unwrap();
+    let unknown = "error: the configuration of moved reads `data` (`env.data`) relative to where it lay, and that is not known\n\
+                   hint: name the configuration file that the run was started with: --config FILE\n";
+    check(&["moved"], code::USAGE, unknown);
+    let text = context.succeed(&["replay", "moved", "--config", "demo/skillrl.toml", "--quiet"]);
+    assert!(text.contains("\nidentical:  "), "{text}");
+    context.remove("moved/journal.sqlite");
+    check(&["moved", "--config", "demo/skillrl.toml"], code::RUN_DIR, "moved/journal.sqlite is not there\n");
+    context.remove("moved/config.toml");
+    check(&["moved"], code::USAGE, "error: moved has no config.toml\nhint: name the configuration file");
+}
