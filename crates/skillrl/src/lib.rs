@@ -50,6 +50,7 @@ pub mod cost;
 pub mod demo;
 pub mod engine;
 pub mod error;
+pub mod estimate;
 pub mod replay;
 
 pub use error::{Error, Failure};

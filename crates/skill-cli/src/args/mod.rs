@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Train(TrainArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
+    /// Says what a run will take: calls, tokens and money, by stage; nothing is sent.
+    Estimate(EstimateArgs),
     /// Writes a commented configuration file, or the demo's files.
     Init(InitArgs),
     /// Trains on a bundled task with simulated models: no network, no key.
@@ -108,6 +110,16 @@ pub(crate) struct EvalArgs {
     /// Says nothing but errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EstimateArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

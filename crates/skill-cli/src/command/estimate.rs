@@ -1,0 +1,185 @@
+//! `skillrl estimate`: what a run will take, before anything is sent.
+
+use crate::args::EstimateArgs;
+use crate::table::{Column, grouped, table, terminal_width};
+use skillrl::assemble;
+use skillrl::config::ModelConfig;
+use skillrl::envs::Split;
+use skillrl::estimate::{Assumptions, Estimate, MAX_STEPS, Span, StageEstimate, estimate, n_steps, probe};
+use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::pipeline::{PipelineError, StopSignal};
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
+    let loaded = super::load_to_run(&args.config)?;
+    let env = assemble::environment(&loaded)?;
+    let prompts = assemble::prompts(&loaded, env.as_ref())?;
+    let settings = assemble::settings(&loaded.config)?;
+    settings.validate().map_err(skillrl::Error::Pipeline)?;
+    let skill = match assemble::initial_skill(&loaded)? {
+        Some(skill) => skill,
+        None => env.initial_skill().unwrap_or_default(),
+    };
+    let steps = n_steps(env.items(Split::Train).len(), &settings);
+    if steps > MAX_STEPS {
+        let message = format!("a run of {} steps is not estimated", grouped(steps));
+        let hint = "lower `train.epochs`, or raise `train.batch_size`";
+        return Err(super::UsageError::new(message).with_hint(hint).into());
+    }
+    let max_tokens = match &loaded.config.models.target {
+        ModelConfig::OpenAi(model) => model.max_tokens,
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    };
+    let probing = probe(env.as_ref(), &prompts, &skill, &settings, max_tokens);
+    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
+        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
+    let estimate = estimate(&probed, &settings, &loaded.config, Assumptions::default());
+    if args.json {
+        super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
+    } else {
+        super::print(&describe(&estimate, terminal_width()))?;
+    }
+    let dir = assemble::run_dir(&loaded);
+    if run_status(&dir) != RunStatus::Absent {
+        let dir = dir.display();
+        writeln!(
+            anstream::stderr(),
+            "note: there is a run in {dir} already; what is in its journal is not paid for again"
+        )
+        .unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn describe(estimate: &Estimate, width: Option<usize>) -> String {
+    let [n_train, n_val, n_test] = estimate.items;
+    let mut text =
+        format!("{} steps over {n_train} train, {n_val} val and {n_test} test items\n\n", estimate.steps);
+    let has_cost = estimate.total.cost.is_some();
+    let mut columns = vec![
+        Column::text("stage"),
+        Column::number("calls"),
+        Column::number("tokens in"),
+        Column::number("tokens out"),
+    ];
+    if has_cost {
+        columns.push(Column::number("money"));
+    }
+    let rows: Vec<Vec<String>> = estimate
+        .stages
+        .iter()
+        .chain([&estimate.total])
+        .map(|stage| {
+            let mut cells = row(stage);
+            cells.truncate(columns.len());
+            cells
+        })
+        .collect();
+    text.push_str(&table(&columns, &rows, width));
+    let assumptions = &estimate.assumptions;
+    let [few, many] = assumptions.bytes_per_token;
+    let Span { low: shortest, high: longest } = assumptions.target_reply_tokens;
+    let Span { low: optimizer_shortest, high: optimizer_longest } = assumptions.optimizer_reply_tokens;
+    let _ = write!(
+        text,
+        "\nTaken for granted: {few} to {many} bytes make a token; a reply of the target has {shortest} to {longest}\n\
+         tokens, one of the optimizer {optimizer_shortest} to {}, where no limit says less; the skill\n\
+         gains up to {} bytes for each edit of the budget, {} in all.\n\
+         Thinking before an answer comes on top, and so does what is sent again after a\n\
+         fault. At the high end every step evaluates all items; few runs come near.\n",
+        grouped(optimizer_longest),
+        grouped(assumptions.bytes_per_edit.high),
+        grouped(assumptions.max_growth_bytes),
+    );
+    if !has_cost {
+        text.push_str("Money is not known without prices in the configuration.\n");
+    }
+    text
+}
+
+fn row(stage: &StageEstimate) -> Vec<String> {
+    let cost = match stage.cost {
+        Some([0.0, high]) => format!("up to {high:.4}"),
+        Some([low, high]) => format!("{low:.4} to {high:.4}"),
+        None => String::new(),
+    };
+    let range = |span: Span| between(span, rounded_down, rounded_up);
+    vec![
+        stage.stage.to_owned(),
+        between(stage.calls, grouped, grouped),
+        range(stage.input_tokens),
+        range(stage.output_tokens),
+        cost,
+    ]
+}
+
+fn between(span: Span, low: impl Fn(u64) -> String, high: impl Fn(u64) -> String) -> String {
+    match span {
+        Span { low: 0, high: 0 } => "0".to_owned(),
+        Span { low: 0, high: most } => format!("up to {}", high(most)),
+        Span { low: least, high: most } if least == most => high(most),
+        Span { low: least, high: most } => format!("{} to {}", low(least), high(most)),
+    }
+}
+
+/// Two digits that count, as many as a range of this kind has.
+fn rounded_down(number: u64) -> String {
+    let unit = unit_of(number);
+    compact(number / unit * unit)
+}
+
+fn rounded_up(number: u64) -> String {
+    let unit = unit_of(number);
+    compact(number.div_ceil(unit).saturating_mul(unit))
+}
+
+/// The unit of the second digit.
+fn unit_of(number: u64) -> u64 {
+    10_u64.pow(number.checked_ilog10().unwrap_or_default().saturating_sub(1))
+}
+
+fn compact(number: u64) -> String {
+    let (divisor, letter) = match number {
+        0..=9_999 => return grouped(number),
+        10_000..=999_999 => (1e3, "k"),
+        1_000_000..=999_999_999 => (1e6, "M"),
+        1_000_000_000.. => (1e9, "G"),
+    };
+    let value = number as f64 / divisor;
+    let digits = usize::from(value < 10.0);
+    format!("{value:.digits$}{letter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_outwards() {
+        for (number, down, up) in [
+            (0, "0", "0"),
+            (7, "7", "7"),
+            (99, "99", "99"),
+            (101, "100", "110"),
+            (5_369, "5,300", "5,400"),
+            (9_999, "9,900", "10k"),
+            (221_510, "220k", "230k"),
+            (1_999_999, "1.9M", "2.0M"),
+            (12_345_678, "12M", "13M"),
+            (5_000_000_001, "5.0G", "5.1G"),
+        ] {
+            assert_eq!((rounded_down(number), rounded_up(number)), (down.to_owned(), up.to_owned()));
+        }
+        assert!(!rounded_up(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_range_from_nothing_is_up_to() {
+        let shown = |low, high| between(Span { low, high }, rounded_down, rounded_up);
+        assert_eq!(
+            [shown(0, 0), shown(0, 480), shown(40, 40), shown(36, 48)],
+            ["0", "up to 480", "40", "36 to 48"].map(str::to_owned)
+        );
+    }
+}

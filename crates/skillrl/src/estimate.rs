@@ -1,0 +1,350 @@
+//! What a run will take: calls, tokens and money, by stage, as ranges, before anything is sent.
+//!
+//! [`probe`] renders the prompts that a run would send first; [`estimate`] is arithmetic over what it found. Where a
+//! number of calls is fixed the range is that number. Elsewhere the low end is the luckiest run that can be, and the
+//! high end the least lucky one: every step evaluated, every reply as long as [`Assumptions`] have it. Requests that are
+//! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.
+
+mod probe;
+
+pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
+
+use crate::config::Config;
+use crate::cost::usage_cost;
+use serde::Serialize;
+use skill_core::{StepIdx, Usage};
+use skill_pipeline::{Stage, TrainSettings};
+
+/// A run of more steps is not estimated.
+pub const MAX_STEPS: u64 = 1_000_000;
+
+/// From the least that it may be to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Span {
+    /// The least.
+    pub low: u64,
+    /// The most.
+    pub high: u64,
+}
+
+impl Span {
+    /// A range; the ends may be given in any order.
+    pub fn new(low: u64, high: u64) -> Self {
+        Self { low: low.min(high), high: high.max(low) }
+    }
+
+    /// A number that is known.
+    pub fn exactly(number: u64) -> Self {
+        Self { low: number, high: number }
+    }
+
+    /// Whether a number lies in the range.
+    pub fn contains(self, number: u64) -> bool {
+        (self.low..=self.high).contains(&number)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { low: self.low.saturating_add(other.low), high: self.high.saturating_add(other.high) }
+    }
+
+    /// Each end times that of the other.
+    fn times(self, other: Self) -> Self {
+        Self { low: self.low.saturating_mul(other.low), high: self.high.saturating_mul(other.high) }
+    }
+}
+
+/// What is not known before a run, as ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Assumptions {
+    /// Bytes of a prompt that make one token: few where text is dense, many in plain English.
+    pub bytes_per_token: [f64; 2],
+    /// Tokens that a message costs besides its text.
+    pub tokens_per_message: Span,
+    /// Tokens of an agent's reply, where nothing bounds it closer.
+    pub target_reply_tokens: Span,
+    /// Tokens of an optimizer's reply, where nothing bounds it closer.
+    pub optimizer_reply_tokens: Span,
+    /// Bytes that the skill gains for each edit of the edit budget, those of rejected candidates included.
+    pub bytes_per_edit: Span,
+    /// The most bytes that the skill gains in all.
+    pub max_growth_bytes: u64,
+}
+
+impl Default for Assumptions {
+    fn default() -> Self {
+        Self {
+            bytes_per_token: [3.0, 5.0],
+            tokens_per_message: Span::new(0, 8),
+            target_reply_tokens: Span::new(1, 300),
+            optimizer_reply_tokens: Span::new(20, 1500),
+            bytes_per_edit: Span::new(0, 100),
+            max_growth_bytes: 8_000,
+        }
+    }
+}
+
+impl Assumptions {
+    fn tokens(&self, bytes: Span, messages: Span) -> Span {
+        let [few, many] = self.bytes_per_token;
+        let divided = |bytes: u64, per_token: f64| (bytes as f64 / per_token.max(0.1)) as u64;
+        Span { low: divided(bytes.low, many), high: divided(bytes.high, few) }
+            .plus(messages.times(self.tokens_per_message))
+    }
+}
+
+/// What one stage will take, over all steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageEstimate {
+    /// The stage's name.
+    pub stage: &'static str,
+    /// Calls.
+    pub calls: Span,
+    /// Tokens of the prompts.
+    pub input_tokens: Span,
+    /// Tokens of the replies.
+    pub output_tokens: Span,
+    /// Money by the configured prices, least and most; `None` if the stage's model has no price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<[f64; 2]>,
+}
+
+/// What a run will take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Steps of the run.
+    pub steps: u32,
+    /// Items of the three splits.
+    pub items: [u64; 3],
+    /// In the order in which the stages first run.
+    pub stages: Vec<StageEstimate>,
+    /// The sums.
+    pub total: StageEstimate,
+    /// What the ranges stand on.
+    pub assumptions: Assumptions,
+}
+
+/// What a step is, for the sums over steps.
+struct Step {
+    batch: u64,
+    /// Bytes that the skill has gained before the step, and after it.
+    growth: [Span; 2],
+}
+
+/// Calls with what is sent in them.
+#[derive(Default, Clone, Copy)]
+struct Sent {
+    calls: Span,
+    messages: Span,
+    bytes: Span,
+}
+
+impl Sent {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.plus(other.calls),
+            messages: self.messages.plus(other.messages),
+            bytes: self.bytes.plus(other.bytes),
+        }
+    }
+
+    /// Calls of the optimizer, each a system and a user message with so many bytes.
+    fn optimizer(calls: Span, bytes: Span) -> Self {
+        Self { calls, messages: calls.times(Span::exactly(2)), bytes }
+    }
+}
+
+/// What a run with these settings will take, up to [`MAX_STEPS`] steps; prices are those of `config`.
+pub fn estimate(
+    probe: &Probe,
+    settings: &TrainSettings,
+    config: &Config,
+    assumptions: Assumptions,
+) -> Estimate {
+    let steps = steps(probe, settings, assumptions);
+    let [train, val, test] = &probe.splits;
+    let grown = steps.last().map_or(Span::default(), |step| step.growth[1]);
+    let over_steps =
+        |sent: &dyn Fn(&Step) -> Sent| steps.iter().fold(Sent::default(), |sum, step| sum.plus(sent(step)));
+
+    let up_to = |sent: Sent| Sent {
+        calls: Span { low: 0, ..sent.calls },
+        messages: Span { low: 0, ..sent.messages },
+        bytes: Span { low: 0, ..sent.bytes },
+    };
+    let all = |split: &SplitProbe, growth: Span| rollouts(split, split.n_items, growth);
+    let mut sent = vec![
+        (Stage::Baseline, all(val, Span::default())),
+        (Stage::Rollout, over_steps(&|step| rollouts(train, step.batch, step.growth[0]))),
+        (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
+        (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
+        (Stage::Select, over_steps(&|step| up_to(ranking(probe, step)))),
+        (Stage::Evaluate, over_steps(&|step| up_to(all(val, step.growth[1])))),
+    ];
+    if settings.eval_test {
+        sent.push((Stage::TestBaseline, all(test, Span::default())));
+        // A best skill that is still the initial one is not measured twice.
+        sent.push((Stage::TestBest, up_to(all(test, grown))));
+    }
+    let stages: Vec<StageEstimate> = sent
+        .into_iter()
+        .map(|(stage, sent)| {
+            let reply = reply_tokens(stage, probe, settings, assumptions);
+            let input_tokens = assumptions.tokens(sent.bytes, sent.messages);
+            let output_tokens = sent.calls.times(reply);
+            let cost = |input: u64, output: u64| {
+                usage_cost(config, stage.as_str(), Usage { input, output, ..Usage::default() })
+            };
+            let cost = cost(input_tokens.low, output_tokens.low)
+                .zip(cost(input_tokens.high, output_tokens.high))
+                .map(|(low, high)| [low, high]);
+            StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
+        })
+        .collect();
+    Estimate {
+        steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
+        items: [train.n_items, val.n_items, test.n_items],
+        total: sum(&stages),
+        stages,
+        assumptions,
+    }
+}
+
+fn sum(stages: &[StageEstimate]) -> StageEstimate {
+    let nothing = StageEstimate {
+        stage: "total",
+        calls: Span::default(),
+        input_tokens: Span::default(),
+        output_tokens: Span::default(),
+        cost: None,
+    };
+    stages.iter().fold(nothing, |sum, stage| StageEstimate {
+        stage: sum.stage,
+        calls: sum.calls.plus(stage.calls),
+        input_tokens: sum.input_tokens.plus(stage.input_tokens),
+        output_tokens: sum.output_tokens.plus(stage.output_tokens),
+        cost: match (sum.cost, stage.cost) {
+            (Some([low, high]), Some([more_low, more_high])) => Some([low + more_low, high + more_high]),
+            (cost, None) | (None, cost) => cost,
+        },
+    })
+}
+
+/// How many steps a run over these items has.
+pub fn n_steps(n_train: usize, settings: &TrainSettings) -> u64 {
+    (n_train.div_ceil(settings.batch_size.max(1)) as u64).saturating_mul(u64::from(settings.epochs))
+}
+
+/// The steps with their batches, and with a skill that grows by the edit budget of each, or not at all.
+fn steps(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Vec<Step> {
+    let (n_train, batch_size) = (probe.splits[0].n_items, settings.batch_size.max(1) as u64);
+    let per_epoch = n_train.div_ceil(batch_size);
+    let total = per_epoch.saturating_mul(u64::from(settings.epochs)).min(MAX_STEPS);
+    let total = u32::try_from(total).unwrap_or(u32::MAX);
+    let mut growth = Span::default();
+    (1..=total)
+        .map(|number| {
+            let in_epoch = u64::from(number - 1) % per_epoch.max(1);
+            let batch = n_train.saturating_sub(in_epoch * batch_size).min(batch_size);
+            let before = growth;
+            let edits = Span::new(0, u64::from(settings.edit_budget.at(StepIdx(number), total)));
+            growth = growth.plus(edits.times(assumptions.bytes_per_edit));
+            growth.high = growth.high.min(assumptions.max_growth_bytes);
+            Step { batch, growth: [before, growth] }
+        })
+        .collect()
+}
+
+/// Rollouts of so many items of a split, with a skill that has grown.
+fn rollouts(split: &SplitProbe, n_items: u64, growth: Span) -> Sent {
+    let n_items = Span::exactly(n_items);
+    let calls = n_items.times(split.calls_per_item);
+    Sent {
+        calls,
+        messages: calls.times(split.messages_per_call),
+        // The skill stands in each call.
+        bytes: n_items.times(split.bytes_per_item).plus(calls.times(growth)),
+    }
+}
+
+/// One analyst per minibatch of failures and of successes, which are grouped apart.
+fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: Assumptions) -> Sent {
+    let calls = analyst_calls(step.batch, settings.minibatch_size as u64);
+    let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
+    // The agent's words stand there as its answer and as a turn; both are cut at a length.
+    let said = Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes));
+    let trajectories = Span::exactly(step.batch).times(probe.trajectory_bytes.plus(said));
+    let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]));
+    Sent::optimizer(calls, asked.plus(trajectories))
+}
+
+/// The calls of the analysts of one batch, by how it may fall into failures and successes.
+fn analyst_calls(batch: u64, minibatch: u64) -> Span {
+    let minibatch = minibatch.max(1);
+    let calls = |failures: u64| failures.div_ceil(minibatch) + (batch - failures).div_ceil(minibatch);
+    let low = batch.div_ceil(minibatch);
+    Span::new(low, (0..=batch.min(minibatch)).map(calls).max().unwrap_or_default())
+}
+
+/// Two trees of merges and the merge of both, if every analyst proposes something.
+fn merges(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
+    let calls = merge_calls(step.batch, settings.minibatch_size as u64, settings.merge_batch_size as u64);
+    Sent::optimizer(calls, calls.times(probe.merge_bytes.plus(step.growth[0])))
+}
+
+/// The calls of the mergers of one batch, from none to the most.
+fn merge_calls(batch: u64, minibatch: u64, merge_batch: u64) -> Span {
+    let minibatch = minibatch.max(1);
+    let tree = most_tree_calls(analyst_calls(batch, minibatch).high, merge_batch);
+    let tree =
+        |n_patches: u64| usize::try_from(n_patches).ok().and_then(|n| tree.get(n)).copied().unwrap_or(0);
+    let of_split = |failures: u64| {
+        let (failed, solved) = (failures.div_ceil(minibatch), (batch - failures).div_ceil(minibatch));
+        tree(failed) + tree(solved) + u64::from(failed > 0 && solved > 0)
+    };
+    Span::new(0, (0..=batch).map(of_split).max().unwrap_or_default())
+}
+
+/// The most calls of a merge tree over at most so many patches, for each number of patches from 0.
+fn most_tree_calls(n_patches: u64, merge_batch: u64) -> Vec<u64> {
+    let merge_batch = merge_batch.max(2);
+    let mut most = 0;
+    (0..=n_patches)
+        .map(|n_patches| {
+            let (mut left, mut calls) = (n_patches, 0);
+            while left > 1 {
+                // A group of one patch passes without a call.
+                calls += left / merge_batch + u64::from(left % merge_batch > 1);
+                left = left.div_ceil(merge_batch);
+            }
+            most = calls.max(most);
+            most
+        })
+        .collect()
+}
+
+fn ranking(probe: &Probe, step: &Step) -> Sent {
+    Sent::optimizer(Span::exactly(1), probe.ranking_bytes.plus(step.growth[0]))
+}
+
+fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {
+    match stage {
+        Stage::Reflect | Stage::Aggregate | Stage::Select => {
+            bounded(assumptions.optimizer_reply_tokens, Some(settings.max_reply_tokens))
+        }
+        Stage::Baseline
+        | Stage::Rollout
+        | Stage::Update
+        | Stage::Evaluate
+        | Stage::TestBaseline
+        | Stage::TestBest => probe.target_reply(assumptions),
+    }
+}
+
+/// A range that ends at a limit.
+fn bounded(span: Span, limit: Option<u32>) -> Span {
+    let limit = limit.map_or(u64::MAX, u64::from);
+    Span::new(span.low.min(limit), span.high.min(limit))
+}
+
+#[cfg(test)]
+mod tests;
