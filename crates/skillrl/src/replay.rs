@@ -71,8 +71,9 @@ pub enum ReplayError {
     /// A strict replay came to a call that the recording does not hold.
     #[error(
         "the replay diverges at {place}: {} holds no reply to that call; {n_replayed} calls were answered from it, \
-         and {n_steps} finished steps are kept in {}",
+         and {n_steps} finished step{} kept in {}",
         run.display(),
+        if *n_steps == 1 { " is" } else { "s are" },
         into.display()
     )]
     Diverged {

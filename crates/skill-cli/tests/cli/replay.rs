@@ -14,7 +14,7 @@ fn a_strict_replay_gives_the_same_files() {
     assert_eq!(
         said,
         format!(
-            "608 calls from demo/run, 0 sent\n\
+            "520 calls from demo/run, 0 sent\n\
              identical:  all {n_files} files of the run, its journal, events and timings aside\n"
         )
     );
@@ -57,8 +57,8 @@ fn a_changed_gate_diverges_where_it_decides_otherwise_and_live_goes_on() {
         outcome.assert_code(code::DIVERGED);
         assert_eq!(
             outcome.stderr,
-            "error: the replay diverges at step 3 / rollout / train-09: demo/run holds no reply to that call; \
-             151 calls were answered from it, and 2 finished steps are kept in soft\n\
+            "error: the replay diverges at step 2 / evaluate / val-01: demo/run holds no reply to that call; \
+             136 calls were answered from it, and 1 finished step is kept in soft\n\
              hint: --live goes on with the models from there; without changed settings the recorded run may not have \
              come further, or the data or the program has changed\n"
         );
