@@ -53,9 +53,12 @@ fn clippy(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings").run()?)
 }
 
-/// Each environment is a feature that can be left out.
+/// Each environment is a feature that can be left out, and so is the journal.
 fn features(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --quiet").run()?)
+    for package in ["skill-llm", "skill-envs"] {
+        cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
+    }
+    Ok(())
 }
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {

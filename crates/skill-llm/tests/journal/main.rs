@@ -57,6 +57,25 @@ async fn a_unit_of_work_that_asks_again_gets_another_reply_and_the_same_ones_aft
 }
 
 #[tokio::test]
+async fn repeats_of_an_item_have_an_index_of_their_own_and_never_share() {
+    let bench = Bench::new();
+    let (model, gate) = Counting::new().gated();
+    gate.add_permits(3);
+    let journaled = journaled(&model, &bench.open());
+    let repeats = [1, 2, 3].map(|repeat| at("step 1 / rollout / q7").child(format_args!("repeat {repeat}")));
+    let [one, two, three] = &repeats;
+    let mut replies =
+        tokio::join!(ask(&journaled, "a", one), ask(&journaled, "a", two), ask(&journaled, "a", three));
+    assert_eq!(model.n_requests(), 3);
+    let again = repeats.clone().map(|repeat| CallCtx::new(repeat.place));
+    let [one, two, three] = &again;
+    let kept =
+        (ask(&journaled, "a", one).await, ask(&journaled, "a", two).await, ask(&journaled, "a", three).await);
+    assert_eq!(std::mem::take(&mut replies), kept);
+    assert_eq!(model.n_requests(), 3);
+}
+
+#[tokio::test]
 async fn everything_that_produces_a_reply_tells_calls_apart() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
     let journal = bench.open();

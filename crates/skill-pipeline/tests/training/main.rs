@@ -92,6 +92,24 @@ fn a_fault_at_any_call_stops_the_run_without_a_score_and_the_run_goes_on_later()
 }
 
 #[test]
+fn an_episode_goes_on_at_the_turn_where_it_stopped() {
+    let job = |target| Job { env: world::Words::with_small_talk(5), target, ..Job::default() };
+    let (undisturbed, whole) = (tempfile::tempdir().unwrap(), target(usize::MAX));
+    job(whole.clone()).run(undisturbed.path()).unwrap();
+    let n_replies = |target: &world::Counted| target.n_replies.load(Ordering::Relaxed);
+    let n_calls = n_replies(&whole);
+    // The baseline has 10 episodes of 6 calls.
+    for fails_from in [1, 5, 6, 8, 17, 33, 59, 61, n_calls - 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, rest) = (target(fails_from), target(usize::MAX));
+        job(first.clone()).run(dir.path()).unwrap_err();
+        job(rest.clone()).run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "failed from call {fails_from} on");
+        assert_eq!(n_replies(&first) + n_replies(&rest), n_calls, "failed from call {fails_from} on");
+    }
+}
+
+#[test]
 fn a_world_that_breaks_is_begun_again_without_paying_twice_and_never_becomes_a_score() {
     let undisturbed = tempfile::tempdir().unwrap();
     let whole = target(usize::MAX);

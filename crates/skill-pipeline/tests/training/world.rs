@@ -20,6 +20,8 @@ pub(crate) struct Words {
     splits: [Vec<Item>; 3],
     /// How often each rollout breaks after its call before it succeeds, by the item's id.
     breaks: Option<(u32, Mutex<BTreeMap<String, u32>>)>,
+    /// How many turns are talked before the one that counts.
+    small_talk: u32,
 }
 
 impl Words {
@@ -31,12 +33,17 @@ impl Words {
                 .map(|(idx, word)| Item::new(format!("{prefix}{idx}"), json!(word)))
                 .collect()
         };
-        Self { splits: [items("tr"), items("va"), items("te")], breaks: None }
+        Self { splits: [items("tr"), items("va"), items("te")], breaks: None, small_talk: 0 }
     }
 
     /// A world that breaks so often in the first rollout of each item.
     pub(crate) fn breaking(times: u32) -> Self {
         Self { breaks: Some((times, Mutex::default())), ..Self::new() }
+    }
+
+    /// A world of episodes: so many turns come before the one that counts.
+    pub(crate) fn with_small_talk(turns: u32) -> Self {
+        Self { small_talk: turns, ..Self::new() }
     }
 
     pub(crate) fn without(split: Split) -> Self {
@@ -64,6 +71,16 @@ impl Env for Words {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
+        let mut talk = vec![Message::system(skill.text())];
+        for _ in 0..self.small_talk {
+            // Every other turn asks the very same again: the unit of work tells them apart.
+            talk.push(Message::user("well?"));
+            let reply = target.chat(&ChatRequest::new(talk.clone()), &ctx.call).await?;
+            talk.truncate(if talk.len() > 3 { 1 } else { talk.len() });
+            if talk.len() > 1 {
+                talk.push(Message::assistant(reply.text));
+            }
+        }
         let request = ChatRequest::new(vec![Message::system(skill.text()), Message::user(word)]);
         let reply = target.chat(&request, &ctx.call).await?;
         if let Some((times, broken)) = &self.breaks {
