@@ -1,0 +1,162 @@
+//! The simulated provider as the run reaches it: what arrived there is written down by the place of the call.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use skill_llm::testbed::SimProvider;
+use skill_llm::{
+    Budget, BudgetCaps, Budgeted, CallCtx, ChatModel, ChatReply, ChatRequest, HttpRequest, HttpResponse,
+    LlmError, Message, ModelId, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Prices, Retried,
+    RetryPolicy, Traced, Transport, TransportError, Usage,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What stands before the place of a call, in its last message.
+const PLACE: &str = "place: ";
+pub(crate) const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) place: String,
+    pub(crate) at: Instant,
+    pub(crate) usage: Usage,
+}
+
+/// What arrived at the provider.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The body that each place sends; the same in every process.
+    bodies: BTreeMap<String, Vec<u8>>,
+    in_flight: usize,
+    /// Of the process that runs now, or ran last: every request,
+    pub(crate) arrived: Vec<String>,
+    /// every whole answer,
+    pub(crate) answered: Vec<Answered>,
+    /// and the most requests at once.
+    pub(crate) max_in_flight: usize,
+}
+
+/// Carries requests to the provider and writes them down.
+pub(crate) struct Witness {
+    provider: Arc<SimProvider>,
+    seen: Mutex<Seen>,
+}
+
+impl Witness {
+    pub(crate) fn new(provider: Arc<SimProvider>) -> Arc<Self> {
+        Arc::new(Self { provider, seen: Mutex::default() })
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    /// Forgets what the last process did.
+    pub(crate) fn begin_process(&self) {
+        let mut seen = self.seen();
+        assert_eq!(seen.in_flight, 0, "a process is gone and its requests are not");
+        seen.arrived.clear();
+        seen.answered.clear();
+        seen.max_in_flight = 0;
+    }
+}
+
+struct InFlight<'a>(&'a Witness);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.seen().in_flight -= 1;
+    }
+}
+
+#[async_trait]
+impl Transport for Witness {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        let place = place_of(&request.body);
+        {
+            let mut seen = self.seen();
+            let first = seen.bodies.entry(place.clone()).or_insert_with(|| request.body.clone());
+            assert_eq!(*first, request.body, "{place} does not ask the same again");
+            seen.arrived.push(place.clone());
+            seen.in_flight += 1;
+            seen.max_in_flight = seen.max_in_flight.max(seen.in_flight);
+        }
+        let _in_flight = InFlight(self);
+        let response = self.provider.send(request).await?;
+        if let Some(usage) = usage_of_whole(&response) {
+            self.seen().answered.push(Answered { place, at: Instant::now(), usage });
+        }
+        Ok(response)
+    }
+}
+
+/// Nothing but the last message ends a text with a place, and a place has no quotes.
+fn place_of(body: &[u8]) -> String {
+    let body = std::str::from_utf8(body).unwrap();
+    let (_, place) = body.rsplit_once(PLACE).unwrap();
+    place.split_once('"').unwrap().0.to_owned()
+}
+
+/// What a response was billed with, if it is a whole answer.
+fn usage_of_whole(response: &HttpResponse) -> Option<Usage> {
+    let body: Value = serde_json::from_slice(&response.body).ok()?;
+    let _choice = body["choices"].get(0)?;
+    let count = |name: &str| body["usage"][name].as_u64().unwrap();
+    Some(Usage { input: count("prompt_tokens"), output: count("completion_tokens"), ..Usage::default() })
+}
+
+/// Writes its place into every request, so that no two calls of a run look alike to the provider.
+struct Placed<M>(M);
+
+#[async_trait]
+impl<M: ChatModel> ChatModel for Placed<M> {
+    fn id(&self) -> &ModelId {
+        self.0.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.0.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let mut request = request.clone();
+        request.messages.push(Message::user(format!("{PLACE}{}", call.place)));
+        self.0.chat(&request, call).await
+    }
+}
+
+/// The models of one process, with all layers but the journal.
+pub(crate) struct Models {
+    pub(crate) target: Arc<dyn ChatModel>,
+    pub(crate) optimizer: Arc<dyn ChatModel>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) prices: Vec<(ModelId, Prices)>,
+}
+
+impl Models {
+    pub(crate) fn new(
+        witness: &Arc<Witness>,
+        pace: PaceConfig,
+        policy: RetryPolicy,
+        caps: BudgetCaps,
+    ) -> Self {
+        let (pacer, budget, retries) = (Pacer::new(pace), Budget::new(caps), Arc::default());
+        let mut prices = Vec::new();
+        let [target, optimizer] = ["target", "optimizer"].map(|name| {
+            let mut config = OpenAiConfig::new("http://sim.invalid/v1", name);
+            config.timeout = Duration::from_secs(60);
+            config.max_response_bytes = 1_000_000;
+            prices.push((config.model_id().unwrap(), PRICES));
+            let transport = Arc::clone(witness);
+            let dialect = Arc::new(OpenAiChat::with_transport(config, transport).unwrap());
+            let paced = Arc::new(Paced::new(dialect, Arc::clone(&pacer)));
+            let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&budget), PRICES));
+            let retried = Arc::new(Retried::new(budgeted, policy, Arc::clone(&retries)));
+            Arc::new(Placed(Traced::new(retried))) as Arc<dyn ChatModel>
+        });
+        Self { target, optimizer, budget, prices }
+    }
+}
