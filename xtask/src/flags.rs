@@ -11,6 +11,13 @@ xflags::xflags! {
         cmd test {}
         /// Kills a run of the demo at every append to its journal, in turn, and goes on each time.
         cmd crash {}
+        /// Runs whole training runs in virtual time, more of them than CI does; names the seed that fails.
+        cmd sim {
+            /// How many seeds; 1000 by default.
+            optional --seeds seeds: u64
+            /// The first seed; 0 by default.
+            optional --from from: u64
+        }
         /// Runs the benchmarks.
         cmd bench {}
         /// Writes the files that are copies of others.

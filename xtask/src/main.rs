@@ -10,6 +10,9 @@ use flags::{Xtask, XtaskCmd};
 use std::path::Path;
 use xshell::{Shell, cmd};
 
+/// How many seeds `sim` runs, where nobody says.
+const DEFAULT_SEEDS: u64 = 1_000;
+
 fn main() -> anyhow::Result<()> {
     let task = Xtask::from_env_or_exit();
     let sh = Shell::new()?;
@@ -20,6 +23,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Ci(_) => ci::run(&sh),
         XtaskCmd::Test(_) => ci::test(&sh),
         XtaskCmd::Crash(_) => crash(&sh),
+        XtaskCmd::Sim(sim_) => sim(&sh, sim_.seeds.unwrap_or(DEFAULT_SEEDS), sim_.from.unwrap_or(0)),
         XtaskCmd::Bench(_) => Ok(cmd!(sh, "cargo bench --workspace --benches").run()?),
         XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
     }
@@ -34,5 +38,13 @@ fn demo(sh: &Shell) -> anyhow::Result<()> {
 fn crash(sh: &Shell) -> anyhow::Result<()> {
     let _full = sh.push_env("SKILLRL_CRASH_FULL", "1");
     cmd!(sh, "cargo test --release --package skillrl --test crash the_demo_dies -- --nocapture").run()?;
+    Ok(())
+}
+
+/// The seeds are dealt among the tests of the target, which run side by side.
+fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
+    let _seeds = sh.push_env("SKILLRL_SIM_SEEDS", seeds.to_string());
+    let _from = sh.push_env("SKILLRL_SIM_FROM", from.to_string());
+    cmd!(sh, "cargo test --release --package skill-pipeline --test sim -- --nocapture seeds_").run()?;
     Ok(())
 }
