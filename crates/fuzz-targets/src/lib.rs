@@ -1,0 +1,29 @@
+//! What the fuzz targets do with their input.
+//!
+//! Each function takes any bytes and panics where a promise is broken. The targets in `fuzz/` call them with what the
+//! fuzzer makes up, and the test of this crate with the corpora in `fuzz/corpus/`, so that what was found once is
+//! checked by every run of the tests.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a target fails by panicking"
+)]
+
+mod editor;
+mod journal;
+mod json;
+mod run_dir;
+
+pub use editor::editor;
+pub use journal::journal;
+pub use json::json;
+pub use run_dir::run_dir;
+
+use std::path::Path;
+
+/// A directory for one input: in memory if there is such a place, since nothing here is about the disk.
+fn directory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
