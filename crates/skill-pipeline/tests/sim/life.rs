@@ -148,12 +148,17 @@ async fn live(story: &Story) -> (Life, Remains) {
 /// No reply that was kept was asked for again, and no cap was passed by more than what was in flight.
 fn check_what_was_sent(process: &Process<'_>, before: &Kept) {
     let seen = process.witness.seen();
-    for place in &seen.arrived {
+    for (place, _) in &seen.arrived {
         assert!(!before.replies.contains(place), "{place} was asked again, and its reply was there");
     }
     let workers = process.story.workers(process.process_idx);
     assert!(seen.max_in_flight <= workers, "{} requests of {workers} workers", seen.max_in_flight);
     let caps = process.story.caps(process.n_raised);
+    if let Some(cap) = caps.time {
+        // What was let through before may still have waited for its turn.
+        let n_late = seen.arrived.iter().filter(|(_, since)| *since > cap).count();
+        assert!(n_late <= workers, "{n_late} requests after {cap:?}, by {workers} workers");
+    }
     if let Some(cap) = caps.calls {
         let sent = seen.arrived.len() as u64;
         assert!(sent <= cap.saturating_sub(before.spent.calls), "{sent} calls, {:?} and {cap}", before.spent);

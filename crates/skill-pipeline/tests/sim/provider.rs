@@ -26,13 +26,15 @@ pub(crate) struct Answered {
 }
 
 /// What arrived at the provider.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
     /// The body that each place sends; the same in every process.
     bodies: BTreeMap<String, Vec<u8>>,
     in_flight: usize,
-    /// Of the process that runs now, or ran last: every request,
-    pub(crate) arrived: Vec<String>,
+    /// Of the process that runs now, or ran last: when it began,
+    begun: Instant,
+    /// the place of every request, and how long after the beginning it came,
+    pub(crate) arrived: Vec<(String, Duration)>,
     /// every whole answer,
     pub(crate) answered: Vec<Answered>,
     /// and the most requests at once.
@@ -47,7 +49,15 @@ pub(crate) struct Witness {
 
 impl Witness {
     pub(crate) fn new(provider: Arc<SimProvider>) -> Arc<Self> {
-        Arc::new(Self { provider, seen: Mutex::default() })
+        let seen = Seen {
+            bodies: BTreeMap::new(),
+            in_flight: 0,
+            begun: Instant::now(),
+            arrived: Vec::new(),
+            answered: Vec::new(),
+            max_in_flight: 0,
+        };
+        Arc::new(Self { provider, seen: Mutex::new(seen) })
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -58,6 +68,7 @@ impl Witness {
     pub(crate) fn begin_process(&self) {
         let mut seen = self.seen();
         assert_eq!(seen.in_flight, 0, "a process is gone and its requests are not");
+        seen.begun = Instant::now();
         seen.arrived.clear();
         seen.answered.clear();
         seen.max_in_flight = 0;
@@ -80,7 +91,8 @@ impl Transport for Witness {
             let mut seen = self.seen();
             let first = seen.bodies.entry(place.clone()).or_insert_with(|| request.body.clone());
             assert_eq!(*first, request.body, "{place} does not ask the same again");
-            seen.arrived.push(place.clone());
+            let since = seen.begun.elapsed();
+            seen.arrived.push((place.clone(), since));
             seen.in_flight += 1;
             seen.max_in_flight = seen.max_in_flight.max(seen.in_flight);
         }
