@@ -13,6 +13,7 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     step("tests", || test(sh))?;
     step("documentation", || documentation(sh))?;
     step("demo", || demo(sh))?;
+    step("benchmark", || crate::bench(sh, true))?;
     step("packages", || packages(sh))?;
     eprintln!("ci: everything passed");
     Ok(())
@@ -77,7 +78,11 @@ fn demo(sh: &Shell) -> anyhow::Result<()> {
 
 /// What would be published has all files that it needs; that it builds is checked by a release, not here.
 fn packages(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo package --workspace --exclude xtask --no-verify --allow-dirty --quiet").run()?)
+    Ok(cmd!(
+        sh,
+        "cargo package --workspace --exclude xtask --exclude skillrl-bench --no-verify --allow-dirty --quiet"
+    )
+    .run()?)
 }
 
 fn has(sh: &Shell, subcommand: &str) -> bool {

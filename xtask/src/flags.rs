@@ -18,8 +18,13 @@ xflags::xflags! {
             /// The first seed; 0 by default.
             optional --from from: u64
         }
-        /// Runs the benchmarks.
-        cmd bench {}
+        /// Measures skillrl against a mock server in a release build and prints the table of `benches/README.md`.
+        cmd bench {
+            /// Measures everything once, briefly and unoptimized: shows that the benchmark works, and nothing else.
+            optional --quick
+            /// Times functions of the core instead.
+            optional --micro
+        }
         /// Writes the files that are copies of others.
         cmd gen {
             /// Fails if one is not current, instead of writing it.

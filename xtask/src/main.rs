@@ -24,7 +24,10 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Test(_) => ci::test(&sh),
         XtaskCmd::Crash(_) => crash(&sh),
         XtaskCmd::Sim(sim_) => sim(&sh, sim_.seeds.unwrap_or(DEFAULT_SEEDS), sim_.from.unwrap_or(0)),
-        XtaskCmd::Bench(_) => Ok(cmd!(sh, "cargo bench --workspace --benches").run()?),
+        XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
+            Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
+        }
+        XtaskCmd::Bench(flags::Bench { quick, .. }) => bench(&sh, quick),
         XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
     }
 }
@@ -46,5 +49,15 @@ fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
     let _seeds = sh.push_env("SKILLRL_SIM_SEEDS", seeds.to_string());
     let _from = sh.push_env("SKILLRL_SIM_FROM", from.to_string());
     cmd!(sh, "cargo test --release --package skill-pipeline --test sim -- --nocapture seeds_").run()?;
+    Ok(())
+}
+
+/// The benchmark and the server that it measures against, each in processes of their own.
+pub(crate) fn bench(sh: &Shell, quick: bool) -> anyhow::Result<()> {
+    // What is not about time takes the build that the tests have made.
+    let (profile, quick) = if quick { ("dev", Some("--quick")) } else { ("release", None) };
+    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --bins")
+        .run()?;
+    cmd!(sh, "cargo run --profile {profile} --quiet --package skillrl-bench -- {quick...}").quiet().run()?;
     Ok(())
 }

@@ -1,0 +1,243 @@
+//! All measurements of the table, in the order in which they are made.
+
+use crate::Failure;
+use crate::calls::{CallsReport, Stack};
+use crate::process::measure;
+use crate::server::Server;
+use crate::training::TrainReport;
+use std::path::Path;
+
+/// What the server takes for a reply, in milliseconds.
+pub(crate) const LATENCY_MS: u64 = 50;
+/// About how long prompts are.
+pub(crate) const PROMPT_BYTES: usize = 5_000;
+/// In flight in the training run.
+pub(crate) const TRAINING_IN_FLIGHT: u32 = 64;
+/// Milliseconds per reply where so many calls are in flight that a shorter time would leave most of them waiting for
+/// the processor.
+const WIDE_LATENCY_MS: u64 = 1_000;
+/// Milliseconds per reply where only calls are counted.
+const COUNTING_LATENCY_MS: u64 = 2;
+/// About one of so many analysts finds an improvement: one of ten candidates of the run, with this seed.
+const IMPROVE_EVERY: u64 = 50;
+const SEED: u64 = 1;
+
+/// What is measured, and how often.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Numbers of calls in flight whose rates are compared.
+    pub(crate) widths: Vec<u32>,
+    /// How often what is compared takes turns.
+    pub(crate) repetitions: usize,
+    /// Rounds of calls before those that are measured.
+    pub(crate) warm_up_rounds: u64,
+    /// Rounds of calls that are measured.
+    pub(crate) rounds: u64,
+    /// Calls in flight where the memory is measured.
+    pub(crate) wide: u32,
+    /// Rounds of calls where the memory is measured, and before.
+    pub(crate) wide_rounds: u64,
+    /// Items of train, val and test.
+    pub(crate) items: [usize; 3],
+    /// Items of the run whose validation calls are counted: train and val.
+    pub(crate) counted_items: [usize; 2],
+    /// Calls in flight in the runs whose validation calls are counted.
+    pub(crate) counted_widths: Vec<u32>,
+}
+
+impl Plan {
+    /// What the table needs.
+    pub(crate) fn full() -> Self {
+        Self {
+            widths: vec![24, 64, 256],
+            repetitions: 5,
+            warm_up_rounds: 10,
+            rounds: 60,
+            wide: 2_048,
+            wide_rounds: 6,
+            items: [400, 200, 200],
+            counted_items: [400, 200],
+            counted_widths: vec![1, 24],
+        }
+    }
+
+    /// What shows that everything works.
+    pub(crate) fn quick() -> Self {
+        Self {
+            repetitions: 1,
+            warm_up_rounds: 1,
+            rounds: 2,
+            wide: 128,
+            wide_rounds: 1,
+            items: [80, 40, 40],
+            counted_items: [40, 40],
+            ..Self::full()
+        }
+    }
+}
+
+/// The rates of all stacks with so many calls in flight: a list of one report per repetition for each stack.
+#[derive(Debug, Clone)]
+pub(crate) struct Rates {
+    pub(crate) in_flight: u32,
+    pub(crate) reports: [Vec<CallsReport>; 3],
+}
+
+/// How many of the validation calls were made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) in_flight: u32,
+    pub(crate) started: usize,
+    pub(crate) possible: usize,
+    pub(crate) candidates: usize,
+}
+
+/// What was measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Measured {
+    pub(crate) rates: Vec<Rates>,
+    /// Of the bare loop and of all layers with the journal.
+    pub(crate) wide: [CallsReport; 2],
+    /// How many calls the server has really seen at a time.
+    pub(crate) wide_in_flight: u64,
+    /// With the journal on the disk, and in memory.
+    pub(crate) training: [Vec<TrainReport>; 2],
+    pub(crate) shares: Vec<Share>,
+}
+
+/// Makes all measurements.
+pub(crate) async fn run(plan: &Plan) -> Result<Measured, Failure> {
+    let mut rates = Vec::new();
+    for in_flight in &plan.widths {
+        rates.push(rates_with(plan, *in_flight)?);
+    }
+    let (wide, wide_in_flight) = wide(plan).await?;
+    let training = training(plan).await?;
+    let shares = plan.counted_widths.iter().map(|in_flight| share(plan, *in_flight));
+    let shares = shares.collect::<Result<Vec<Share>, Failure>>()?;
+    Ok(Measured { rates, wide, wide_in_flight, training, shares })
+}
+
+fn rates_with(plan: &Plan, in_flight: u32) -> Result<Rates, Failure> {
+    let server = Server::start(&["--latency-ms", &LATENCY_MS.to_string()])?;
+    let mut rates = Rates { in_flight, reports: [const { Vec::new() }; 3] };
+    for repetition in 0..plan.repetitions {
+        eprintln!("bench: {in_flight} in flight, repetition {} of {}", repetition + 1, plan.repetitions);
+        for (stack, reports) in Stack::ALL.into_iter().zip(&mut rates.reports) {
+            reports.push(calls(&server, stack, in_flight, [plan.warm_up_rounds, plan.rounds])?);
+        }
+    }
+    Ok(rates)
+}
+
+fn calls(
+    server: &Server,
+    stack: Stack,
+    in_flight: u32,
+    [warm_up_rounds, rounds]: [u64; 2],
+) -> Result<CallsReport, Failure> {
+    let dir = tempfile::tempdir()?;
+    measure([
+        "calls",
+        server.address(),
+        "--stack",
+        stack.as_str(),
+        "--in-flight",
+        &in_flight.to_string(),
+        "--warm-up-rounds",
+        &warm_up_rounds.to_string(),
+        "--rounds",
+        &rounds.to_string(),
+        "--prompt-bytes",
+        &PROMPT_BYTES.to_string(),
+        "--dir",
+        &dir.path().display().to_string(),
+    ])
+}
+
+async fn wide(plan: &Plan) -> Result<([CallsReport; 2], u64), Failure> {
+    eprintln!("bench: {} in flight", plan.wide);
+    let latency = WIDE_LATENCY_MS.to_string();
+    let bare = calls(&Server::start(&["--latency-ms", &latency])?, Stack::Bare, plan.wide, [1, 1])?;
+    let server = Server::start(&["--latency-ms", &latency])?;
+    // The pace doubles what is in flight in each round, up from 64.
+    let journal = calls(&server, Stack::Journal, plan.wide, [plan.wide_rounds, plan.wide_rounds])?;
+    let counts = server.counts().await?;
+    Ok(([bare, journal], counts.max_in_flight))
+}
+
+async fn training(plan: &Plan) -> Result<[Vec<TrainReport>; 2], Failure> {
+    let mut reports = [const { Vec::new() }; 2];
+    let (improve_every, seed) = (IMPROVE_EVERY.to_string(), SEED.to_string());
+    let latency = LATENCY_MS.to_string();
+    for repetition in 0..plan.repetitions {
+        eprintln!("bench: an epoch of training, repetition {} of {}", repetition + 1, plan.repetitions);
+        for (in_memory, reports) in [false, true].into_iter().zip(&mut reports) {
+            let server = Server::start(&[
+                "--workload",
+                "--latency-ms",
+                &latency,
+                "--improve-every",
+                &improve_every,
+                "--seed",
+                &seed,
+            ])?;
+            let memory = in_memory.then(|| tempfile::tempdir_in("/dev/shm")).transpose()?;
+            let report = train(
+                &server,
+                TRAINING_IN_FLIGHT,
+                plan.items,
+                PROMPT_BYTES,
+                memory.as_ref().map(tempfile::TempDir::path),
+            )?;
+            let counts = server.counts().await?;
+            if counts.requests != report.calls as u64 {
+                return Err(
+                    format!("{} calls were begun, {} requests came", report.calls, counts.requests).into()
+                );
+            }
+            reports.push(report);
+        }
+    }
+    Ok(reports)
+}
+
+fn share(plan: &Plan, in_flight: u32) -> Result<Share, Failure> {
+    eprintln!("bench: validation calls, {in_flight} in flight");
+    let latency = COUNTING_LATENCY_MS.to_string();
+    let server = Server::start(&[
+        "--workload",
+        "--accuracy",
+        "0.9",
+        "--improve-every",
+        "0",
+        "--latency-ms",
+        &latency,
+    ])?;
+    let [n_train, n_val] = plan.counted_items;
+    let report = train(&server, in_flight, [n_train, n_val, 0], 0, None)?;
+    let candidates = report.candidates;
+    Ok(Share { in_flight, started: report.evaluate_calls, possible: candidates * n_val, candidates })
+}
+
+fn train(
+    server: &Server,
+    in_flight: u32,
+    [n_train, n_val, n_test]: [usize; 3],
+    prompt_bytes: usize,
+    journal_dir: Option<&Path>,
+) -> Result<TrainReport, Failure> {
+    let dir = tempfile::tempdir()?;
+    let mut args = vec!["train".to_owned(), server.address().to_owned()];
+    let mut option = |name: &str, value: String| args.extend([format!("--{name}"), value]);
+    option("dir", dir.path().display().to_string());
+    option("in-flight", in_flight.to_string());
+    option("train", n_train.to_string());
+    option("val", n_val.to_string());
+    option("test", n_test.to_string());
+    option("prompt-bytes", prompt_bytes.to_string());
+    if let Some(journal_dir) = journal_dir {
+        option("journal-dir", journal_dir.display().to_string());
+    }
+    measure(args)
+}
