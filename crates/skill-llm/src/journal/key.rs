@@ -2,8 +2,8 @@
 
 use crate::call::CallPlace;
 use crate::chat::{ChatModel, ChatRequest, ContentPart, Message};
+use ring::digest::{Context, SHA256};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
 
 /// Identifies a call: model, request, place and occurrence.
@@ -118,21 +118,26 @@ fn message_digest(message: &Message) -> [u8; 32] {
 }
 
 /// SHA-256 over parts, each with its length, so that no two lists of parts are the same bytes.
-struct Hasher(Sha256);
+struct Hasher(Context);
 
 impl Hasher {
     fn new(purpose: &str) -> Self {
-        let mut hasher = Self(Sha256::new());
+        let mut hasher = Self(Context::new(&SHA256));
         hasher.part(purpose.as_bytes());
         hasher
     }
 
     fn part(&mut self, bytes: &[u8]) {
-        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(&(bytes.len() as u64).to_be_bytes());
         self.0.update(bytes);
     }
 
     fn finish(self) -> [u8; 32] {
-        self.0.finalize().into()
+        let mut digest = [0; 32];
+        // Both are 32 bytes long.
+        for (to, from) in digest.iter_mut().zip(self.0.finish().as_ref()) {
+            *to = *from;
+        }
+        digest
     }
 }
