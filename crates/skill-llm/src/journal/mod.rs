@@ -39,10 +39,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, oneshot};
-use writer::{Command, Writer};
+use writer::{Command, Hurry, Writer};
 
 /// How long replies are gathered before they are committed together.
-pub const GROUP_WINDOW: Duration = Duration::from_millis(5);
+pub const GROUP_WINDOW: Duration = Duration::from_millis(10);
 
 /// The most entries that are committed together.
 pub const MAX_GROUP: usize = 1024;
@@ -111,6 +111,7 @@ struct Shared {
     spent_before: Vec<ModelSpent>,
     elapsed_before: Duration,
     commands: Option<Sender<Command>>,
+    hurry: Arc<Hurry>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -151,6 +152,7 @@ impl Journal {
         let elapsed_before = query::elapsed(&reader).map_err(failed)?;
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
+        let hurry = Arc::<Hurry>::default();
         let writer = Writer {
             process: None,
             started_at: unix_ms(SystemTime::now()),
@@ -159,6 +161,7 @@ impl Journal {
             index: Arc::clone(&index),
             failure: Arc::clone(&failure),
             group_window: options.group_window,
+            hurry: Arc::clone(&hurry),
             max_group: options.max_group.max(1),
             on_commit: options.on_commit,
             started: Instant::now(),
@@ -183,6 +186,7 @@ impl Journal {
             spent_before,
             elapsed_before,
             commands: Some(sender),
+            hurry,
             thread: Some(thread),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -251,6 +255,7 @@ impl Journal {
     pub async fn flush(&self) -> Result<(), JournalError> {
         let (sender, receiver) = oneshot::channel();
         self.send(Command::Flush(sender));
+        self.shared.hurry.up();
         // A blocking task keeps a paused clock from running ahead while the disk is waited for.
         let waited = tokio::task::spawn_blocking(move || receiver.blocking_recv()).await;
         match waited {
@@ -293,6 +298,7 @@ impl Drop for Shared {
         // The writer's connection has to be the last one: it takes the write-ahead log into the database.
         drop(lock(&self.reader).take());
         drop(self.commands.take());
+        self.hurry.up();
         if let Some(thread) = self.thread.take() {
             // The writer does not panic; if it did, what is committed is committed.
             drop(thread.join());

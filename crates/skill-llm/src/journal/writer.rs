@@ -11,8 +11,8 @@ use crate::attempt::AttemptOutcome;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -28,6 +28,28 @@ pub(super) enum Command {
     Flush(oneshot::Sender<Result<(), JournalError>>),
 }
 
+/// Ends the time in which a group is gathered.
+#[derive(Default)]
+pub(super) struct Hurry {
+    wanted: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Hurry {
+    /// Somebody waits for what was sent until now.
+    pub(super) fn up(&self) {
+        *lock(&self.wanted) = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for so long, or until somebody is in a hurry.
+    fn wait(&self, time: Duration) {
+        let waited = self.changed.wait_timeout_while(lock(&self.wanted), time, |wanted| !*wanted);
+        // A flag that is left over from a group before makes one group smaller, and nothing else.
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}
+
 /// What the thread works with.
 pub(super) struct Writer {
     pub(super) connection: Connection,
@@ -35,6 +57,7 @@ pub(super) struct Writer {
     pub(super) index: Arc<Mutex<Index>>,
     pub(super) failure: Arc<Mutex<Option<JournalError>>>,
     pub(super) group_window: Duration,
+    pub(super) hurry: Arc<Hurry>,
     pub(super) max_group: usize,
     pub(super) on_commit: Option<CommitHook>,
     /// The row of this process; a process that writes nothing has none.
@@ -69,15 +92,18 @@ impl Writer {
     }
 
     /// Waits for something to write, and takes what comes soon after it.
+    ///
+    /// In between the thread sleeps: waking it for every entry would cost as much as writing them.
     fn next_group(&self, commands: &Receiver<Command>) -> Option<Group> {
         let mut group = Group::default();
         group.take(commands.recv().ok()?);
-        let until = Instant::now() + self.group_window;
+        if self.max_group > 1 && group.flushes.is_empty() {
+            self.hurry.wait(self.group_window);
+        }
         while group.entries.len() < self.max_group && group.flushes.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            match commands.recv_timeout(left) {
+            match commands.try_recv() {
                 Ok(command) => group.take(command),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
         Some(group)
