@@ -49,7 +49,10 @@ pub(super) fn request_body(
         body.insert("response_format".to_owned(), format);
     }
     body.extend(config.extra_body.clone());
-    Ok(Value::Object(body).to_string().into_bytes())
+    let mut bytes = Value::Object(body).to_string().into_bytes();
+    // The body lives as long as the call, and thousands of calls may be in flight.
+    bytes.shrink_to_fit();
+    Ok(bytes)
 }
 
 /// What the request asks for, and what the configuration asks for where the request is silent.
