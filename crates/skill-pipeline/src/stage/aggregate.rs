@@ -44,15 +44,32 @@ pub async fn aggregate(
             .collect()
     };
     let merger = Merger { skill, batch_size: merge_batch_size.max(MIN_MERGE_BATCH), prompts, optimizer, ctx };
-    let mut notes = Vec::new();
-    let failure = merger.merge_tree(SourceType::Failure, patches_of(SourceType::Failure), &mut notes).await?;
-    let success = merger.merge_tree(SourceType::Success, patches_of(SourceType::Success), &mut notes).await?;
+    let mut failure = Tree::new(SourceType::Failure, patches_of(SourceType::Failure));
+    let mut success = Tree::new(SourceType::Success, patches_of(SourceType::Success));
+    merger.merge_trees([&mut failure, &mut success]).await?;
+    let mut notes = failure.notes;
+    notes.extend(success.notes);
+    let left = |patches: Vec<Patch>| patches.into_iter().next().filter(|patch| !patch.edits.is_empty());
+    let (failure, success) = (left(failure.patches), left(success.patches));
     let patch = match (failure, success) {
         (None, None) => Patch { reasoning: "no updates from either group".to_owned(), ..Patch::default() },
         (Some(patch), None) | (None, Some(patch)) => patch,
         (Some(failure), Some(success)) => merger.merge_final(&failure, &success, &mut notes).await?,
     };
     Ok(Aggregation { patch, notes })
+}
+
+/// The patches of one source that are still to be merged.
+struct Tree {
+    source: SourceType,
+    patches: Vec<Patch>,
+    notes: Vec<String>,
+}
+
+impl Tree {
+    fn new(source: SourceType, patches: Vec<Patch>) -> Self {
+        Self { source, patches, notes: Vec::new() }
+    }
 }
 
 struct Merger<'stage> {
@@ -64,30 +81,33 @@ struct Merger<'stage> {
 }
 
 impl Merger<'_> {
-    /// Merges level by level until one patch is left; groups of one pass to the next level as they are.
-    async fn merge_tree(
-        &self,
-        source: SourceType,
-        mut patches: Vec<Patch>,
-        notes: &mut Vec<String>,
-    ) -> Result<Option<Patch>, PipelineError> {
+    /// Merges level by level until each tree has one patch left; groups of one pass to the next level as they are.
+    ///
+    /// The trees do not wait for each other: their groups of one level are merged at the same time.
+    async fn merge_trees(&self, mut trees: [&mut Tree; 2]) -> Result<(), PipelineError> {
         let mut level = 0_u32;
-        while patches.len() > 1 {
+        while trees.iter().any(|tree| tree.patches.len() > 1) {
             level += 1;
-            let groups: Vec<Vec<Patch>> = patches.chunks(self.batch_size).map(<[Patch]>::to_vec).collect();
+            let mut groups = Vec::new();
+            for (tree_idx, tree) in trees.iter_mut().enumerate().filter(|(_, tree)| tree.patches.len() > 1) {
+                let patches = std::mem::take(&mut tree.patches);
+                let chunks = patches.chunks(self.batch_size).map(<[Patch]>::to_vec).enumerate();
+                groups.extend(chunks.map(|(group_idx, group)| (tree_idx, tree.source, group_idx, group)));
+            }
             let merged = self
                 .ctx
-                .map_ordered(groups, async |group_idx, group| {
-                    self.merge_group(source, level, group_idx, group).await
+                .map_ordered(groups, async |_, (tree_idx, source, group_idx, group)| {
+                    Ok((tree_idx, self.merge_group(source, level, group_idx, group).await?))
                 })
                 .await?;
-            patches = Vec::with_capacity(merged.len());
-            for (patch, group_notes) in merged {
-                patches.push(patch);
-                notes.extend(group_notes);
+            for (tree_idx, (patch, notes)) in merged {
+                if let Some(tree) = trees.get_mut(tree_idx) {
+                    tree.patches.push(patch);
+                    tree.notes.extend(notes);
+                }
             }
         }
-        Ok(patches.pop().filter(|patch| !patch.edits.is_empty()))
+        Ok(())
     }
 
     async fn merge_group(
