@@ -145,7 +145,7 @@ fn critical_path_s(report: &TrainReport) -> f64 {
 }
 
 fn training(measured: &Measured) -> Vec<Row> {
-    let [on_disk, _] = &measured.training;
+    let [on_disk, _, in_memory] = &measured.training;
     let Some(first) = on_disk.first() else { return Vec::new() };
     let seconds = median(on_disk.iter().map(|report| report.seconds));
     let row = |what: &str, goal, unit, value, more| Row { what: what.to_owned(), goal, unit, value, more };
@@ -156,9 +156,10 @@ fn training(measured: &Measured) -> Vec<Row> {
             Unit::Ratio,
             median(on_disk.iter().map(|report| report.seconds / critical_path_s(report))),
             format!(
-                "{} waves of at most {TRAINING_IN_FLIGHT} calls = {:.2} s",
+                "{} waves of at most {TRAINING_IN_FLIGHT} calls = {:.2} s; with the run directory in memory {:.3}",
                 first.waves,
-                critical_path_s(first)
+                critical_path_s(first),
+                median(in_memory.iter().map(|report| report.seconds / critical_path_s(report))),
             ),
         ),
         row(
@@ -196,7 +197,7 @@ fn journal(measured: &Measured) -> Vec<Row> {
         value: (value - 1.0) * 100.0,
         more,
     };
-    let [on_disk, in_memory] = &measured.training;
+    let [on_disk, in_memory, _] = &measured.training;
     let seconds = |reports: &[TrainReport]| median(reports.iter().map(|report| report.seconds));
     let mut rows = Vec::new();
     if let Some(rates) = measured.rates.iter().find(|rates| rates.in_flight == TRAINING_IN_FLIGHT) {
