@@ -163,8 +163,8 @@ impl JournalReader {
             "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
              calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, finished_at, \
              (SELECT count(*) FROM attempts WHERE call = calls.id), \
-             (SELECT coalesce(sum(waited_us), 0) / 1000 FROM attempts WHERE call = calls.id), \
-             (SELECT coalesce(sum(took_us), 0) / 1000 FROM attempts WHERE call = calls.id) \
+             (SELECT CAST(total(waited_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), \
+             (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id) \
              FROM calls JOIN models ON models.id = calls.model WHERE {condition} ORDER BY calls.id DESC LIMIT {limit}) \
              ORDER BY 1"
         );
@@ -350,11 +350,15 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
     Ok(Pruned { calls, results, messages })
 }
 
+// A server may count what it likes, and `sum` ends in an error where 63 bits are passed: `total` adds floating-point
+// numbers, exact up to 2^53, and the cast stops at the most that there is.
+
 /// What each model has cost, over all attempts.
 pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
     let mut statement = connection.prepare(
-        "SELECT provider, name, count(*), sum(attempts.input_tokens), sum(attempts.cached_tokens), \
-         sum(attempts.output_tokens), sum(attempts.reasoning_tokens) \
+        "SELECT provider, name, count(*), CAST(total(attempts.input_tokens) AS INTEGER), \
+         CAST(total(attempts.cached_tokens) AS INTEGER), CAST(total(attempts.output_tokens) AS INTEGER), \
+         CAST(total(attempts.reasoning_tokens) AS INTEGER) \
          FROM attempts JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model \
          GROUP BY provider, name ORDER BY provider, name",
     )?;
@@ -372,15 +376,16 @@ pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>
 /// How long all processes worked.
 pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
     let elapsed: i64 =
-        connection.query_row("SELECT coalesce(sum(elapsed_ms), 0) FROM processes", [], |row| row.get(0))?;
+        connection
+            .query_row("SELECT CAST(total(elapsed_ms) AS INTEGER) FROM processes", [], |row| row.get(0))?;
     Ok(Duration::from_millis(elapsed.max(0).unsigned_abs()))
 }
 
 fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let usage = connection.query_row(
-        "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(output_tokens), 0), \
-         coalesce(sum(reasoning_tokens), 0) FROM attempts",
+        "SELECT CAST(total(input_tokens) AS INTEGER), CAST(total(cached_tokens) AS INTEGER), \
+         CAST(total(output_tokens) AS INTEGER), CAST(total(reasoning_tokens) AS INTEGER) FROM attempts",
         [],
         |row| usage_at(row, 0),
     )?;

@@ -1,7 +1,7 @@
 //! The file: damaged, full, foreign, old, new.
 
 use crate::support::{Bench, Counting, ask, at, journaled, request};
-use skill_llm::journal::SCHEMA_VERSION;
+use skill_llm::journal::{CallFilter, SCHEMA_VERSION};
 use skill_llm::{ChatModel, ErrorClass, Journal, JournalError, JournalOptions, JournalReader};
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +67,27 @@ fn an_empty_file_becomes_a_journal() {
     std::fs::write(bench.path(), "").unwrap();
     drop(bench.open());
     assert!(bench.rows().is_empty());
+}
+
+/// A server counts what it likes.
+#[tokio::test]
+async fn sums_that_no_number_holds_stop_at_the_greatest_one() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    for question in ["a", "b"] {
+        ask(&journaled(&model, &bench.open()), question, &at("step 1")).await;
+    }
+    let most = i64::MAX;
+    let database = rusqlite::Connection::open(bench.path()).unwrap();
+    database.execute("UPDATE attempts SET input_tokens = ?1, waited_us = ?1", [most]).unwrap();
+    database.execute("UPDATE processes SET elapsed_ms = ?1", [most]).unwrap();
+    drop(database);
+
+    let journal = bench.open();
+    assert_eq!(journal.spent_before()[0].usage.input, most.unsigned_abs());
+    assert_eq!(journal.elapsed_before().as_millis(), u128::from(most.unsigned_abs()));
+    let reader = JournalReader::open(&bench.path()).unwrap();
+    assert_eq!(reader.totals().unwrap().usage.input, most.unsigned_abs());
+    assert_eq!(reader.calls(&CallFilter::default()).unwrap()[0].waited_ms, most / 1000);
 }
 
 #[tokio::test]

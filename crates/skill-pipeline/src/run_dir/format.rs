@@ -132,10 +132,10 @@ impl From<MeterReading> for StageTokens {
 
 impl std::ops::AddAssign for StageTokens {
     fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.prompt_tokens += other.prompt_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.completion_tokens += other.completion_tokens;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
     }
 }
 

@@ -155,7 +155,8 @@ impl RunBudget {
         let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
         for model in journal.spent_before() {
             spent.calls += model.requests;
-            spent.tokens += model.usage.input + model.usage.output;
+            let tokens = model.usage.input.saturating_add(model.usage.output);
+            spent.tokens = spent.tokens.saturating_add(tokens);
             let is_model =
                 |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
             if let Some((_, prices)) = self.prices.iter().find(is_model) {
