@@ -200,11 +200,10 @@ async fn training(plan: &Plan) -> Result<[Vec<TrainReport>; 3], Failure> {
                 &seed,
             ])?;
             let report = train(&server, TRAINING_IN_FLIGHT, plan.items, PROMPT_BYTES, place)?;
+            // A call that is cancelled while it waits for its turn is begun and not sent.
             let counts = server.counts().await?;
-            if counts.requests != report.calls as u64 {
-                return Err(
-                    format!("{} calls were begun, {} requests came", report.calls, counts.requests).into()
-                );
+            if counts.requests > report.calls as u64 {
+                return Err(format!("{} calls made {} requests", report.calls, counts.requests).into());
             }
             reports.push(report);
         }
