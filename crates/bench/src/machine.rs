@@ -6,9 +6,8 @@ pub(crate) fn describe() -> String {
     let n_cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let memory = field("/proc/meminfo", "MemTotal").unwrap_or_default();
     let gib = memory.trim_end_matches("kB").trim().parse::<f64>().unwrap_or(0.0) / 1_048_576.0;
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let system = std::env::consts::OS;
-    format!("{cpu}, {n_cores} cores, {gib:.0} GiB of memory, {system} {}", kernel.trim())
+    format!("{cpu}, {n_cores} cores, {gib:.0} GiB of memory, {system}")
 }
 
 fn field(path: &str, name: &str) -> Option<String> {
