@@ -8,9 +8,9 @@ use std::path::Path;
 /// The append that the run dies at: in the second step, after a finished one.
 const DEATH: Death = Death { point: DeathPoint::After, entry: 40 };
 
-/// SQLite's write-ahead log: a header, then frames of a header and a page each.
+/// SQLite's write-ahead log: a header, then frames of a header and a page of a journal each.
 const LOG_HEADER: u64 = 32;
-const FRAME: u64 = 24 + 4096;
+const FRAME: u64 = 24 + 8192;
 
 fn dead() -> World {
     let mut world = World::new(Size::Small, 1);
