@@ -223,22 +223,20 @@ impl Replay {
         events: Arc<dyn EventSink>,
         stop: StopSignal,
     ) -> Result<Trainer, Error> {
-        let mut loaded = self.loaded.clone();
-        let models = match otherwise {
-            NotInRecording::Send => {
-                [ModelRole::Target, ModelRole::Optimizer].map(|role| assemble::model(&loaded, role))
-            }
+        let recording = Recording { journal: Arc::clone(&self.recording), otherwise };
+        let trainer = match otherwise {
+            NotInRecording::Send => assemble::trainer(&self.loaded, events, stop)?.0,
             NotInRecording::Fail => {
+                let mut loaded = self.loaded.clone();
                 loaded.config.run.workers = 1;
-                [ModelRole::Target, ModelRole::Optimizer].map(|role| {
+                let [target, optimizer] = [ModelRole::Target, ModelRole::Optimizer].map(|role| {
                     let inner = assemble::model_without_key(&loaded, role)?;
-                    Ok(Arc::new(Mute { id: inner.id().clone(), parameters: inner.parameters() }) as _)
-                })
+                    Ok::<_, Error>(Arc::new(Mute { id: inner.id().clone(), parameters: inner.parameters() }))
+                });
+                assemble::trainer_of(&loaded, [target?, optimizer?], events, stop)?
             }
         };
-        let [target, optimizer] = models;
-        let trainer = assemble::trainer_of(&loaded, [target?, optimizer?], events, stop)?;
-        Ok(trainer.with_recording(Recording { journal: Arc::clone(&self.recording), otherwise }))
+        Ok(trainer.with_recording(recording))
     }
 
     /// How the calls of the replay were answered, over all its processes.

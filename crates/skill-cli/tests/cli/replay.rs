@@ -173,3 +173,17 @@ fn what_cannot_be_replayed_is_said_with_a_hint() {
     context.remove("moved/config.toml");
     check(&["moved"], code::USAGE, "error: moved has no config.toml\nhint: name the configuration file");
 }
+
+#[test]
+fn a_live_replay_keeps_the_caps_of_the_configuration() {
+    let context = TestContext::with_finished_demo();
+    // It sends 393 calls, by far the most of them to the target: the cap is on both models together.
+    let args =
+        ["replay", "demo/run", "--set", "gate.metric=soft", "--into", "soft", "--quiet", "--live", "--set"];
+    for cap in ["budget.calls=200", "budget.calls=390"] {
+        let outcome = context.run(&[args.as_slice(), &[cap]].concat());
+        outcome.assert_code(code::BUDGET);
+        assert!(outcome.stderr.contains("the run's cap on calls is reached"), "{}", outcome.stderr);
+    }
+    context.succeed(&[args.as_slice(), &["budget.calls=393"]].concat());
+}
