@@ -41,25 +41,27 @@ impl StageCalls {
         self.failed += other.failed;
         self.requests += other.requests;
         self.usage += other.usage;
-        self.waited_ms += other.waited_ms;
-        self.took_ms += other.took_ms;
+        self.waited_ms = self.waited_ms.saturating_add(other.waited_ms);
+        self.took_ms = self.took_ms.saturating_add(other.took_ms);
     }
 }
 
 /// One row per stage and model, in the order in which each had its first call.
 ///
-/// The innermost query gives each call its stage, the middle one the sums over its requests.
+/// The innermost query gives each call its stage, the middle one the sums over its requests. They are sums of floats
+/// for the reason that stands in `query.rs`.
 const BY_STAGE: &str = "\
     SELECT stage, provider, name, \
       sum(outcome = 'reply' AND n_requests > 0), sum(outcome = 'reply' AND n_requests = 0), sum(outcome <> 'reply'), \
-      sum(n_requests), sum(input), sum(cached), sum(output), sum(reasoning), \
-      sum(waited_us) / 1000, sum(took_us) / 1000 \
+      sum(n_requests), CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), \
+      CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER), \
+      CAST(total(waited_us) AS INTEGER) / 1000, CAST(total(took_us) AS INTEGER) / 1000 \
     FROM ( \
       SELECT staged.*, count(attempts.call) AS n_requests, \
-        coalesce(sum(attempts.input_tokens), 0) AS input, coalesce(sum(attempts.cached_tokens), 0) AS cached, \
-        coalesce(sum(attempts.output_tokens), 0) AS output, \
-        coalesce(sum(attempts.reasoning_tokens), 0) AS reasoning, \
-        coalesce(sum(waited_us), 0) AS waited_us, coalesce(sum(took_us), 0) AS took_us \
+        total(attempts.input_tokens) AS input, total(attempts.cached_tokens) AS cached, \
+        total(attempts.output_tokens) AS output, \
+        total(attempts.reasoning_tokens) AS reasoning, \
+        total(waited_us) AS waited_us, total(took_us) AS took_us \
       FROM ( \
         SELECT id, model, outcome, \
           CASE WHEN instr(part, ' / ') > 0 THEN substr(part, 1, instr(part, ' / ') - 1) ELSE part END AS stage \

@@ -88,6 +88,8 @@ async fn sums_that_no_number_holds_stop_at_the_greatest_one() {
     let reader = JournalReader::open(&bench.path()).unwrap();
     assert_eq!(reader.totals().unwrap().usage.input, most.unsigned_abs());
     assert_eq!(reader.calls(&CallFilter::default()).unwrap()[0].waited_ms, most / 1000);
+    let stage = &reader.by_stage().unwrap()[0];
+    assert_eq!((stage.usage.input, stage.waited_ms), (most.unsigned_abs(), most / 1000));
 }
 
 #[tokio::test]
