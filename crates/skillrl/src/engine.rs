@@ -107,7 +107,7 @@ impl<'config> Engine<'config> {
         let dialect = Arc::new(openai::OpenAiChat::with_transport(config, transport)?);
         let name = dialect.id().provider.clone();
         if !self.providers.contains_key(&name) {
-            let provider = self.provider(&asked.base_url);
+            let provider = self.provider(&name);
             self.providers.insert(name.clone(), provider);
         }
         let Some(provider) = self.providers.get(&name) else {
@@ -120,13 +120,13 @@ impl<'config> Engine<'config> {
         Ok(Arc::new(Traced::new(retried)))
     }
 
-    /// What all models at an address share; the configuration has one rate for each address.
-    fn provider(&self, base_url: &str) -> Provider {
+    /// What all models of a provider share; the configuration has one rate for each.
+    fn provider(&self, name: &str) -> Provider {
         let config = &self.loaded.config;
         let mut rates = (None, None);
         for model in [&config.models.target, &config.models.optimizer] {
             if let ModelConfig::OpenAi(model) = model
-                && model.base_url == base_url
+                && model_id(model).is_some_and(|id| id.provider == name)
             {
                 rates.0 = rates.0.or(model.requests_per_minute);
                 rates.1 = rates.1.or(model.tokens_per_minute);
@@ -146,14 +146,16 @@ impl<'config> Engine<'config> {
     pub fn prices(&self) -> Vec<(ModelId, Prices)> {
         let config = &self.loaded.config;
         let of = |model: &ModelConfig| match model {
-            ModelConfig::OpenAi(asked) => {
-                let id = openai::OpenAiConfig::new(&asked.base_url, &asked.model).model_id().ok()?;
-                Some((id, prices(asked)))
-            }
+            ModelConfig::OpenAi(asked) => Some((model_id(asked)?, prices(asked))),
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
         };
         [&config.models.target, &config.models.optimizer].into_iter().filter_map(of).collect()
     }
+}
+
+/// How records name a model; `None` for an address that cannot be one, which is refused when the model is built.
+fn model_id(asked: &OpenAiConfig) -> Option<ModelId> {
+    openai::OpenAiConfig::new(&asked.base_url, &asked.model).model_id().ok()
 }
 
 fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
