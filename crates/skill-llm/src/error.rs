@@ -248,6 +248,12 @@ pub enum LlmError {
     },
 }
 
+/// An error with everything that led to it, as one sentence.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Why no further attempt was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GiveUpReason {

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// What stands in a text where a key stood.
 const SCRUBBED: &str = "[key]";
-/// Shorter keys are placeholders for servers that take any key; scrubbing them would tear words apart.
+/// Shorter keys are given to servers that take any key; scrubbing them would tear words apart.
 const MIN_SCRUBBED_CHARS: usize = 4;
 
 /// The key of an account.
@@ -70,7 +70,7 @@ impl ApiKey {
 
     /// The text with every occurrence of the key replaced, as it stands and as JSON would write it.
     ///
-    /// Keys of fewer than 4 characters are left alone: they are placeholders, and parts of words.
+    /// Keys of fewer than 4 characters are left alone: they are no secrets, and parts of words.
     pub fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         if key.chars().count() < MIN_SCRUBBED_CHARS {

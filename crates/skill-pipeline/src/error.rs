@@ -141,13 +141,10 @@ pub enum PipelineError {
 impl PipelineError {
     /// Whether the run ended because it was told to, and not for a fault.
     pub fn is_stop(&self) -> bool {
-        match self {
-            Self::Rollout { source: EnvError::Model(error), .. } | Self::Optimizer { source: error, .. } => {
-                error.class() == ErrorClass::Cancelled
-            }
-            Self::Halted | Self::Stopped { .. } => true,
-            _ => false,
-        }
+        let is_cancelled = |error: &LlmError| error.class() == ErrorClass::Cancelled;
+        matches!(self, Self::Halted | Self::Stopped { .. })
+            || matches!(self, Self::Rollout { source: EnvError::Model(error), .. } if is_cancelled(error))
+            || matches!(self, Self::Optimizer { source, .. } if is_cancelled(source))
     }
 
     /// What is capped, what was used and the cap, if that is why the run stopped.

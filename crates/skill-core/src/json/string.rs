@@ -218,7 +218,7 @@ fn escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut Repairs
     Some(at + 1 + char.len_utf8())
 }
 
-/// Decodes `\uXXXX`, with its second half where it is the first of a surrogate pair.
+/// Decodes `\u` and four hexadecimal digits, with its second half where it is the first of a surrogate pair.
 fn unicode_escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut Repairs) -> Option<usize> {
     let Some(first) = code_unit(source, at + 2) else {
         if at + 6 > source.len() {

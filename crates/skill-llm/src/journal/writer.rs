@@ -8,6 +8,7 @@ use super::key::{ModelPart, plain_text};
 use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
 use super::{CommitHook, Index, Known, lock};
 use crate::attempt::AttemptOutcome;
+use crate::error::with_causes;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -369,10 +370,4 @@ fn message_id(
         .prepare_cached("INSERT INTO messages (digest, role, text, whole) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![digest, message.role.as_str(), text, whole])?;
     Ok(transaction.last_insert_rowid())
-}
-
-/// An error with its causes, as one sentence.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

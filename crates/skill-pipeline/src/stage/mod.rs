@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
-const FINISH_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// What surrounds one stage: where it stands, how wide it may go, and who is told.
 #[derive(Clone)]

@@ -15,6 +15,7 @@ use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
+use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, Journal, Journaled, Meter, Metered};
 use std::path::Path;
 use std::sync::Arc;
@@ -70,12 +71,6 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         run.log.emit(&Event::RunStopped { reason: with_causes(error) });
     }
     outcome
-}
-
-/// An error with everything that led to it, as one sentence.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Checks that the directory holds this run or none, and writes what is asked now.

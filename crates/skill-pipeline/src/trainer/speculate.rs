@@ -8,8 +8,8 @@ use super::run::Run;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, Stage};
 use crate::run_dir::event_log::SpeculationTiming;
-use crate::stage::StageCtx;
 use crate::stage::rollout::rollout;
+use crate::stage::{FINISH_LIMIT, StageCtx};
 use skill_core::plan::BatchPlan;
 use skill_core::{SkillDoc, StepIdx};
 use skill_envs::{Item, Split};
@@ -17,12 +17,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-/// How long speculative rollouts that are under way may take when the evaluation has failed.
-const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// Counts finished rollouts and tells nobody else.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 
 use crate::process::{End, Process};
 use crate::provider::{Answered, PRICES, Witness};
+use crate::run_files::files;
 use crate::story::{Disturbance, Story};
 use crate::world::{World, answer};
 use skill_llm::journal::CallFilter;
@@ -39,7 +40,7 @@ pub(crate) struct Life {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Remains {
     /// Every file that has to be the same whenever the run is made, by path.
-    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    pub(crate) files: BTreeMap<String, String>,
     /// What the journal says of each finished rollout, by its place.
     results: BTreeMap<String, String>,
 }
@@ -79,9 +80,8 @@ pub(crate) fn live_seed(seed: u64) -> Life {
     let (life, remains) = in_virtual_time(live(&story));
     let names = |remains: &Remains| remains.files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&remains), names(expect));
-    for (name, bytes) in &remains.files {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert_eq!(text(bytes), text(&expect.files[name]), "{name} is not that of an undisturbed run");
+    for (name, text) in &remains.files {
+        assert_eq!(*text, expect.files[name], "{name} is not that of an undisturbed run");
     }
     for (place, result) in &remains.results {
         // What was measured beyond the deciding prefix depends on time.
@@ -232,25 +232,4 @@ fn results(dir: &Path) -> BTreeMap<String, String> {
     let mut statement = journal.prepare("SELECT place, content FROM results").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
-}
-
-/// What differs between two equal runs.
-fn is_of_its_process(name: &str) -> bool {
-    ["events.jsonl", "timings.json"].contains(&name) || name.starts_with("journal.sqlite")
-}
-
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let (mut files, mut open) = (BTreeMap::new(), vec![dir.to_owned()]);
-    while let Some(next) = open.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/");
-            if path.is_dir() {
-                open.push(path);
-            } else if !is_of_its_process(&name) {
-                files.insert(name, std::fs::read(path).unwrap());
-            }
-        }
-    }
-    files
 }

@@ -10,6 +10,8 @@
 mod life;
 mod process;
 mod provider;
+#[path = "../support/run_files.rs"]
+mod run_files;
 mod story;
 mod world;
 

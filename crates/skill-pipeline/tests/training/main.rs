@@ -1,14 +1,17 @@
 //! Whole runs on a toy world: what is written, what resumes, what is refused.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[path = "../support/run_files.rs"]
+mod run_files;
 mod world;
 
+use run_files::files;
 use serde_json::Value;
 use skill_envs::Split;
 use skill_pipeline::{EarlyStop, PipelineError, StepAction, Summary, TrainSettings};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use world::{Job, WORDS, files, settings, target};
+use world::{Job, WORDS, settings, target};
 
 fn read(path: impl AsRef<Path>) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
