@@ -41,9 +41,9 @@ async fn a_program_that_is_not_what_it_should_be_is_refused_at_its_start() {
 
 #[tokio::test]
 async fn a_program_that_always_dies_is_given_up() {
-    let few = |config: &mut ExecConfig| config.limits.restarts = 2;
+    let few = |config: &mut ExecConfig| config.limits.restarts = 5;
     let expect = [
-        "the program has died 3 times in a row without finishing anything; the last time: `",
+        "the program has died 2 times in a row without finishing anything; the last time: `",
         "ended with the exit code 4, instead of an answer, after line 0 of its stdout",
         "its stderr ends with:\n    no port is free",
     ];

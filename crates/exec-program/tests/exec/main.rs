@@ -4,5 +4,6 @@ mod context;
 mod endpoint;
 mod limits;
 mod schema;
+mod training;
 mod tricks;
 mod walk;

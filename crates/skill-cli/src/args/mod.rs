@@ -162,8 +162,14 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     pub(crate) demo: Option<PathBuf>,
 
-    /// What the tasks are: `qa`, or `tasks` for data of your own.
-    #[arg(long, value_name = "KIND", default_value = "qa", value_parser = ["qa", "tasks"], conflicts_with = "demo")]
+    /// What the tasks are: `qa`, `tasks` for data of your own, `exec` for a program of your own, or a built-in world.
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "qa",
+        value_parser = ["qa", "tasks", "exec", "alfworld", "webshop"],
+        conflicts_with = "demo"
+    )]
     pub(crate) kind: String,
 
     /// Replaces files that are there.

@@ -12,6 +12,7 @@ mod context;
 mod demo;
 mod estimate;
 mod eval;
+mod exec;
 mod interrupt;
 mod journal;
 mod killed;

@@ -171,6 +171,9 @@ impl Inner {
     }
 }
 
+/// How often the first process of a run is started again: whoever started the run is still there to mend it.
+const FIRST_RESTARTS: u32 = 1;
+
 /// Starts the first process, again if it dies.
 async fn first_process(config: &ExecConfig, with_items: bool) -> Result<(Process, HelloAnswer), EnvError> {
     let mut n_failures = 0;
@@ -180,7 +183,7 @@ async fn first_process(config: &ExecConfig, with_items: bool) -> Result<(Process
             Err(fault) if fault.kind == FaultKind::Program => return Err(fault.at_start()),
             Err(fault) => {
                 n_failures += 1;
-                if n_failures > config.limits.restarts {
+                if n_failures > config.limits.restarts.min(FIRST_RESTARTS) {
                     return Err(Fault::given_up(n_failures, &fault.message).at_start());
                 }
                 tracing::warn!(message = fault.message, "the program died at its start and is started again");

@@ -39,10 +39,12 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
     let _ = writeln!(file, "\n# {}\n[{}]", section.doc, section.path);
     for key in section.keys() {
         let names = key.kinds.names();
-        // There are many of them, and whoever plays no world needs none.
-        if !names.is_empty()
-            && names.iter().all(|name| keys::WORLDS.contains(name))
-            && !draft.has_key(section, key)
+        // There are many of them, and whoever plays no world needs none; nor does a world need those of data.
+        let is_world = |name: &str| keys::WORLDS.contains(&name);
+        let of_other_kinds = !names.is_empty() && !draft.has_key(section, key);
+        if of_other_kinds
+            && (names.iter().all(|name| is_world(name))
+                || draft.kind_of(section).is_some_and(|kind| is_world(&kind)))
         {
             continue;
         }

@@ -236,7 +236,7 @@ impl Draft {
     }
 
     /// The kind of a section, with where it was set; `None` where there is none, or a wrong one.
-    fn kind_of(&self, section: &SectionSpec) -> Option<String> {
+    pub(super) fn kind_of(&self, section: &SectionSpec) -> Option<String> {
         let key = section.key("kind")?;
         let path = section.path_of(key);
         match self.entries.get(&path) {

@@ -1,0 +1,89 @@
+//! Programs as environments: the whole path from a configuration file, with the example in shell.
+
+use crate::context::{TestContext, assert_same_files, code};
+
+const CONFIG: &str = "shell/skillrl.toml";
+
+/// The example of the repository in `shell`.
+fn example() -> TestContext {
+    let context = TestContext::new();
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/exec-shell");
+    for name in ["skillrl.toml", "safe.sh", "target.json", "optimizer.json"] {
+        context.write(&format!("shell/{name}"), &std::fs::read_to_string(example.join(name)).unwrap());
+    }
+    context
+}
+
+#[test]
+fn a_skill_is_trained_on_a_program() {
+    let context = example();
+    context.succeed(&["train", CONFIG, "--quiet"]);
+    let summary = context.json("shell/run/summary.json");
+    assert_eq!((&summary["baseline_test_hard"], &summary["test_hard"]), (&0.0.into(), &1.0.into()));
+    assert_eq!(
+        context.read("shell/run/best_skill.md"),
+        "- Begin with green, then blue; the last one is red.\n"
+    );
+    let result = &context.json("shell/run/steps/step_0001/rollout_results.json")[0];
+    let last = result["conversation"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    assert!(last.contains("button 1 has to be green"), "{last}");
+    // A program whose attempts stand in the journal is played again only as far as it is not known what it says.
+    let files = context.untimed_files("shell/run");
+    let replayed = context.succeed(&["replay", "shell/run"]);
+    assert!(replayed.contains("0 sent") && replayed.contains("identical"), "{replayed}");
+    assert_same_files(&files, &context.untimed_files("shell/run"));
+}
+
+#[test]
+fn a_program_that_dies_in_the_middle_stops_the_run_and_it_goes_on_later() {
+    let context = example();
+    context.succeed(&["train", CONFIG, "--quiet"]);
+    let undisturbed = context.untimed_files("shell/run");
+
+    let context = example();
+    // After the baseline: the first batch meets a program that dies on one of its items.
+    context.replace("shell/safe.sh", "  *'\"method\":\"reset\"'*)\n", "  *'\"method\":\"reset\"'*)\n    case $line in *train-3*) echo 'the disk is full' >&2; exit 3 ;; esac\n");
+    let outcome = context.run(&["train", CONFIG, "--quiet"]);
+    outcome.assert_code(code::OUTAGE);
+    for said in ["train-3", "`sh safe.sh`", "exit code 3", "the disk is full"] {
+        assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
+    }
+    context.write("shell/safe.sh", &example().read("shell/safe.sh"));
+    context.succeed(&["train", CONFIG, "--quiet"]);
+    assert_same_files(&undisturbed, &context.untimed_files("shell/run"));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let context = example();
+    let outcome = context.run(&["env", "play", CONFIG, "--set", "env.program=[\"sh\", \"gone.sh\"]"]);
+    outcome.assert_code(code::DATA);
+    assert!(outcome.stderr.contains("cannot open gone.sh"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains('\u{1b}'), "colours in a file: {}", outcome.stderr);
+    let outcome = context.run(&["env", "play", CONFIG, "--set", "env.program=[\"no-such-program\"]"]);
+    outcome.assert_code(code::DATA);
+    assert!(outcome.stderr.contains("no-such-program"), "{}", outcome.stderr);
+}
+
+#[test]
+fn every_kind_has_a_configuration_to_start_from() {
+    for kind in ["qa", "tasks", "exec", "alfworld", "webshop"] {
+        let context = TestContext::new();
+        context.succeed(&["init", "--kind", kind]);
+        let text = context.read("skillrl.toml");
+        assert!(text.contains(&format!("\nkind = \"{kind}\"\n")), "{text}");
+        let others = ["#games = ", "#products = ", "program = ", "#scorer = ", "scorer = "];
+        let theirs = match kind {
+            "alfworld" => "#games = ",
+            "webshop" => "#products = ",
+            "exec" => "program = ",
+            _ => "scorer = ",
+        };
+        assert!(text.contains(theirs), "{kind}: {text}");
+        if !["qa", "tasks"].contains(&kind) {
+            for other in others.iter().filter(|other| !other.ends_with(theirs)) {
+                assert!(!text.contains(&format!("\n{other}")), "{kind} has {other}");
+            }
+        }
+    }
+}
