@@ -1,7 +1,7 @@
-//! The six templates of a run, and what they render to.
+//! The templates of a run, and what they render to.
 
 use super::context::{AnalystContext, FinalMergeContext, MergeContext, RankingContext};
-use super::name::PromptName;
+use super::name::{PromptName, Templates};
 use serde::Serialize;
 use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn};
 use skill_llm::{Message, PromptError, PromptTemplate};
@@ -46,12 +46,26 @@ pub enum PromptLibraryError {
 /// What is given last counts.
 #[derive(Debug, Clone)]
 pub struct PromptLibrary {
-    analyst_error: PromptTemplate,
-    analyst_success: PromptTemplate,
-    merge_failure: PromptTemplate,
-    merge_success: PromptTemplate,
-    merge_final: PromptTemplate,
-    ranking: PromptTemplate,
+    templates: Templates,
+    background: Background,
+}
+
+/// What every prompt may show besides the material of its call: a variable of all templates for each field.
+///
+/// A field without text is left out by the built-in prompts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Background {
+    /// What earlier steps came to, in words.
+    pub memory: String,
+}
+
+/// The variables of a template.
+#[derive(Serialize)]
+struct Variables<'a, Context> {
+    #[serde(flatten)]
+    background: &'a Background,
+    #[serde(flatten)]
+    context: Context,
 }
 
 impl PromptLibrary {
@@ -61,15 +75,18 @@ impl PromptLibrary {
     ///
     /// A built-in prompt that does not parse; a test holds that there is none.
     pub fn embedded() -> Result<Self, PromptError> {
-        let template = |name: PromptName| PromptTemplate::parse(name.as_str(), name.embedded_source());
-        Ok(Self {
-            analyst_error: template(PromptName::AnalystError)?,
-            analyst_success: template(PromptName::AnalystSuccess)?,
-            merge_failure: template(PromptName::MergeFailure)?,
-            merge_success: template(PromptName::MergeSuccess)?,
-            merge_final: template(PromptName::MergeFinal)?,
-            ranking: template(PromptName::Ranking)?,
-        })
+        Ok(Self { templates: Templates::embedded()?, background: Background::default() })
+    }
+
+    /// The same prompts with something else to know besides the material of each call.
+    #[must_use]
+    pub fn with_background(self, background: Background) -> Self {
+        Self { background, ..self }
+    }
+
+    /// What every prompt may show besides the material of its call.
+    pub fn background(&self) -> &Background {
+        &self.background
     }
 
     /// Replaces every prompt that `directory` has a file `NAME.md` for.
@@ -112,6 +129,14 @@ impl PromptLibrary {
     ///
     /// The first prompt that cannot be rendered.
     pub fn validate(&self) -> Result<(), PromptError> {
+        let sample = Background { memory: "Step 1 was rejected.".to_owned() };
+        for background in [Background::default(), sample] {
+            self.clone().with_background(background).validate_samples()?;
+        }
+        Ok(())
+    }
+
+    fn validate_samples(&self) -> Result<(), PromptError> {
         let (result, patches, edits) = (sample_result(), [sample_patch(1), sample_patch(3)], sample_edits(3));
         let [small, large] = &patches;
         // Twice, since a template may treat one thing otherwise than many, and no skill otherwise than one.
@@ -132,25 +157,11 @@ impl PromptLibrary {
 
     /// The template of a prompt.
     pub fn template(&self, name: PromptName) -> &PromptTemplate {
-        match name {
-            PromptName::AnalystError => &self.analyst_error,
-            PromptName::AnalystSuccess => &self.analyst_success,
-            PromptName::MergeFailure => &self.merge_failure,
-            PromptName::MergeSuccess => &self.merge_success,
-            PromptName::MergeFinal => &self.merge_final,
-            PromptName::Ranking => &self.ranking,
-        }
+        self.templates.get(name)
     }
 
     fn template_mut(&mut self, name: PromptName) -> &mut PromptTemplate {
-        match name {
-            PromptName::AnalystError => &mut self.analyst_error,
-            PromptName::AnalystSuccess => &mut self.analyst_success,
-            PromptName::MergeFailure => &mut self.merge_failure,
-            PromptName::MergeSuccess => &mut self.merge_success,
-            PromptName::MergeFinal => &mut self.merge_final,
-            PromptName::Ranking => &mut self.ranking,
-        }
+        self.templates.get_mut(name)
     }
 
     /// The hash of each prompt's text, by its name: a run that goes on with another text names the prompt.
@@ -184,7 +195,7 @@ impl PromptLibrary {
             SourceType::Failure => PromptName::AnalystError,
             SourceType::Success => PromptName::AnalystSuccess,
         };
-        self.template(name).render(AnalystContext::new(skill, edit_budget, trajectories))
+        self.render(name, Ok(AnalystContext::new(skill, edit_budget, trajectories)))
     }
 
     /// What the optimizer is told to merge patches of one kind; `level` is the merge tree's, from 1.
@@ -244,7 +255,7 @@ impl PromptLibrary {
             prompt: template.name().to_owned(),
             message: format!("cannot write the edits as JSON: {error}"),
         })?;
-        template.render(context)
+        template.render(Variables { background: &self.background, context })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The optimizer's prompts: what the analysts, the mergers and the ranker are told.
 //!
-//! [`PromptLibrary`] holds the six templates and turns data of the pipeline into messages. The templates are
+//! [`PromptLibrary`] holds the templates and turns data of the pipeline into messages. The templates are
 //! embedded; an environment may replace one, and so may a person with a directory of files. This module renders
 //! and nothing else: it calls no model and does not judge replies; [`schema`] says what shape a reply should have.
 //!
@@ -23,5 +23,5 @@ pub mod schema;
 mod text;
 pub mod trajectory;
 
-pub use library::{PromptLibrary, PromptLibraryError};
+pub use library::{Background, PromptLibrary, PromptLibraryError};
 pub use name::{PromptName, embedded_sources};

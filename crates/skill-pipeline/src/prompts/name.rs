@@ -1,47 +1,80 @@
 //! The names of the prompts and the texts that are built in.
 
+use skill_llm::{PromptError, PromptTemplate};
 use std::fmt;
 
-/// One of the optimizer's prompts; the names are those of the reference systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PromptName {
+/// Defines the names of all prompts and what holds a template for each: one line adds a prompt.
+macro_rules! prompts {
+    ($($(#[$meta:meta])* $variant:ident = $name:ident,)+) => {
+        /// One of the optimizer's prompts; the names are those of the reference systems.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum PromptName {
+            $($(#[$meta])* $variant,)+
+        }
+
+        impl PromptName {
+            /// All prompts, in the order in which a step uses them.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$variant),+];
+
+            /// The name used in files and by [`skill_envs::Env::prompt_override`].
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => stringify!($name),)+
+                }
+            }
+
+            /// The text that is built in.
+            pub fn embedded_source(self) -> &'static str {
+                match self {
+                    $(Self::$variant => include_str!(concat!("../../prompts/", stringify!($name), ".md")),)+
+                }
+            }
+        }
+
+        /// A template for each prompt.
+        #[derive(Debug, Clone)]
+        pub(super) struct Templates {
+            $($name: PromptTemplate,)+
+        }
+
+        impl Templates {
+            /// Those that are built in.
+            pub(super) fn embedded() -> Result<Self, PromptError> {
+                let template = |name: PromptName| PromptTemplate::parse(name.as_str(), name.embedded_source());
+                Ok(Self { $($name: template(PromptName::$variant)?,)+ })
+            }
+
+            pub(super) fn get(&self, name: PromptName) -> &PromptTemplate {
+                match name {
+                    $(PromptName::$variant => &self.$name,)+
+                }
+            }
+
+            pub(super) fn get_mut(&mut self, name: PromptName) -> &mut PromptTemplate {
+                match name {
+                    $(PromptName::$variant => &mut self.$name,)+
+                }
+            }
+        }
+    };
+}
+
+prompts! {
     /// An analyst reads failed trajectories.
-    AnalystError,
+    AnalystError = analyst_error,
     /// An analyst reads successful trajectories.
-    AnalystSuccess,
+    AnalystSuccess = analyst_success,
     /// Patches from failures become one.
-    MergeFailure,
+    MergeFailure = merge_failure,
     /// Patches from successes become one.
-    MergeSuccess,
+    MergeSuccess = merge_success,
     /// The patch from failures and the patch from successes become one.
-    MergeFinal,
+    MergeFinal = merge_final,
     /// The most important edits are chosen.
-    Ranking,
+    Ranking = ranking,
 }
 
 impl PromptName {
-    /// All prompts, in the order in which a step uses them.
-    pub const ALL: [Self; 6] = [
-        Self::AnalystError,
-        Self::AnalystSuccess,
-        Self::MergeFailure,
-        Self::MergeSuccess,
-        Self::MergeFinal,
-        Self::Ranking,
-    ];
-
-    /// The name used in files and by [`skill_envs::Env::prompt_override`].
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AnalystError => "analyst_error",
-            Self::AnalystSuccess => "analyst_success",
-            Self::MergeFailure => "merge_failure",
-            Self::MergeSuccess => "merge_success",
-            Self::MergeFinal => "merge_final",
-            Self::Ranking => "ranking",
-        }
-    }
-
     /// The name of the file that holds the prompt, such as `ranking.md`.
     pub fn file_name(self) -> String {
         format!("{}.md", self.as_str())
@@ -50,18 +83,6 @@ impl PromptName {
     /// The prompt of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|prompt| prompt.as_str() == name)
-    }
-
-    /// The text that is built in.
-    pub fn embedded_source(self) -> &'static str {
-        match self {
-            Self::AnalystError => include_str!("../../prompts/analyst_error.md"),
-            Self::AnalystSuccess => include_str!("../../prompts/analyst_success.md"),
-            Self::MergeFailure => include_str!("../../prompts/merge_failure.md"),
-            Self::MergeSuccess => include_str!("../../prompts/merge_success.md"),
-            Self::MergeFinal => include_str!("../../prompts/merge_final.md"),
-            Self::Ranking => include_str!("../../prompts/ranking.md"),
-        }
     }
 }
 
@@ -72,6 +93,6 @@ impl fmt::Display for PromptName {
 }
 
 /// Name and text of every built-in prompt, in the order of [`PromptName::ALL`].
-pub fn embedded_sources() -> [(&'static str, &'static str); 6] {
+pub fn embedded_sources() -> [(&'static str, &'static str); PromptName::ALL.len()] {
     PromptName::ALL.map(|name| (name.as_str(), name.embedded_source()))
 }
