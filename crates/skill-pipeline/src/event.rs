@@ -82,7 +82,7 @@ pub enum Event {
         total_steps: u32,
         /// The epoch, from 1.
         epoch: EpochIdx,
-        /// Items in the batch.
+        /// Items of all micro-batches.
         batch_size: usize,
     },
     /// A stage begins; `step` is absent outside of steps.

@@ -13,8 +13,10 @@ pub struct TrainSettings {
     pub seed: u64,
     /// Passes over the training split.
     pub epochs: u32,
-    /// Training items per step.
+    /// Training items per micro-batch.
     pub batch_size: usize,
+    /// Micro-batches per step, at least 1: each is reflected on by itself, and all patches make one candidate.
+    pub accumulation: usize,
     /// Trajectories per analyst call.
     pub minibatch_size: usize,
     /// Patches per merge call; at least 2.
@@ -42,6 +44,7 @@ impl Default for TrainSettings {
             seed: 42,
             epochs: 4,
             batch_size: 40,
+            accumulation: 1,
             minibatch_size: 8,
             merge_batch_size: 8,
             edit_budget: EditBudget::default(),
@@ -65,6 +68,7 @@ impl TrainSettings {
         let positive = [
             ("train.epochs", u64::from(self.epochs)),
             ("train.batch_size", self.batch_size as u64),
+            ("train.accumulation", self.accumulation as u64),
             ("train.minibatch_size", self.minibatch_size as u64),
             ("limits.max_reply_tokens", u64::from(self.max_reply_tokens)),
             ("run.workers", self.workers as u64),
@@ -85,6 +89,7 @@ impl TrainSettings {
         [
             ("run.seed", json!(self.seed)),
             ("train.batch_size", json!(self.batch_size)),
+            ("train.accumulation", json!(self.accumulation)),
             ("train.minibatch_size", json!(self.minibatch_size)),
             ("train.merge_batch_size", json!(self.merge_batch_size)),
             ("train.edit_budget", json!(self.edit_budget.max)),

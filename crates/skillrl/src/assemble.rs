@@ -270,6 +270,7 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         seed: config.run.seed,
         epochs: config.train.epochs,
         batch_size: count(config.train.batch_size),
+        accumulation: count(config.train.accumulation),
         minibatch_size: count(config.train.minibatch_size),
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,

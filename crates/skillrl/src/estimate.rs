@@ -12,7 +12,7 @@ pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
 use crate::config::Config;
 use crate::cost::usage_cost;
 use serde::Serialize;
-use skill_core::{StepIdx, Usage};
+use skill_core::{StepIdx, Usage, steps_per_epoch};
 use skill_pipeline::{Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
@@ -125,9 +125,16 @@ pub struct Estimate {
 
 /// What a step is, for the sums over steps.
 struct Step {
-    batch: u64,
+    /// Items of each micro-batch.
+    batches: Vec<u64>,
     /// Bytes that the skill has gained before the step, and after it.
     growth: [Span; 2],
+}
+
+impl Step {
+    fn n_items(&self) -> u64 {
+        self.batches.iter().sum()
+    }
 }
 
 /// Calls with what is sent in them.
@@ -174,7 +181,7 @@ pub fn estimate(
     let all = |split: &SplitProbe, growth: Span| rollouts(split, split.n_items, growth);
     let mut sent = vec![
         (Stage::Baseline, all(val, Span::default())),
-        (Stage::Rollout, over_steps(&|step| rollouts(train, step.batch, step.growth[0]))),
+        (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_items(), step.growth[0]))),
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(ranking(probe, step)))),
@@ -231,25 +238,34 @@ fn sum(stages: &[StageEstimate]) -> StageEstimate {
 
 /// How many steps a run over these items has.
 pub fn n_steps(n_train: usize, settings: &TrainSettings) -> u64 {
-    (n_train.div_ceil(settings.batch_size.max(1)) as u64).saturating_mul(u64::from(settings.epochs))
+    let per_epoch = steps_per_epoch(n_train, settings.batch_size, settings.accumulation) as u64;
+    per_epoch.saturating_mul(u64::from(settings.epochs))
 }
 
 /// The steps with their batches, and with a skill that grows by the edit budget of each, or not at all.
 fn steps(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Vec<Step> {
     let (n_train, batch_size) = (probe.splits[0].n_items, settings.batch_size.max(1) as u64);
-    let per_epoch = n_train.div_ceil(batch_size);
+    let accumulation = settings.accumulation.max(1) as u64;
+    let per_epoch = n_train.div_ceil(batch_size.saturating_mul(accumulation));
     let total = per_epoch.saturating_mul(u64::from(settings.epochs)).min(MAX_STEPS);
     let total = u32::try_from(total).unwrap_or(u32::MAX);
     let mut growth = Span::default();
     (1..=total)
         .map(|number| {
             let in_epoch = u64::from(number - 1) % per_epoch.max(1);
-            let batch = n_train.saturating_sub(in_epoch * batch_size).min(batch_size);
+            let batches = (in_epoch * accumulation..(in_epoch + 1) * accumulation).map(|batch_idx| {
+                match n_train.saturating_sub(batch_idx.saturating_mul(batch_size)) {
+                    // A micro-batch without items left is filled again from the whole split.
+                    0 => n_train.min(batch_size),
+                    left => left.min(batch_size),
+                }
+            });
+            let batches = batches.collect();
             let before = growth;
             let edits = Span::new(0, u64::from(settings.edit_budget.at(StepIdx(number), total)));
             growth = growth.plus(edits.times(assumptions.bytes_per_edit));
             growth.high = growth.high.min(assumptions.max_growth_bytes);
-            Step { batch, growth: [before, growth] }
+            Step { batches, growth: [before, growth] }
         })
         .collect()
 }
@@ -268,11 +284,13 @@ fn rollouts(split: &SplitProbe, n_items: u64, growth: Span) -> Sent {
 
 /// One analyst per minibatch of failures and of successes, which are grouped apart.
 fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: Assumptions) -> Sent {
-    let calls = analyst_calls(step.batch, settings.minibatch_size as u64);
+    let minibatch = settings.minibatch_size as u64;
+    let calls = step.batches.iter().map(|batch| analyst_calls(*batch, minibatch));
+    let calls = calls.fold(Span::default(), Span::plus);
     let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
     // The agent's words stand there as its answer and as a turn; both are cut at a length.
     let said = Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes));
-    let trajectories = Span::exactly(step.batch).times(probe.trajectory_bytes.plus(said));
+    let trajectories = Span::exactly(step.n_items()).times(probe.trajectory_bytes.plus(said));
     let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]));
     Sent::optimizer(calls, asked.plus(trajectories))
 }
@@ -287,21 +305,26 @@ fn analyst_calls(batch: u64, minibatch: u64) -> Span {
 
 /// Two trees of merges and the merge of both, if every analyst proposes something.
 fn merges(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
-    let calls = merge_calls(step.batch, settings.minibatch_size as u64, settings.merge_batch_size as u64);
+    let calls = merge_calls(&step.batches, settings.minibatch_size as u64, settings.merge_batch_size as u64);
     Sent::optimizer(calls, calls.times(probe.merge_bytes.plus(step.growth[0])))
 }
 
-/// The calls of the mergers of one batch, from none to the most.
-fn merge_calls(batch: u64, minibatch: u64, merge_batch: u64) -> Span {
+/// The calls of the mergers of one step, from none to the most.
+fn merge_calls(batches: &[u64], minibatch: u64, merge_batch: u64) -> Span {
     let minibatch = minibatch.max(1);
-    let tree = most_tree_calls(analyst_calls(batch, minibatch).high, merge_batch);
+    let most_patches: u64 = batches.iter().map(|batch| analyst_calls(*batch, minibatch).high).sum();
+    let tree = most_tree_calls(most_patches, merge_batch);
     let tree =
         |n_patches: u64| usize::try_from(n_patches).ok().and_then(|n| tree.get(n)).copied().unwrap_or(0);
-    let of_split = |failures: u64| {
-        let (failed, solved) = (failures.div_ceil(minibatch), (batch - failures).div_ceil(minibatch));
-        tree(failed) + tree(solved) + u64::from(failed > 0 && solved > 0)
+    let calls = |failed: u64, solved: u64| tree(failed) + tree(solved) + u64::from(failed > 0 && solved > 0);
+    let most = match batches {
+        [batch] => (0..=*batch)
+            .map(|failures| calls(failures.div_ceil(minibatch), (batch - failures).div_ceil(minibatch)))
+            .max(),
+        // However several batches fall into failures and successes, there are no more patches than that.
+        _ => (0..=most_patches).map(|failed| calls(failed, most_patches - failed)).max(),
     };
-    Span::new(0, (0..=batch).map(of_split).max().unwrap_or_default())
+    Span::new(0, most.unwrap_or_default())
 }
 
 /// The most calls of a merge tree over at most so many patches, for each number of patches from 0.

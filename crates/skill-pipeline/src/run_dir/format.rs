@@ -142,6 +142,25 @@ impl std::ops::AddAssign for StageTokens {
 /// Calls and tokens by stage, in the order in which the stages ran.
 pub type TokensByStage = IndexMap<String, StageTokens>;
 
+/// One micro-batch of a step with gradient accumulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MicroBatchRecord {
+    /// Its number in the step, from 0; its files stand in `batch_N/` of the step's directory.
+    pub batch_idx: usize,
+    /// Its seed, which shuffles its minibatches.
+    pub batch_seed: u64,
+    /// Its items; in order they are the next ones of `batch_item_ids`.
+    pub n_envs: usize,
+    /// Mean `hard`.
+    pub hard: f64,
+    /// Mean `soft`.
+    pub soft: f64,
+    /// Analysts of failures that proposed a patch.
+    pub n_failure_patches: usize,
+    /// Analysts of successes that proposed a patch.
+    pub n_success_patches: usize,
+}
+
 /// `steps/step_0001/step_record.json`, and a row of `history.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
@@ -151,9 +170,9 @@ pub struct StepRecord {
     pub epoch: EpochIdx,
     /// The step within its epoch, from 0.
     pub step_in_epoch: usize,
-    /// The seed of the batch, which shuffles the minibatches.
+    /// The seed of the batch, which shuffles the minibatches; of several, that of the first.
     pub batch_seed: u64,
-    /// The items of the batch, in order.
+    /// The items of the batch, in order; of several, one batch after the other.
     pub batch_item_ids: Vec<ItemId>,
     /// Mean `hard` of the batch, to 6 digits.
     pub rollout_hard: f64,
@@ -161,6 +180,9 @@ pub struct StepRecord {
     pub rollout_soft: f64,
     /// Items of the batch.
     pub rollout_n: usize,
+    /// The micro-batches, where a step has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accumulation_batches: Vec<MicroBatchRecord>,
     /// Analysts of failures that proposed a patch.
     pub n_failure_patches: usize,
     /// Analysts of successes that proposed a patch.

@@ -37,6 +37,8 @@ pub struct StageCtx<'run> {
     pub step: Option<StepIdx>,
     /// Which stage.
     pub stage: Stage,
+    /// Which micro-batch of the step, from 0; none where a step has one.
+    pub batch_idx: Option<usize>,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,
     /// Begins no further unit of work; those under way are finished.
@@ -63,6 +65,7 @@ impl<'run> StageCtx<'run> {
         Self {
             step: None,
             stage,
+            batch_idx: None,
             workers: 1,
             halt: CancellationToken::new(),
             cancel: CancellationToken::new(),
@@ -85,12 +88,21 @@ impl<'run> StageCtx<'run> {
         }
     }
 
-    /// The place of the stage in the run, such as `step 3 / reflect`.
+    /// The place of the stage in the run, such as `step 3 / reflect`, or `step 3 / reflect / batch 2`.
     pub fn place(&self) -> CallPlace {
-        match self.step {
+        let stage = match self.step {
             Some(step) => CallPlace::new(format_args!("step {step}")).child(self.stage.as_str()),
             None => CallPlace::new(self.stage.as_str()),
+        };
+        match self.batch_idx {
+            Some(batch_idx) => stage.child(format_args!("batch {}", batch_idx + 1)),
+            None => stage,
         }
+    }
+
+    /// The same stage at one of the step's micro-batches.
+    pub fn at_batch(&self, batch_idx: Option<usize>) -> Self {
+        Self { batch_idx, ..self.clone() }
     }
 
     fn call(&self, part: impl std::fmt::Display) -> CallCtx {

@@ -15,11 +15,20 @@ pub struct ReflectSettings {
     pub minibatch_size: usize,
     /// The most edits that one analyst may propose: the maximum of the schedule, as the reference has it.
     pub edit_budget: u32,
-    /// Seed of the batch; failures are shuffled by it, successes by the next one.
-    pub batch_seed: u64,
 }
 
-/// What the analysts came up with.
+/// A micro-batch's results, which are grouped by themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct ReflectBatch<'run> {
+    /// Its number in the step, from 0; none where a step has one.
+    pub batch_idx: Option<usize>,
+    /// Its seed; failures are shuffled by it, successes by the next one.
+    pub seed: u64,
+    /// What the agent did.
+    pub results: &'run [RolloutResult],
+}
+
+/// What the analysts of a micro-batch came up with.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reflection {
     /// The patches of the analysts whose reply had one: failures first, each in minibatch order.
@@ -28,48 +37,80 @@ pub struct Reflection {
     pub notes: Vec<String>,
 }
 
-/// Asks one analyst per minibatch of failures and of successes.
+/// Asks one analyst per minibatch of failures and of successes, in all micro-batches of a step: one reflection for
+/// each, in order.
 ///
 /// # Errors
 ///
 /// An analyst that cannot be reached ends the stage. One whose reply holds no patch does not: it is noted.
 pub async fn reflect(
-    results: &[RolloutResult],
+    batches: &[ReflectBatch<'_>],
     skill: &SkillDoc,
     settings: ReflectSettings,
     prompts: &PromptLibrary,
     optimizer: &Optimizer<'_>,
     ctx: &StageCtx<'_>,
-) -> Result<Reflection, PipelineError> {
-    let is_success: Vec<bool> = results.iter().map(RolloutResult::is_success).collect();
-    let groups = plan_minibatches(&is_success, settings.minibatch_size, Some(settings.batch_seed));
-    let numbered = |source: SourceType, groups: Vec<Vec<usize>>| {
-        groups.into_iter().enumerate().map(move |(group_idx, group)| (source, group_idx + 1, group))
-    };
-    let minibatches: Vec<_> = numbered(SourceType::Failure, groups.failures)
-        .chain(numbered(SourceType::Success, groups.successes))
+) -> Result<Vec<Reflection>, PipelineError> {
+    let minibatches: Vec<Minibatch<'_>> = batches
+        .iter()
+        .enumerate()
+        .flat_map(|(list_idx, batch)| minibatches(list_idx, *batch, settings.minibatch_size))
         .collect();
-
     let replies = ctx
-        .map_ordered(minibatches, async |_, (source, number, group)| {
-            let trajectories: Vec<&RolloutResult> =
-                group.iter().filter_map(|&result_idx| results.get(result_idx)).collect();
-            let name = format!("{} {number}", source.as_str());
-            let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
-            let reply = optimizer.ask(messages, analyst_schema(source), &name, ctx).await?;
-            let notes = finish_note(&reply, optimizer.max_tokens);
-            let (patch, notes) =
-                read_analysis(&reply.text, source, &trajectories, settings.edit_budget, notes);
-            Ok((patch, notes.into_iter().map(|note| format!("analyst {name}: {note}")).collect::<Vec<_>>()))
-        })
+        .map_ordered(
+            minibatches,
+            async |_, Minibatch { list_idx, batch_idx, source, number, trajectories }| {
+                let ctx = ctx.at_batch(batch_idx);
+                let name = format!("{} {number}", source.as_str());
+                let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
+                let reply = optimizer.ask(messages, analyst_schema(source), &name, &ctx).await?;
+                let notes = finish_note(&reply, optimizer.max_tokens);
+                let (patch, notes) =
+                    read_analysis(&reply.text, source, &trajectories, settings.edit_budget, notes);
+                let batch =
+                    batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
+                let notes = notes.into_iter().map(|note| format!("analyst {batch}{name}: {note}"));
+                Ok((list_idx, patch, notes.collect::<Vec<_>>()))
+            },
+        )
         .await?;
 
-    let mut reflection = Reflection::default();
-    for (patch, notes) in replies {
-        reflection.patches.extend(patch);
-        reflection.notes.extend(notes);
+    let mut reflections = vec![Reflection::default(); batches.len()];
+    for (list_idx, patch, notes) in replies {
+        if let Some(reflection) = reflections.get_mut(list_idx) {
+            reflection.patches.extend(patch);
+            reflection.notes.extend(notes);
+        }
     }
-    Ok(reflection)
+    Ok(reflections)
+}
+
+/// Trajectories of one kind that one analyst reads.
+struct Minibatch<'run> {
+    list_idx: usize,
+    batch_idx: Option<usize>,
+    source: SourceType,
+    /// Its number among those of its kind, from 1.
+    number: usize,
+    trajectories: Vec<&'run RolloutResult>,
+}
+
+/// The minibatches of a micro-batch: failures first.
+fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, minibatch_size: usize) -> Vec<Minibatch<'_>> {
+    let is_success: Vec<bool> = batch.results.iter().map(RolloutResult::is_success).collect();
+    let groups = plan_minibatches(&is_success, minibatch_size, Some(batch.seed));
+    let of_source = |source: SourceType, groups: Vec<Vec<usize>>| {
+        (1..).zip(groups).map(move |(number, group)| Minibatch {
+            list_idx,
+            batch_idx: batch.batch_idx,
+            source,
+            number,
+            trajectories: group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect(),
+        })
+    };
+    of_source(SourceType::Failure, groups.failures)
+        .chain(of_source(SourceType::Success, groups.successes))
+        .collect()
 }
 
 /// Reads an analyst's reply: the patch if there is one, and what was wrong with it.

@@ -37,6 +37,50 @@ struct RolloutFile {
     usage: Usage,
 }
 
+/// A micro-batch: items that belong together and are worked on with the others of the step.
+#[derive(Debug, Clone)]
+pub struct Batch<'run> {
+    /// Its number in the step, from 0; none where a step has one.
+    pub batch_idx: Option<usize>,
+    /// Its items, in order.
+    pub items: Vec<&'run Item>,
+}
+
+/// Runs the agent on the items of all micro-batches of a step: one list of results for each, in order.
+///
+/// An item that stands in two of them is worked on twice.
+///
+/// # Errors
+///
+/// As [`rollout`].
+pub async fn rollout_batches(
+    env: &dyn Env,
+    batches: &[Batch<'_>],
+    skill: &SkillDoc,
+    target: &dyn ChatModel,
+    ctx: &StageCtx<'_>,
+) -> Result<Vec<Vec<RolloutResult>>, PipelineError> {
+    let contexts: Vec<StageCtx<'_>> = batches.iter().map(|batch| ctx.at_batch(batch.batch_idx)).collect();
+    let agents: Vec<Agent<'_>> = contexts.iter().map(|ctx| Agent::new(env, skill, target, ctx)).collect();
+    let work: Vec<(usize, &Agent<'_>, &Item)> = batches
+        .iter()
+        .zip(&agents)
+        .enumerate()
+        .flat_map(|(list_idx, (batch, agent))| batch.items.iter().map(move |item| (list_idx, agent, *item)))
+        .collect();
+    let rollouts = ctx
+        .map_ordered(work, async |_, (list_idx, agent, item)| Ok((list_idx, agent.work_on(item).await?)))
+        .await?;
+    let mut results: Vec<Vec<RolloutResult>> = vec![Vec::new(); batches.len()];
+    for (list_idx, Rollout { result, used }) in rollouts {
+        ctx.used.add(used);
+        if let Some(list) = results.get_mut(list_idx) {
+            list.push(result);
+        }
+    }
+    Ok(results)
+}
+
 /// Runs the agent on each item and returns the results in the order of the items.
 ///
 /// # Errors
@@ -49,15 +93,8 @@ pub async fn rollout(
     target: &dyn ChatModel,
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<RolloutResult>, PipelineError> {
-    let agent = Agent::new(env, skill, target, ctx);
-    let rollouts = ctx.map_ordered(items.to_vec(), async |_, item| agent.work_on(item).await).await?;
-    Ok(rollouts
-        .into_iter()
-        .map(|rollout| {
-            ctx.used.add(rollout.used);
-            rollout.result
-        })
-        .collect())
+    let batch = Batch { batch_idx: ctx.batch_idx, items: items.to_vec() };
+    Ok(rollout_batches(env, &[batch], skill, target, ctx).await?.into_iter().flatten().collect())
 }
 
 /// The agent with a skill: everything that a rollout needs but the item.

@@ -11,7 +11,7 @@ use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Optimizer, StageCtx};
-use skill_core::plan::{BatchPlan, plan_train_epoch, steps_per_epoch};
+use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
@@ -23,9 +23,6 @@ use std::time::Instant;
 
 /// With fewer items in the selection split a person is warned.
 const SMALL_SELECTION_SPLIT: usize = 20;
-
-/// Gradient accumulation: how many batches make one step.
-const ACCUMULATION: usize = 1;
 
 pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
     let settings = &trainer.settings;
@@ -108,7 +105,7 @@ impl Trainer {
     /// The length of the run in steps: of an epoch, and of all.
     fn steps(&self) -> (usize, u32) {
         let n_train = self.env.items(Split::Train).len();
-        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, ACCUMULATION);
+        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, self.settings.accumulation);
         (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(self.settings.epochs))
     }
 
@@ -178,9 +175,10 @@ pub(super) struct StepPlan {
     pub(super) epoch: EpochIdx,
     pub(super) step_in_epoch: usize,
     pub(super) total_steps: u32,
-    pub(super) batch: BatchPlan,
-    /// The batch of the step after it.
-    pub(super) upcoming: Option<(StepIdx, BatchPlan)>,
+    /// The micro-batches, at least one.
+    pub(super) batches: Vec<BatchPlan>,
+    /// The micro-batches of the step after it.
+    pub(super) upcoming: Option<(StepIdx, Vec<BatchPlan>)>,
 }
 
 /// A stage that is under way: what it started from.
@@ -220,7 +218,7 @@ impl Run<'_> {
         let last_step = state.last_step;
         let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
         while let Some(mut plan) = plans.next() {
-            plan.upcoming = plans.peek().map(|next| (next.step, next.batch.clone()));
+            plan.upcoming = plans.peek().map(|next| (next.step, next.batches.clone()));
             self.check_stop(state.last_step, total_steps)?;
             self.make_step(&mut state, plan).await?;
         }
@@ -233,22 +231,23 @@ impl Run<'_> {
 
     /// All steps of the run.
     fn plans(&self, n_train: usize) -> Vec<StepPlan> {
-        let (per_epoch, total_steps) = self.length;
+        let (_, total_steps) = self.length;
         let of_epoch = |epoch: u32| {
-            let (epoch, settings) = (EpochIdx(epoch), self.settings);
-            let batches =
-                plan_train_epoch(n_train, epoch, per_epoch, ACCUMULATION, settings.batch_size, settings.seed);
-            batches.into_iter().enumerate().map(move |(step_in_epoch, batch)| (epoch, step_in_epoch, batch))
+            let TrainSettings { accumulation, batch_size, seed, .. } = *self.settings;
+            let plan = EpochPlan::train(n_train, EpochIdx(epoch), accumulation, batch_size, seed);
+            let steps: Vec<Vec<BatchPlan>> = plan.steps().map(<[BatchPlan]>::to_vec).collect();
+            let of_step = move |(step_in_epoch, batches)| (plan.epoch, step_in_epoch, batches);
+            steps.into_iter().enumerate().map(of_step)
         };
-        let batches = (1..=self.settings.epochs).flat_map(of_epoch);
+        let steps = (1..=self.settings.epochs).flat_map(of_epoch);
         (1..)
-            .zip(batches)
-            .map(|(step, (epoch, step_in_epoch, batch))| StepPlan {
+            .zip(steps)
+            .map(|(step, (epoch, step_in_epoch, batches))| StepPlan {
                 step: StepIdx(step),
                 epoch,
                 step_in_epoch,
                 total_steps,
-                batch,
+                batches,
                 upcoming: None,
             })
             .collect()
@@ -285,7 +284,7 @@ impl Run<'_> {
             step: plan.step,
             total_steps: plan.total_steps,
             epoch: plan.epoch,
-            batch_size: plan.batch.item_idx.len(),
+            batch_size: plan.batches.iter().map(|batch| batch.item_idx.len()).sum(),
         });
         let outcome =
             self.step(state, plan).await.map_err(|error| self.or_stopped(error, state.last_step))?;
@@ -360,6 +359,7 @@ impl Run<'_> {
         StageCtx {
             step: watch.step,
             stage: watch.stage,
+            batch_idx: None,
             workers: self.settings.workers,
             halt: self.stop.soon.clone(),
             cancel: self.stop.now.clone(),

@@ -8,11 +8,10 @@ use super::run::Run;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, Stage};
 use crate::run_dir::event_log::SpeculationTiming;
-use crate::stage::rollout::rollout;
+use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::{FINISH_LIMIT, StageCtx};
 use skill_core::plan::BatchPlan;
 use skill_core::{SkillDoc, StepIdx};
-use skill_envs::{Item, Split};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ impl EventSink for Finished {
 
 /// The next step's rollouts, as far as they may be begun.
 pub(super) struct Speculation<'run> {
-    items: Vec<&'run Item>,
+    batches: Vec<Batch<'run>>,
     lends: Arc<watch::Sender<usize>>,
     halt: CancellationToken,
     ctx: StageCtx<'run>,
@@ -45,19 +44,18 @@ impl Run<'_> {
     /// What may be begun while the evaluation in this context runs; `None` if nothing may.
     pub(super) fn speculation<'a>(
         &'a self,
-        upcoming: Option<&(StepIdx, BatchPlan)>,
+        upcoming: Option<&(StepIdx, Vec<BatchPlan>)>,
         evaluation: &mut StageCtx<'a>,
         finished: &'a Finished,
     ) -> Option<Speculation<'a>> {
-        let (step, batch) = upcoming?;
-        let train = self.env.items(Split::Train);
-        let items: Vec<&Item> = batch
-            .item_idx
-            .iter()
-            .take(self.settings.speculation)
-            .filter_map(|&item_idx| train.get(item_idx))
-            .collect();
-        if items.is_empty() {
+        let (step, plans) = upcoming?;
+        let mut left = self.settings.speculation;
+        let mut batches = self.batches(plans);
+        for batch in &mut batches {
+            batch.items.truncate(left);
+            left -= batch.items.len();
+        }
+        if batches.iter().all(|batch| batch.items.is_empty()) {
             return None;
         }
         let (lends, borrows) = watch::channel(0);
@@ -73,7 +71,7 @@ impl Run<'_> {
             ..evaluation.clone()
         };
         evaluation.lends = Some(Arc::clone(&lends));
-        Some(Speculation { items, lends, halt, ctx, finished })
+        Some(Speculation { batches, lends, halt, ctx, finished })
     }
 
     /// Runs an evaluation with speculative rollouts beside it.
@@ -88,7 +86,7 @@ impl Run<'_> {
     ) -> Result<(Output, SpeculationTiming), PipelineError> {
         let mut evaluating = pin!(evaluating);
         let mut speculating =
-            pin!(rollout(self.env, &speculation.items, current, &self.target, &speculation.ctx));
+            pin!(rollout_batches(self.env, &speculation.batches, current, &self.target, &speculation.ctx));
         let mut is_over = false;
         let outcome = loop {
             tokio::select! {

@@ -46,17 +46,18 @@ impl Run<'_> {
     }
 
     fn new_record(&self, state: &TrainState, plan: &StepPlan) -> StepRecord {
-        let train = self.env.items(Split::Train);
-        let batch_items = plan.batch.item_idx.iter().filter_map(|&item_idx| train.get(item_idx));
+        let batches = self.batches(&plan.batches);
+        let batch_items = || batches.iter().flat_map(|batch| &batch.items);
         StepRecord {
             step: plan.step,
             epoch: plan.epoch,
             step_in_epoch: plan.step_in_epoch,
-            batch_seed: plan.batch.seed,
-            batch_item_ids: batch_items.map(|item| item.id.clone()).collect(),
+            batch_seed: plan.batches.first().map(|batch| batch.seed).unwrap_or_default(),
+            batch_item_ids: batch_items().map(|item| item.id.clone()).collect(),
             rollout_hard: 0.0,
             rollout_soft: 0.0,
-            rollout_n: plan.batch.item_idx.len(),
+            rollout_n: batch_items().count(),
+            accumulation_batches: Vec::new(),
             n_failure_patches: 0,
             n_success_patches: 0,
             n_edits_merged: None,
@@ -88,7 +89,7 @@ impl Run<'_> {
         &mut self,
         state: &TrainState,
         candidate: SkillDoc,
-        upcoming: Option<&(StepIdx, BatchPlan)>,
+        upcoming: Option<&(StepIdx, Vec<BatchPlan>)>,
         mut record: StepRecord,
     ) -> Result<StepOutcome, PipelineError> {
         let hash = candidate.hash();

@@ -1,6 +1,7 @@
 //! Whole runs on a toy world: what is written, what resumes, what is refused.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod accumulation;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod world;

@@ -289,8 +289,10 @@ pub struct SkillConfig {
 pub struct TrainConfig {
     /// How often the training split is gone through, at least 1.
     pub epochs: u32,
-    /// Tasks per step, at least 1.
+    /// Tasks per micro-batch, at least 1.
     pub batch_size: u32,
+    /// Micro-batches per step, at least 1.
+    pub accumulation: u32,
     /// Trajectories per analyst call, at least 1.
     pub minibatch_size: u32,
     /// Patches per merge call, at least 2.

@@ -221,6 +221,7 @@ fn probe_editors(
     let n_edits = settings.edit_budget.max.max(1) as usize;
     let batch = (settings.batch_size as u64).min(found.splits[0].n_items);
     let most_patches = super::analyst_calls(batch, settings.minibatch_size as u64).high;
+    let most_patches = most_patches.saturating_mul(settings.accumulation as u64);
     let most_patches = usize::try_from(most_patches).unwrap_or(usize::MAX).max(2);
     let [short, long] = EDIT_BYTES;
     let few = [patch(1, short, REASONING_BYTES[0]), patch(1, short, REASONING_BYTES[0])];

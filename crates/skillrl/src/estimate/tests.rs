@@ -43,8 +43,16 @@ fn merges_are_at_most_two_trees_and_the_last() {
     for (batch, minibatch, merge_batch, high) in
         [(0, 4, 8, 0), (1, 4, 8, 0), (2, 1, 8, 1), (10, 4, 8, 3), (40, 8, 8, 3), (400, 8, 8, 10)]
     {
-        assert_eq!(merge_calls(batch, minibatch, merge_batch), Span { low: 0, high }, "{batch}");
+        assert_eq!(merge_calls(&[batch], minibatch, merge_batch), Span { low: 0, high }, "{batch}");
     }
+}
+
+#[test]
+fn a_step_of_several_batches_merges_the_patches_of_all() {
+    // Two batches of 2, an analyst for each item: up to 4 patches of failures, merged in pairs, or 2 and 2 and both.
+    assert_eq!(merge_calls(&[2, 2], 1, 2), Span { low: 0, high: 3 });
+    assert_eq!(merge_calls(&[40, 40], 8, 8), Span { low: 0, high: 5 });
+    assert_eq!(merge_calls(&[], 8, 8), Span { low: 0, high: 0 });
 }
 
 fn split(n_items: u64, calls: u64, bytes: u64) -> SplitProbe {

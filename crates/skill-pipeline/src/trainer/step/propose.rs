@@ -4,18 +4,33 @@ use super::{note_tokens, round_6};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{ApplySummary, StepRecord};
+use crate::run_dir::format::{ApplySummary, MicroBatchRecord, StepRecord};
 use crate::stage::aggregate::aggregate;
-use crate::stage::reflect::{ReflectSettings, reflect};
-use crate::stage::rollout::rollout;
+use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
+use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::select::select;
 use crate::stage::update::update;
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
-use skill_core::{MeanScore, Patch, SkillDoc, SourceType};
-use skill_envs::{Item, Split};
+use skill_core::plan::BatchPlan;
+use skill_core::{MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
+use skill_envs::Split;
+use std::path::{Path, PathBuf};
 
-impl Run<'_> {
+impl<'run> Run<'run> {
+    /// The items of micro-batches; one that is a step by itself has no number.
+    pub(in crate::trainer) fn batches(&self, plans: &[BatchPlan]) -> Vec<Batch<'run>> {
+        let train = self.env.items(Split::Train);
+        let is_numbered = plans.len() > 1;
+        (0..)
+            .zip(plans)
+            .map(|(batch_idx, plan)| Batch {
+                batch_idx: is_numbered.then_some(batch_idx),
+                items: plan.item_idx.iter().filter_map(|&item_idx| train.get(item_idx)).collect(),
+            })
+            .collect()
+    }
+
     /// Stages 1 to 4: from the current skill to the edits of this step; `None` if nobody proposed any.
     pub(super) async fn propose(
         &mut self,
@@ -23,42 +38,79 @@ impl Run<'_> {
         plan: &StepPlan,
         record: &mut StepRecord,
     ) -> Result<Option<Patch>, PipelineError> {
-        let (step, skill, step_dir) = (plan.step, &current.skill, self.dir.step_dir(plan.step));
+        let raw_patches = self.gather(&current.skill, plan, record).await?;
+        if raw_patches.is_empty() {
+            return Ok(None);
+        }
+        self.narrow(&current.skill, &raw_patches, record).await
+    }
 
+    /// Stages 1 and 2: what the agent did with the current skill, and what the analysts make of it.
+    async fn gather(
+        &mut self,
+        skill: &SkillDoc,
+        plan: &StepPlan,
+        record: &mut StepRecord,
+    ) -> Result<Vec<RawPatch>, PipelineError> {
+        let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
         let watch = self.begin(Some(step), Stage::Rollout);
-        let train = self.env.items(Split::Train);
-        let batch: Vec<&Item> =
-            plan.batch.item_idx.iter().filter_map(|&item_idx| train.get(item_idx)).collect();
-        let results = rollout(self.env, &batch, skill, &self.target, &self.stage_ctx(&watch)).await?;
+        let batches = self.batches(&plan.batches);
+        let ctx = self.stage_ctx(&watch);
+        let results = rollout_batches(self.env, &batches, skill, &self.target, &ctx).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
-        self.warn_of_cut_replies(Some(step), &results);
-        atomic::write_json(&step_dir.join("rollout_results.json"), &results)?;
-        let mean = MeanScore::of_results(&results);
+        let all: Vec<RolloutResult> = results.concat();
+        self.warn_of_cut_replies(Some(step), &all);
+        let mean = MeanScore::of_results(&all);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
+        for (batch, results) in batches.iter().zip(&results) {
+            atomic::write_json(&batch_dir(&step_dir, batch.batch_idx).join("rollout_results.json"), results)?;
+        }
 
         let watch = self.begin(Some(step), Stage::Reflect);
         let settings = ReflectSettings {
             minibatch_size: self.settings.minibatch_size,
             edit_budget: self.settings.edit_budget.max,
-            batch_seed: plan.batch.seed,
         };
+        let to_read: Vec<ReflectBatch<'_>> = batches
+            .iter()
+            .zip(&plan.batches)
+            .zip(&results)
+            .map(|((batch, plan), results)| ReflectBatch {
+                batch_idx: batch.batch_idx,
+                seed: plan.seed,
+                results,
+            })
+            .collect();
         let (prompts, ctx) = (&self.prompts, self.stage_ctx(&watch));
-        let reflection = reflect(&results, skill, settings, prompts, &self.optimizer(), &ctx).await?;
+        let reflections = reflect(&to_read, skill, settings, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Reflect, self.end(&watch));
-        atomic::write_json(&step_dir.join("raw_patches.json"), &reflection.patches)?;
-        self.note(step, record, reflection.notes);
-        let n_patches = |source| reflection.patches.iter().filter(|raw| raw.source_type == source).count();
-        record.n_failure_patches = n_patches(SourceType::Failure);
-        record.n_success_patches = n_patches(SourceType::Success);
-        if reflection.patches.is_empty() {
-            return Ok(None);
+        for (batch, reflection) in to_read.iter().zip(&reflections) {
+            let path = batch_dir(&step_dir, batch.batch_idx).join("raw_patches.json");
+            atomic::write_json(&path, &reflection.patches)?;
+            record.accumulation_batches.extend(micro_batch_record(*batch, reflection));
         }
+        let mut raw_patches = Vec::new();
+        for reflection in reflections {
+            self.note(step, record, reflection.notes);
+            raw_patches.extend(reflection.patches);
+        }
+        record.n_failure_patches = n_patches(&raw_patches, SourceType::Failure);
+        record.n_success_patches = n_patches(&raw_patches, SourceType::Success);
+        Ok(raw_patches)
+    }
 
+    /// Stages 3 and 4: one patch of all, and of that as much as the edit budget allows.
+    async fn narrow(
+        &mut self,
+        skill: &SkillDoc,
+        raw_patches: &[RawPatch],
+        record: &mut StepRecord,
+    ) -> Result<Option<Patch>, PipelineError> {
+        let (step, step_dir) = (record.step, self.dir.step_dir(record.step));
         let watch = self.begin(Some(step), Stage::Aggregate);
         let merge_batch = self.settings.merge_batch_size;
         let (prompts, ctx) = (&self.prompts, self.stage_ctx(&watch));
-        let merged =
-            aggregate(&reflection.patches, skill, merge_batch, prompts, &self.optimizer(), &ctx).await?;
+        let merged = aggregate(raw_patches, skill, merge_batch, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Aggregate, self.end(&watch));
         atomic::write_json(&step_dir.join("merged_patch.json"), &merged.patch)?;
         self.note(step, record, merged.notes);
@@ -98,4 +150,30 @@ impl Run<'_> {
         record.candidate_skill_len = Some(candidate.skill.text().chars().count());
         Ok(candidate.skill)
     }
+}
+
+/// Where the files of a micro-batch stand: with those of the step, or in a directory of its own where there are several.
+fn batch_dir(step_dir: &Path, batch_idx: Option<usize>) -> PathBuf {
+    match batch_idx {
+        Some(batch_idx) => step_dir.join(format!("batch_{batch_idx}")),
+        None => step_dir.to_owned(),
+    }
+}
+
+/// The row of a micro-batch; a step with one has its numbers in the record itself.
+fn micro_batch_record(batch: ReflectBatch<'_>, reflection: &Reflection) -> Option<MicroBatchRecord> {
+    let mean = MeanScore::of_results(batch.results);
+    Some(MicroBatchRecord {
+        batch_idx: batch.batch_idx?,
+        batch_seed: batch.seed,
+        n_envs: batch.results.len(),
+        hard: mean.hard,
+        soft: mean.soft,
+        n_failure_patches: n_patches(&reflection.patches, SourceType::Failure),
+        n_success_patches: n_patches(&reflection.patches, SourceType::Success),
+    })
+}
+
+fn n_patches(patches: &[RawPatch], source: SourceType) -> usize {
+    patches.iter().filter(|raw| raw.source_type == source).count()
 }

@@ -283,7 +283,14 @@ const TRAIN: &[KeySpec] = &[
         ValueType::Integer { min: 1, max: MAX_COUNT },
         Outcome,
         Value("40"),
-        "Tasks per step.",
+        "Tasks per micro-batch. A step has one, unless accumulation says otherwise.",
+    ),
+    KeySpec::new(
+        "accumulation",
+        ValueType::Integer { min: 1, max: 1000 },
+        Outcome,
+        Value("1"),
+        "Micro-batches per step. Each is reflected on by itself under the same skill; all patches make one change.",
     ),
     KeySpec::new(
         "minibatch_size",

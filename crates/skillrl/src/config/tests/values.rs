@@ -88,6 +88,7 @@ fn values_that_are_taken() {
     check("skill.initial=skill.md", r#""skill.md""#);
     check("train.epochs=1", "1");
     check("train.batch_size=8", "8");
+    check("train.accumulation=3", "3");
     check("train.minibatch_size=1", "1");
     check("train.merge_batch_size=2", "2");
     check("train.edit_budget=2", "2");
@@ -188,6 +189,7 @@ fn values_that_are_refused() {
     refused("train.batch_size=2024-01-01", &format!("{COUNT}, not 2024-01-01"));
     refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
     refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
+    refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
     refused("train.edit_budget=0", "takes a whole number from 1 to 1000, not 0");
     refused("train.min_edit_budget=0", "takes a whole number from 1 to 1000, not 0");
     refused(
