@@ -92,6 +92,12 @@ pub enum PipelineError {
         /// The file or directory that would be overwritten.
         found: &'static str,
     },
+    /// The directory holds no run.
+    #[error("there is no run in {}", path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another process works on the run.
     #[error("another process is working on the run in {}", path.display())]
     Locked {
@@ -173,6 +179,7 @@ impl PipelineError {
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
+            Self::NoRun { .. } => "name a directory that `skillrl train` has written",
             Self::Locked { .. } => "wait for the other process, or stop it",
             Self::Mismatch { .. } => {
                 "set these back to go on with this run, or start a new one with another `run.dir`"

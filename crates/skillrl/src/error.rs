@@ -123,6 +123,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::Corrupt { .. }
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
+        | PipelineError::NoRun { .. }
         | PipelineError::Locked { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Capped { .. } => Failure::Budget,

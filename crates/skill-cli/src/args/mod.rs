@@ -1,6 +1,9 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod journal;
+mod look;
+
+pub(crate) use look::BlameArgs;
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
@@ -55,6 +58,8 @@ pub(crate) enum Command {
     Journal(JournalCommand),
     /// Makes a run again from its journal, without a network: to check it, or to try a change on it.
     Replay(ReplayArgs),
+    /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
+    Blame(BlameArgs),
     /// Looks at the tasks before anything is paid for.
     #[command(subcommand)]
     Env(EnvCommand),

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod blame;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod env;

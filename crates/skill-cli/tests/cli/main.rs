@@ -16,6 +16,7 @@ mod exec;
 mod interrupt;
 mod journal;
 mod killed;
+mod look;
 mod prompts;
 mod replay;
 mod secrets;

@@ -3,6 +3,9 @@
 pub mod atomic;
 pub mod event_log;
 pub mod format;
+mod reader;
+
+pub use reader::RunReader;
 
 use crate::error::PipelineError;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
@@ -91,20 +94,15 @@ impl RunDir {
 
     /// The directory of a step's files.
     pub fn step_dir(&self, step: StepIdx) -> PathBuf {
-        self.path.join("steps").join(format!("step_{:04}", step.0))
+        step_path(&self.path, step)
     }
 
     fn snapshot_path(&self, step: StepIdx) -> PathBuf {
-        self.path.join("skills").join(format!("skill_v{:04}.md", step.0))
+        snapshot_path(&self.path, step)
     }
 
     fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
-        match dir {
-            EvaluationDir::Baseline => self.path.join("baseline_selection_eval"),
-            EvaluationDir::Selection(step) => self.step_dir(step).join("selection_eval"),
-            EvaluationDir::TestBaseline => self.path.join("test_eval_baseline"),
-            EvaluationDir::TestBest => self.path.join("test_eval_best"),
-        }
+        evaluation_path(&self.path, dir)
     }
 
     /// What was asked when the run was started or last resumed; `None` for a directory without a run.
@@ -160,18 +158,7 @@ impl RunDir {
     ///
     /// A file that cannot be read, is not JSON, or lacks a step.
     pub fn read_history(&self, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
-        let path = self.path.join("history.json");
-        let mut history: Vec<StepRecord> = match read_value(&path)? {
-            Some(value) => from_value(&path, value)?,
-            None => Vec::new(),
-        };
-        history.retain(|record| record.step <= last);
-        let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
-        if !in_order || history.len() != last.0 as usize {
-            let message = format!("does not hold each of the steps 1 to {last} once");
-            return Err(PipelineError::Corrupt { path, message });
-        }
-        Ok(history)
+        read_history(&self.path, last)
     }
 
     /// Writes `history.json`.
@@ -315,6 +302,23 @@ impl RunDir {
     }
 }
 
+fn step_path(run: &Path, step: StepIdx) -> PathBuf {
+    run.join("steps").join(format!("step_{:04}", step.0))
+}
+
+fn snapshot_path(run: &Path, step: StepIdx) -> PathBuf {
+    run.join("skills").join(format!("skill_v{:04}.md", step.0))
+}
+
+fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
+    match dir {
+        EvaluationDir::Baseline => run.join("baseline_selection_eval"),
+        EvaluationDir::Selection(step) => step_path(run, step).join("selection_eval"),
+        EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
+        EvaluationDir::TestBest => run.join("test_eval_best"),
+    }
+}
+
 /// The summary of an evaluation, with the scores by task type.
 pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens) -> EvaluationSummary {
     let mut groups: IndexMap<&str, Vec<(f64, f64)>> = IndexMap::new();
@@ -386,6 +390,21 @@ pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
 pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError> {
     let state: Option<RuntimeState> = read_versioned(&path.join("runtime_state.json"))?;
     Ok(state.map(|state| state.last_completed_step))
+}
+
+fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
+    let path = run.join("history.json");
+    let mut history: Vec<StepRecord> = match read_value(&path)? {
+        Some(value) => from_value(&path, value)?,
+        None => Vec::new(),
+    };
+    history.retain(|record| record.step <= last);
+    let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
+    if !in_order || history.len() != last.0 as usize {
+        let message = format!("does not hold each of the steps 1 to {last} once");
+        return Err(PipelineError::Corrupt { path, message });
+    }
+    Ok(history)
 }
 
 fn read_value(path: &Path) -> Result<Option<Value>, PipelineError> {

@@ -1,0 +1,133 @@
+//! `skillrl blame`: where each line of a skill comes from.
+
+use crate::args::BlameArgs;
+use crate::table::{Column, counted, harmless, table, terminal_width};
+use anyhow::Context as _;
+use skillrl::core::{ItemId, SkillDoc, StepIdx};
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::provenance::{Blame, EditEvidence, Origin, PatchSource, StepEvidence, Version, blame};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// So many items are named where not all are asked for.
+const MAX_NAMED_ITEMS: usize = 8;
+
+pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
+    let (dir, file) = run_and_file(args)?;
+    let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;
+    let text = file.map(|file| {
+        std::fs::read_to_string(&file).with_context(|| format!("cannot read the skill {}", file.display()))
+    });
+    let text = text.transpose()?.map(SkillDoc::new);
+    let version = match (&text, args.step) {
+        (Some(text), _) => Version::Text(text),
+        (None, Some(step)) => Version::After(StepIdx(step)),
+        (None, None) => Version::Best,
+    };
+    let blame = blame(&run, version).map_err(skillrl::Error::Pipeline)?;
+    if args.json {
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&blame)?));
+    }
+    super::print(&described(&blame, args.full))
+}
+
+/// The run that is asked about, and the file if it is a file that is asked about.
+fn run_and_file(args: &BlameArgs) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+    if let Some(run) = &args.run {
+        return Ok((run.clone(), Some(args.path.clone())));
+    }
+    if !args.path.is_file() {
+        return Ok((args.path.clone(), None));
+    }
+    let holds_run = |dir: &&Path| dir.join("config.json").is_file();
+    let parents = args.path.ancestors().skip(1);
+    let parents = parents.map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+    match parents.take(3).collect::<Vec<_>>().iter().find(|dir| holds_run(dir)) {
+        Some(dir) => Ok((dir.to_path_buf(), Some(args.path.clone()))),
+        None => {
+            let message = format!("{} stands in no run; name the run with --run DIR", args.path.display());
+            Err(super::UsageError::new(message).into())
+        }
+    }
+}
+
+fn described(blame: &Blame, is_full: bool) -> String {
+    let columns = [Column::number("line"), Column::text("from"), Column::text("text")];
+    let rows = blame.lines.iter().map(|line| {
+        // A table has no room for tabs, whose width depends on where they stand.
+        let text = harmless(&line.text).replace('\t', "    ");
+        let from = if text.trim().is_empty() { String::new() } else { origin(line.origin) };
+        vec![line.number.to_string(), from, text]
+    });
+    let mut shown = table(&columns, &rows.collect::<Vec<_>>(), terminal_width());
+    for step in &blame.steps {
+        let lines = blame.lines.iter().filter(|line| line.origin.step() == Some(step.step));
+        let edits: Vec<usize> = lines
+            .filter_map(|line| match line.origin {
+                Origin::Edit { index, .. } => Some(index),
+                _ => None,
+            })
+            .collect();
+        shown.push_str(&step_lines(step, &edits, is_full));
+    }
+    shown
+}
+
+fn origin(origin: Origin) -> String {
+    match origin {
+        Origin::Initial => "first skill".to_owned(),
+        Origin::Edit { step, index } => format!("step {step}, edit {index}"),
+        Origin::Rewrite { step } => format!("step {step}, rewritten"),
+        Origin::SlowUpdate { step } => format!("slow update after step {step}"),
+        Origin::Appendix { step } => format!("note of step {step}"),
+        Origin::ByHand => "by hand".to_owned(),
+    }
+}
+
+/// What a step stands on, with those of its edits that the skill still has.
+fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
+    let mut text = String::new();
+    let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
+    let action = step.action.as_str().replace('_', " ");
+    let _ = writeln!(text, "\nstep {}: {action}, {:.4}{after}", step.step, step.score_before);
+    for (what, items) in [("won", &step.won), ("lost", &step.lost)] {
+        if !items.is_empty() {
+            let _ = writeln!(text, "  {what:<5} {}", named(items, is_full));
+        }
+    }
+    for edit in step.edits.iter().filter(|edit| is_full || edits.contains(&edit.index)) {
+        edit_lines(&mut text, edit, is_full);
+    }
+    text
+}
+
+fn edit_lines(text: &mut String, edit: &EditEvidence, is_full: bool) {
+    let status = edit.status.map_or(edit.edit.op.as_str(), |status| status.as_str());
+    let _ = writeln!(text, "  edit {} ({status})", edit.index);
+    let merged = edit.sources.iter().any(|source| !source.is_same);
+    if merged {
+        let _ = writeln!(text, "    merged from all of these:");
+    }
+    for source in &edit.sources {
+        let _ = writeln!(text, "    {}", seen(source, is_full));
+        if is_full && !source.reasoning.trim().is_empty() {
+            let _ =
+                writeln!(text, "      \"{}\"", harmless(source.reasoning.trim()).replace('\n', "\n       "));
+        }
+    }
+}
+
+fn seen(source: &PatchSource, is_full: bool) -> String {
+    let n_items = source.item_ids.len() as u64;
+    format!("from {}: {}", counted(n_items, source.source_type.as_str()), named(&source.item_ids, is_full))
+        .replace("successs", "successes")
+}
+
+/// The ids of items, the first few of many.
+fn named(items: &[ItemId], is_full: bool) -> String {
+    let n_shown = if is_full { items.len() } else { MAX_NAMED_ITEMS };
+    let shown: Vec<String> = items.iter().take(n_shown).map(|id| harmless(id.as_str())).collect();
+    let more = items.len().saturating_sub(n_shown);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,55 @@
+//! The commands that look at a run.
+
+use crate::context::{TestContext, code};
+use serde_json::Value;
+
+#[test]
+fn blame_says_where_each_line_comes_from() {
+    let context = TestContext::with_finished_demo();
+    let files = context.untimed_files("demo/run");
+    insta::assert_snapshot!(context.succeed(&["blame", "demo/run"]));
+    // A file of the run is the same, and so is the step that made it.
+    let best = context.succeed(&["blame", "demo/run", "--json"]);
+    let blame: Value = serde_json::from_str(&best).unwrap();
+    let made_by = context.json("demo/run/summary.json")["best_step"].to_string();
+    for args in [
+        &["blame", "demo/run/best_skill.md", "--json"][..],
+        &["blame", "demo/run", "--json", "--step", &made_by],
+    ] {
+        assert_eq!(serde_json::from_str::<Value>(&context.succeed(args)).unwrap(), blame);
+    }
+    // Every line of the skill is there, and all that changed has an edit with trajectories behind it.
+    let skill = context.read("demo/run/best_skill.md");
+    let lines = blame["lines"].as_array().unwrap();
+    assert!(skill.lines().eq(lines.iter().map(|line| line["text"].as_str().unwrap())));
+    for line in lines.iter().filter(|line| line["origin"]["kind"] != "initial") {
+        assert_eq!(line["origin"]["kind"], "edit", "{line}");
+        let step =
+            blame["steps"].as_array().unwrap().iter().find(|s| s["step"] == line["origin"]["step"]).unwrap();
+        let edit = &step["edits"].as_array().unwrap()[line["origin"]["index"].as_u64().unwrap() as usize - 1];
+        assert!(!edit["sources"][0]["item_ids"].as_array().unwrap().is_empty(), "{edit}");
+        assert!(!step["won"].as_array().unwrap().is_empty(), "{step}");
+    }
+    assert_eq!(files, context.untimed_files("demo/run"), "looking changes nothing");
+}
+
+#[test]
+fn blame_follows_a_skill_that_left_its_run() {
+    let context = TestContext::with_finished_demo();
+    let text = context.read("demo/run/best_skill.md");
+    context.write("deployed/SKILL.md", &format!("{text}- Greet the captain.\n"));
+    let outcome = context.run(&["blame", "deployed/SKILL.md"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("stands in no run; name the run with --run DIR"), "{}", outcome.stderr);
+    let shown = context.succeed(&["blame", "deployed/SKILL.md", "--run", "demo/run"]);
+    let line = shown.lines().find(|line| line.contains("Greet the captain")).unwrap();
+    assert!(line.contains("by hand"), "{line}");
+    assert!(shown.lines().any(|line| line.contains("step 1, edit ")), "{shown}");
+    assert!(
+        context.succeed(&["blame", "demo/run", "--step", "0"]).lines().all(|line| !line.contains("edit"))
+    );
+    let outcome = context.run(&["blame", "demo/run", "--step", "99"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("the run has no step 99 yet; the last one is 12"), "{}", outcome.stderr);
+    context.run(&["blame", "demo"]).assert_code(code::RUN_DIR);
+}

@@ -1,0 +1,148 @@
+//! What a step stands on: the trajectories behind its edits, and the items that it won and lost.
+
+use crate::error::PipelineError;
+use crate::run_dir::format::{StepAction, StepRecord};
+use crate::run_dir::{EvaluationDir, RunReader};
+use serde::Serialize;
+use skill_core::{Edit, EditRow, EditStatus, ItemId, ItemScore, RawPatch, SourceType, StepIdx};
+use std::collections::BTreeMap;
+
+/// What a step's change of the skill stands on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepEvidence {
+    /// The step.
+    pub step: StepIdx,
+    /// What it came to.
+    pub action: StepAction,
+    /// The gate's score of the skill before it.
+    pub score_before: f64,
+    /// The candidate's; absent if not every item was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score_after: Option<f64>,
+    /// Items of the selection split on which the candidate was better, in the order of the split.
+    pub won: Vec<ItemId>,
+    /// Items on which it was worse.
+    pub lost: Vec<ItemId>,
+    /// Its edits.
+    pub edits: Vec<EditEvidence>,
+}
+
+/// An edit of a step, and what it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EditEvidence {
+    /// Its number in the patch, from 1.
+    pub index: usize,
+    /// What it says.
+    pub edit: Edit,
+    /// What became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<EditStatus>,
+    /// The analysts' patches that it came from.
+    pub sources: Vec<PatchSource>,
+}
+
+/// An analyst's patch, and how an edit is known to come from it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PatchSource {
+    /// Which kind of trajectories the analyst saw.
+    pub source_type: SourceType,
+    /// The items whose trajectories it saw.
+    pub item_ids: Vec<ItemId>,
+    /// Its argument.
+    pub reasoning: String,
+    /// Whether an edit of the patch says the same. If not, the edit is what a merge made of all patches of the step,
+    /// and this is one of them.
+    pub is_same: bool,
+}
+
+/// The evidence of a step.
+pub(super) fn of_step(
+    run: &RunReader,
+    history: &[StepRecord],
+    step: StepIdx,
+) -> Result<StepEvidence, PipelineError> {
+    let Some(record) = history.iter().find(|record| record.step == step) else {
+        let message = format!("does not hold step {step}");
+        return Err(PipelineError::Corrupt { path: run.path().join("history.json"), message });
+    };
+    let edits = run.ranked_patch(step)?.map(|patch| patch.edits).unwrap_or_default();
+    let (raw, rows) = (run.raw_patches(step)?, run.apply_report(step)?.unwrap_or_default());
+    let edits = edits.into_iter().zip(1..).map(|(edit, index)| {
+        let status = rows.iter().find(|row: &&EditRow| row.index == index).map(|row| row.status);
+        EditEvidence { index, sources: sources(&edit, &raw), status, edit }
+    });
+    let (won, lost) = flips(run, history, record)?;
+    Ok(StepEvidence {
+        step,
+        action: record.action,
+        score_before: record.score_before,
+        score_after: record.candidate_gate_score,
+        won,
+        lost,
+        edits: edits.collect(),
+    })
+}
+
+/// The patches that hold an edit; where none does, all of its kind, since a merge has rewritten them.
+fn sources(edit: &Edit, raw: &[RawPatch]) -> Vec<PatchSource> {
+    let source = |patch: &RawPatch, is_same| PatchSource {
+        source_type: patch.source_type,
+        item_ids: patch.item_ids.clone(),
+        reasoning: patch.patch.reasoning.clone(),
+        is_same,
+    };
+    let holds = |patch: &&RawPatch| patch.patch.edits.iter().any(|raw| says_the_same(raw, edit));
+    let same: Vec<PatchSource> = raw.iter().filter(holds).map(|patch| source(patch, true)).collect();
+    if !same.is_empty() {
+        return same;
+    }
+    let is_of_kind = |patch: &&RawPatch| edit.source_type.is_none_or(|kind| kind == patch.source_type);
+    let has_edits = |patch: &&RawPatch| !patch.patch.edits.is_empty();
+    raw.iter().filter(is_of_kind).filter(has_edits).map(|patch| source(patch, false)).collect()
+}
+
+/// Whether two edits do the same, white space and list markers aside.
+fn says_the_same(left: &Edit, right: &Edit) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split_whitespace().filter(|word| !matches!(*word, "-" | "*" | "+"));
+        words.map(str::to_lowercase).collect()
+    };
+    let (left_text, right_text) = if right.content.trim().is_empty() {
+        (&left.target, &right.target)
+    } else {
+        (&left.content, &right.content)
+    };
+    !right_text.trim().is_empty() && words(left_text) == words(right_text)
+}
+
+/// The items that a candidate won and lost against the skill before it.
+fn flips(
+    run: &RunReader,
+    history: &[StepRecord],
+    record: &StepRecord,
+) -> Result<(Vec<ItemId>, Vec<ItemId>), PipelineError> {
+    let measured = |step: StepIdx| {
+        let from =
+            history.iter().find(|record| record.step == step).and_then(|record| record.selection_from_step);
+        run.results(EvaluationDir::of_step(from.unwrap_or(step)))
+    };
+    let before = history.iter().rev().filter(|earlier| earlier.step < record.step);
+    let current =
+        before.into_iter().find(|earlier| earlier.action.is_accept()).map_or(StepIdx(0), |r| r.step);
+    let (Some(current), Some(candidate)) = (measured(current)?, measured(record.step)?) else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let current: BTreeMap<&ItemId, ItemScore> =
+        current.iter().map(|result| (&result.id, ItemScore::from(result))).collect();
+    let (mut won, mut lost) = (Vec::new(), Vec::new());
+    for result in &candidate {
+        let Some(before) = current.get(&result.id) else { continue };
+        let after = ItemScore::from(result);
+        if after.hard > before.hard || after.hard == before.hard && after.soft > before.soft {
+            won.push(result.id.clone());
+        } else if after != *before {
+            lost.push(result.id.clone());
+        }
+    }
+    Ok((won, lost))
+}

@@ -1,0 +1,97 @@
+//! A skill whose lines remember what put them there, through edits and other changes.
+
+use super::{BlamedLine, Origin};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+use skill_core::{Edit, RegionKind, SkillDoc, apply_edit, protected_regions};
+
+/// A skill with an origin for each line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TrackedSkill {
+    skill: SkillDoc,
+    origins: Vec<Origin>,
+}
+
+impl TrackedSkill {
+    /// A skill whose lines all have this origin.
+    pub fn new(skill: SkillDoc, origin: Origin) -> Self {
+        let origins = skill.text().lines().map(|_| origin).collect();
+        Self { skill, origins }
+    }
+
+    /// The skill.
+    pub fn skill(&self) -> &SkillDoc {
+        &self.skill
+    }
+
+    /// The origin of each line, in order.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+
+    /// Every line with its number and its origin.
+    pub fn lines(&self) -> Vec<BlamedLine> {
+        let numbered = self.skill.text().lines().zip(&self.origins).zip(1..);
+        numbered
+            .map(|((text, origin), number)| BlamedLine { number, text: text.to_owned(), origin: *origin })
+            .collect()
+    }
+
+    /// The skill after an edit: lines that it wrote have this origin, all others keep theirs.
+    #[must_use]
+    pub fn edited(&self, edit: &Edit, origin: Origin) -> Self {
+        let (after, row) = apply_edit(&self.skill, edit);
+        if row.status.is_applied() { self.changed(after, |_| origin) } else { self.clone() }
+    }
+
+    /// Another text: lines that both have keep their origin, the others get one by the protected region that they
+    /// stand in.
+    #[must_use]
+    pub fn changed(&self, after: SkillDoc, origin: impl Fn(Option<RegionKind>) -> Origin) -> Self {
+        if after == self.skill {
+            return self.clone();
+        }
+        let (old, new) = (lines_of(&self.skill), lines_of(&after));
+        let mut origins: Vec<Option<Origin>> = vec![None; new.len()];
+        for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
+            if let DiffOp::Equal { old_index, new_index, len } = op {
+                let kept = self.origins.iter().skip(old_index).take(len);
+                for (place, kept) in origins.iter_mut().skip(new_index).zip(kept) {
+                    *place = Some(*kept);
+                }
+            }
+        }
+        let regions = regions_of_lines(&after);
+        let origins = origins.into_iter().zip(regions);
+        let origins = origins.map(|(kept, region)| kept.unwrap_or_else(|| origin(region))).collect();
+        Self { skill: after, origins }
+    }
+
+    /// How many lines a text has in common with this one.
+    pub fn n_lines_in_common(&self, text: &SkillDoc) -> usize {
+        let ops = capture_diff_slices(Algorithm::Myers, &lines_of(&self.skill), &lines_of(text));
+        let equal = ops.iter().map(|op| if let DiffOp::Equal { len, .. } = op { *len } else { 0 });
+        equal.sum()
+    }
+
+    /// Whether a text is nearer to this skill than to another one.
+    pub fn resembles(&self, text: &SkillDoc, other: &Self) -> bool {
+        let distance = |skill: &Self| {
+            let common = skill.n_lines_in_common(text);
+            skill.origins.len() + text.text().lines().count() - 2 * common
+        };
+        distance(self) < distance(other)
+    }
+}
+
+fn lines_of(skill: &SkillDoc) -> Vec<&str> {
+    skill.text().lines().collect()
+}
+
+/// The protected region that each line begins in.
+fn regions_of_lines(skill: &SkillDoc) -> Vec<Option<RegionKind>> {
+    let (text, regions) = (skill.text(), protected_regions(skill.text()));
+    let starts = text.lines().map(|line| line.as_ptr() as usize - text.as_ptr() as usize);
+    starts
+        .map(|start| regions.iter().find(|region| region.range.contains(&start)).map(|region| region.kind))
+        .collect()
+}
