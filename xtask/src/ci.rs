@@ -13,7 +13,7 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     step("tests", || test(sh))?;
     step("documentation", || documentation(sh))?;
     step("demo", || demo(sh))?;
-    step("benchmark", || crate::bench(sh, true))?;
+    step("benchmark", || crate::bench(sh, true, &[]))?;
     step("packages", || packages(sh))?;
     eprintln!("ci: everything passed");
     Ok(())

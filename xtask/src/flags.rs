@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 xflags::xflags! {
     /// Tasks of this repository.
     cmd xtask {
@@ -27,6 +29,10 @@ xflags::xflags! {
             optional --quick
             /// Times functions of the core instead.
             optional --micro
+            /// Measures the worlds alone.
+            optional --worlds
+            /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
+            optional --alfworld-python python: PathBuf
         }
         /// Writes the files that are copies of others.
         cmd gen {

@@ -8,6 +8,7 @@ mod generated;
 
 use anyhow::Context as _;
 use flags::{Xtask, XtaskCmd};
+use std::ffi::OsString;
 use std::path::Path;
 use xshell::{Shell, cmd};
 
@@ -29,7 +30,16 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }
-        XtaskCmd::Bench(flags::Bench { quick, .. }) => bench(&sh, quick),
+        XtaskCmd::Bench(flags::Bench { quick, worlds, alfworld_python, .. }) => {
+            let mut args: Vec<OsString> = worlds.then(|| "--worlds".into()).into_iter().collect();
+            if let Some(python) = alfworld_python {
+                // A bare name is looked for, a path is meant from here; the link of a virtual environment stays one.
+                let is_path = python.components().count() > 1;
+                let python = if is_path { std::path::absolute(python)? } else { python };
+                args.extend(["--alfworld-python".into(), python.into()]);
+            }
+            bench(&sh, quick, &args)
+        }
         XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
     }
 }
@@ -55,11 +65,13 @@ fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
 }
 
 /// The benchmark and the server that it measures against, each in processes of their own.
-pub(crate) fn bench(sh: &Shell, quick: bool) -> anyhow::Result<()> {
+pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Result<()> {
     // What is not about time takes the build that the tests have made.
     let (profile, quick) = if quick { ("dev", Some("--quick")) } else { ("release", None) };
     cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --bins")
         .run()?;
-    cmd!(sh, "cargo run --profile {profile} --quiet --package skillrl-bench -- {quick...}").quiet().run()?;
+    cmd!(sh, "cargo run --profile {profile} --quiet --package skillrl-bench -- {quick...} {args...}")
+        .quiet()
+        .run()?;
     Ok(())
 }

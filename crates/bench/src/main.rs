@@ -1,4 +1,4 @@
-//! The benchmark: skillrl against a bare HTTP loop and against its own critical path, as a table.
+//! The benchmark: skillrl against a bare HTTP loop and against its own critical path, and the worlds, as a table.
 //!
 //! The server is the program `mock-openai`, which stands beside this one. Whatever is measured runs in a process of
 //! its own, so that no measurement sees the memory, the connections or the threads of another; repetitions of what is
@@ -11,13 +11,16 @@ mod calls;
 mod machine;
 mod measure;
 mod process;
+mod row;
 mod server;
 mod table;
 mod training;
 mod waves;
+mod worlds;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Why a measurement could not be made.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -29,6 +32,12 @@ struct Cli {
     /// Measures everything once and briefly: shows that the benchmark works, not how fast skillrl is.
     #[arg(long)]
     quick: bool,
+    /// Measures the worlds alone.
+    #[arg(long)]
+    worlds: bool,
+    /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
+    #[arg(long, value_name = "PATH")]
+    alfworld_python: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -40,6 +49,12 @@ enum Command {
     Calls(calls::CallsArgs),
     /// A training run.
     Train(training::TrainArgs),
+    /// A game of ALFWorld.
+    Alfworld(worlds::alfworld::AlfworldArgs),
+    /// A shop.
+    Webshop(worlds::WorldArgs),
+    /// A program that is stepped through.
+    Exec(worlds::exec::ExecArgs),
 }
 
 fn main() -> Result<(), Failure> {
@@ -50,9 +65,16 @@ fn main() -> Result<(), Failure> {
         match &cli.command {
             Some(Command::Calls(args)) => print_json(&calls::run(args).await?),
             Some(Command::Train(args)) => print_json(&training::run(args).await?),
+            Some(Command::Alfworld(args)) => print_json(&worlds::alfworld::run(args).await?),
+            Some(Command::Webshop(args)) => print_json(&worlds::webshop::run(args).await?),
+            Some(Command::Exec(args)) => print_json(&worlds::exec::run(args).await?),
             None => {
                 let plan = if cli.quick { measure::Plan::quick() } else { measure::Plan::full() };
-                println!("{}", table::markdown(&machine::describe(), &plan, &measure::run(&plan).await?));
+                // First, since a Python that cannot play should be known at once.
+                let worlds = worlds::run(&plan, cli.alfworld_python.as_deref())?;
+                let engine = if cli.worlds { None } else { Some(measure::engine(&plan).await?) };
+                let measured = measure::Measured { engine, worlds };
+                println!("{}", table::markdown(&machine::describe(), &plan, &measured));
                 Ok(())
             }
         }

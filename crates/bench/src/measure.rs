@@ -5,6 +5,7 @@ use crate::calls::{CallsReport, Stack};
 use crate::process::measure;
 use crate::server::Server;
 use crate::training::TrainReport;
+use crate::worlds::{WorldArgs, WorldReports};
 
 /// What the server takes for a reply, in milliseconds.
 pub(crate) const LATENCY_MS: u64 = 50;
@@ -42,6 +43,12 @@ pub(crate) struct Plan {
     pub(crate) counted_items: [usize; 2],
     /// Calls in flight in the runs whose validation calls are counted.
     pub(crate) counted_widths: Vec<u32>,
+    /// How much is measured of each world.
+    pub(crate) worlds: WorldArgs,
+    /// How often the real engine of ALFWorld loads its game.
+    pub(crate) real_loads: u32,
+    /// How long it takes steps, in seconds.
+    pub(crate) real_seconds: u32,
 }
 
 impl Plan {
@@ -57,6 +64,9 @@ impl Plan {
             items: [400, 200, 200],
             counted_items: [400, 200],
             counted_widths: vec![1, 24],
+            worlds: WorldArgs::FULL,
+            real_loads: 5,
+            real_seconds: 15,
         }
     }
 
@@ -70,6 +80,9 @@ impl Plan {
             wide_rounds: 1,
             items: [80, 40, 40],
             counted_items: [40, 40],
+            worlds: WorldArgs::QUICK,
+            real_loads: 1,
+            real_seconds: 1,
             ..Self::full()
         }
     }
@@ -94,6 +107,14 @@ pub(crate) struct Share {
 /// What was measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
+    /// Calls and training runs; `None` where the worlds alone were asked for.
+    pub(crate) engine: Option<EngineReports>,
+    pub(crate) worlds: WorldReports,
+}
+
+/// What was measured of calls and training runs.
+#[derive(Debug, Clone)]
+pub(crate) struct EngineReports {
     pub(crate) rates: Vec<Rates>,
     /// Of the bare loop and of all layers with the journal.
     pub(crate) wide: [CallsReport; 2],
@@ -123,7 +144,7 @@ impl Place {
 const MEMORY_DIR: &str = "/dev/shm";
 
 /// Makes all measurements.
-pub(crate) async fn run(plan: &Plan) -> Result<Measured, Failure> {
+pub(crate) async fn engine(plan: &Plan) -> Result<EngineReports, Failure> {
     let mut rates = Vec::new();
     for in_flight in &plan.widths {
         rates.push(rates_with(plan, *in_flight)?);
@@ -132,7 +153,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Measured, Failure> {
     let training = training(plan).await?;
     let shares = plan.counted_widths.iter().map(|in_flight| share(plan, *in_flight));
     let shares = shares.collect::<Result<Vec<Share>, Failure>>()?;
-    Ok(Measured { rates, wide, wide_in_flight, training, shares })
+    Ok(EngineReports { rates, wide, wide_in_flight, training, shares })
 }
 
 fn rates_with(plan: &Plan, in_flight: u32) -> Result<Rates, Failure> {

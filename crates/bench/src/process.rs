@@ -23,11 +23,33 @@ where
 
 /// The most memory that this process has had at a time, in bytes; `None` where there is no `/proc`.
 pub(crate) fn peak_memory() -> Option<u64> {
-    parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
+    memory("VmHWM:")
 }
 
-fn parse_peak(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// By how many bytes this process grows with each of so many things that `make` makes and keeps.
+///
+/// As many are made before, which take what was left free by then.
+pub(crate) async fn memory_per(
+    number: u32,
+    mut make: impl AsyncFnMut() -> Result<(), Failure>,
+) -> Result<f64, Failure> {
+    for _ in 0..number {
+        make().await?;
+    }
+    let before = memory("VmRSS:").ok_or("no /proc")?;
+    for _ in 0..number {
+        make().await?;
+    }
+    let after = memory("VmRSS:").ok_or("no /proc")?;
+    Ok(after.saturating_sub(before) as f64 / f64::from(number.max(1)))
+}
+
+fn memory(name: &str) -> Option<u64> {
+    parse_memory(&std::fs::read_to_string("/proc/self/status").ok()?, name)
+}
+
+fn parse_memory(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -37,10 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_is_found() {
-        assert_eq!(parse_peak("Name:\tx\nVmHWM:\t   20480 kB\nVmRSS:\t 1 kB\n"), Some(20 * 1024 * 1024));
+    fn the_memory_is_found() {
+        let status = "Name:\tx\nVmHWM:\t   20480 kB\nVmRSS:\t 1 kB\n";
+        assert_eq!(parse_memory(status, "VmHWM:"), Some(20 * 1024 * 1024));
+        assert_eq!(parse_memory(status, "VmRSS:"), Some(1024));
         for wrong in ["", "VmHWM: x kB", "VmHWM: 7 MB"] {
-            assert_eq!(parse_peak(wrong), None, "{wrong}");
+            assert_eq!(parse_memory(wrong, "VmHWM:"), None, "{wrong}");
         }
     }
 }
