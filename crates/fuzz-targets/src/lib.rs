@@ -10,6 +10,7 @@
     reason = "a target fails by panicking"
 )]
 
+mod agent_actions;
 mod alfworld;
 mod editor;
 mod exec_protocol;
@@ -18,6 +19,7 @@ mod json;
 mod run_dir;
 mod shop;
 
+pub use agent_actions::agent_actions;
 pub use alfworld::{alfworld_commands, alfworld_problem};
 pub use editor::editor;
 pub use exec_protocol::exec_protocol;

@@ -62,6 +62,11 @@ fn alfworld_commands() {
 }
 
 #[test]
+fn agent_actions() {
+    check("agent_actions", fuzz_targets::agent_actions);
+}
+
+#[test]
 fn exec_protocol() {
     check("exec_protocol", fuzz_targets::exec_protocol);
 }

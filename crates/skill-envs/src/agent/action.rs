@@ -4,14 +4,17 @@ use skill_core::json;
 use skill_llm::{ChatReply, FinishReason, ToolCall};
 
 /// The tool that an agent calls to act.
-pub(super) const TOOL: &str = "act";
+pub const ACTION_TOOL: &str = "act";
 /// The field of its arguments.
-pub(super) const FIELD: &str = "action";
-
+pub const ACTION_FIELD: &str = "action";
 /// The most characters of an action; a longer one is no action.
-const MAX_CHARACTERS: usize = 1_000;
+pub const MAX_ACTION_CHARACTERS: usize = 1_000;
+
 /// The most characters of a reply without tags that is taken for an action as a whole.
 const MAX_BARE_CHARACTERS: usize = 200;
+
+/// Quotation marks that models put around an action.
+const MARKS: [char; 3] = ['"', '\'', '`'];
 
 const ENDS_OF_THOUGHT: [&str; 2] = ["</think>", "</thinking>"];
 const STARTS_OF_THOUGHT: [&str; 2] = ["<think>", "<thinking>"];
@@ -37,12 +40,12 @@ pub enum NoAction {
 ///
 /// There is no action, see [`NoAction`].
 pub fn parse_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<String, NoAction> {
-    let found = match reply.tool_calls.iter().find(|call| call.name == TOOL) {
+    let found = match reply.tool_calls.iter().find(|call| call.name == ACTION_TOOL) {
         Some(call) => tool_action(call).ok_or(NoAction::Missing)?,
         None => text_action(reply, admissible)?,
     };
     let action = plain(&found);
-    if action.is_empty() || action.chars().nth(MAX_CHARACTERS).is_some() {
+    if action.is_empty() || action.chars().nth(MAX_ACTION_CHARACTERS).is_some() {
         return Err(NoAction::Unusable);
     }
     let spelt = admissible.unwrap_or_default().iter().find(|known| known.eq_ignore_ascii_case(&action));
@@ -50,8 +53,8 @@ pub fn parse_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<
 }
 
 fn tool_action(call: &ToolCall) -> Option<String> {
-    let found = json::read_object(&call.arguments, FIELD)?;
-    Some(found.value.get(FIELD)?.as_str()?.to_owned())
+    let found = json::read_object(&call.arguments, ACTION_FIELD)?;
+    Some(found.value.get(ACTION_FIELD)?.as_str()?.to_owned())
 }
 
 fn text_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<String, NoAction> {
@@ -106,10 +109,9 @@ fn find_last(text: &str, tag: &str) -> Option<usize> {
 fn plain(action: &str) -> String {
     let line = action.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut inner = line.as_str();
-    for mark in ['"', '\'', '`'] {
-        if let Some(stripped) = inner.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark)) {
-            inner = stripped.trim();
-        }
+    // Marks within marks go too, so that an action that is said again in the same words is the same.
+    while let Some(unquoted) = MARKS.iter().find_map(|mark| inner.strip_prefix(*mark)?.strip_suffix(*mark)) {
+        inner = unquoted.trim();
     }
     inner.to_owned()
 }

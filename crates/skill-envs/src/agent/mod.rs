@@ -22,7 +22,7 @@ mod repetition;
 mod settings;
 mod transcript;
 
-pub use action::{NoAction, parse_action};
+pub use action::{ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action};
 pub use play::Ending;
 pub use settings::{ActionFormat, AgentSettings};
 

@@ -1,6 +1,6 @@
 //! What was said in an episode, and what of it the next request holds.
 
-use super::action::{FIELD, TOOL};
+use super::action::{ACTION_FIELD, ACTION_TOOL};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Turn, Usage};
 use skill_llm::{ChatReply, Message, ToolCall, ToolSpec};
@@ -101,7 +101,7 @@ impl Transcript {
             reply.tool_calls.clone_from(tool_calls);
             messages.push(reply);
             let seen = text(turn + 1);
-            match tool_calls.iter().position(|call| call.name == TOOL) {
+            match tool_calls.iter().position(|call| call.name == ACTION_TOOL) {
                 Some(done) => messages.extend(tool_calls.iter().enumerate().map(|(number, call)| {
                     let answer = if number == done { seen.as_str() } else { NOT_DONE };
                     Message {
@@ -191,12 +191,12 @@ fn place_of(messages: &mut Vec<Value>, message: &Message) -> usize {
 /// The tool that an agent calls to act.
 pub(super) fn tool() -> ToolSpec {
     ToolSpec {
-        name: TOOL.to_owned(),
+        name: ACTION_TOOL.to_owned(),
         description: "Takes one action in the world.".to_owned(),
         parameters: json!({
             "type": "object",
-            "properties": {FIELD: {"type": "string", "description": "the action, as the instructions say"}},
-            "required": [FIELD],
+            "properties": {ACTION_FIELD: {"type": "string", "description": "the action, as the instructions say"}},
+            "required": [ACTION_FIELD],
             "additionalProperties": false,
         }),
     }
