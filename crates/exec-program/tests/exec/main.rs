@@ -3,6 +3,7 @@
 mod context;
 mod endpoint;
 mod limits;
+mod runtimes;
 mod schema;
 mod training;
 mod tricks;

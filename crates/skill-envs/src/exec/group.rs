@@ -38,12 +38,3 @@ impl Group {
     #[cfg(not(unix))]
     pub(super) fn kill(&self) {}
 }
-
-/// Kills a group when it goes out of scope.
-pub(super) struct KillOnDrop<'a>(pub(super) &'a Group);
-
-impl Drop for KillOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.kill();
-    }
-}

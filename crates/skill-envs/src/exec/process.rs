@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const ENGINE: &str = concat!("skillrl ", env!("CARGO_PKG_VERSION"));
 /// How long after an answer is waited for what explains it on the standard error.
 const STDERR_DELAY: Duration = Duration::from_millis(50);
+/// How long is waited for the end of a process that was killed: longer than whoever looks after it takes for that.
+const END_WAIT: Duration = Duration::from_secs(10);
 
 /// A process that has said hello; it is ended when this is dropped.
 pub(super) struct Process {
@@ -115,7 +117,7 @@ impl Shared {
     }
 
     /// Lets everybody go who still waits.
-    pub(super) fn release(&self) {
+    fn release(&self) {
         self.lock().pending.clear();
     }
 
@@ -228,7 +230,7 @@ impl Process {
         match outcome {
             Ok(Ok(line)) => self.reported(method, line).await,
             Ok(Err(_)) => {
-                self.shared.ended.cancelled().await;
+                self.ended().await;
                 Err(self.shared.fault())
             }
             Err(_) => {
@@ -237,7 +239,7 @@ impl Process {
                     deadline.as_secs_f64()
                 );
                 self.shared.end(FaultKind::Broken, message);
-                self.shared.ended.cancelled().await;
+                self.ended().await;
                 Err(self.shared.fault())
             }
         }
@@ -299,8 +301,10 @@ impl Process {
     }
 
     /// Waits until the process is gone, if it is about to go.
+    ///
+    /// Where nobody looks after it any more, as in a runtime that stands still, it was killed and is not waited for.
     pub(super) async fn ended(&self) {
-        self.shared.ended.cancelled().await;
+        drop(tokio::time::timeout(END_WAIT, self.shared.ended.cancelled()).await);
     }
 
     /// A token that says when the process is gone.
@@ -338,6 +342,28 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Says that a process is gone when nobody looks after it any more.
+///
+/// The task that does may never get that far: it goes with the runtime that it was started in, even before it has
+/// begun.
+pub(super) struct Watch(Arc<Shared>);
+
+impl Watch {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.group.kill();
+        // Where the task has come to its end, it has written down a reason, which stays.
+        self.0.fail(FaultKind::Ended, "was ended with the runtime that it was started in".to_owned());
+        self.0.release();
+        self.0.ended.cancel();
+    }
+}
+
 /// Looks after a process until its end.
 pub(super) fn look_after(
     shared: &Arc<Shared>,
@@ -346,7 +372,8 @@ pub(super) fn look_after(
     line_bytes: usize,
 ) -> mpsc::UnboundedSender<Vec<u8>> {
     let (sender, requests) = mpsc::unbounded_channel();
-    tokio::spawn(supervise::supervise(Arc::clone(shared), child, pipes, requests, line_bytes));
+    let watch = Watch(Arc::clone(shared));
+    tokio::spawn(supervise::supervise(watch, child, pipes, requests, line_bytes));
     sender
 }
 

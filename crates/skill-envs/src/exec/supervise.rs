@@ -1,12 +1,10 @@
 //! The task that looks after a process: it writes requests, reads answers, and sees to the end.
 
 use super::fault::FaultKind;
-use super::group::KillOnDrop;
-use super::process::Shared;
+use super::process::{Shared, Watch};
 use super::protocol::{LineReader, excerpt};
 use super::stderr;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
@@ -47,19 +45,18 @@ enum Ending {
 
 /// Looks after a process until it is gone.
 pub(super) async fn supervise(
-    shared: Arc<Shared>,
+    watch: Watch,
     mut child: Child,
     pipes: Pipes,
     requests: mpsc::UnboundedReceiver<Vec<u8>>,
     line_bytes: usize,
 ) {
-    // Where this task ends early, as with its runtime, the process ends too.
-    let _killed = KillOnDrop(&shared.group);
+    let shared = watch.shared();
     let Pipes { stdin, stdout, stderr } = pipes;
     let work = async {
         let mut reader = LineReader::new(line_bytes);
-        let ending = converse(&shared, &mut child, stdin, stdout, requests, &mut reader).await;
-        end(&shared, &mut child, ending, &reader).await;
+        let ending = converse(shared, &mut child, stdin, stdout, requests, &mut reader).await;
+        end(shared, &mut child, ending, &reader).await;
     };
     let mut follow = std::pin::pin!(stderr::follow(stderr, &shared.tail, &shared.label));
     let mut work = std::pin::pin!(work);
@@ -70,8 +67,6 @@ pub(super) async fn supervise(
         }
         () = &mut follow => work.await,
     }
-    shared.release();
-    shared.ended.cancel();
 }
 
 /// Writes what is asked and hands out what is answered.
