@@ -1,6 +1,7 @@
 //! Agents that ask the model which the engine serves them.
 
 use crate::context::*;
+use serde_json::json;
 use skill_core::{Role, SkillDoc, Usage};
 use skill_envs::exec::{ENDPOINT_VARIABLES, ExecConfig, ExecProgram, SkillDelivery};
 use skill_envs::{Env as _, EnvError, RolloutCtx, Split};
@@ -64,6 +65,35 @@ async fn an_outage_of_the_model_is_an_error_and_no_score() {
     assert!(matches!(error, EnvError::Model(LlmError::Cancelled)), "{error:?}");
     let next = env.rollout(&good, &SkillDoc::new(""), &target(), &RolloutCtx::default()).await.unwrap();
     assert_eq!(next.id, first.id);
+}
+
+/// The program reports an error when its model does: after a refusal its agent has failed, and nobody is to blame.
+#[tokio::test]
+async fn an_agent_that_gives_up_after_a_refusal_has_failed_its_task() {
+    let mut config = asking();
+    config.limits.restarts = 0;
+    let env = env(config).await;
+    let good = item(env.items(Split::Train), "good");
+    let long = ScriptedModel::from_fn("walker", |request, _| {
+        // The second question of the agent is too much.
+        if request.messages.len() <= 2 {
+            return Ok(ChatReply::text("left", Usage { input: 10, output: 1, ..Usage::default() }));
+        }
+        let (provider, message) = ("p".to_owned(), "9 of 8 tokens".to_owned());
+        Err(LlmError::ContextTooLong { provider, status: 400, message })
+    });
+    for _ in 0..3 {
+        let ctx = RolloutCtx::default();
+        let result = env.rollout(&good, &SkillDoc::new(""), &long, &ctx).await.unwrap();
+        assert_eq!((result.hard, result.soft, result.usage.input), (0.0, 0.0, 10));
+        let reason = "the agent gave up: prompt is too long: 9 of 8 tokens; ";
+        assert!(result.fail_reason.starts_with(reason), "{}", result.fail_reason);
+        assert!(result.fail_reason.contains("`rollout` failed: no model"), "{}", result.fail_reason);
+        let refused = json!([{"class": "context_too_long", "message": "prompt is too long: 9 of 8 tokens"}]);
+        assert_eq!(result.extras["agent_calls_refused"], refused);
+        let last = &result.conversation.last().unwrap().content;
+        assert_eq!(last, "[no reply of the model] prompt is too long: 9 of 8 tokens");
+    }
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ mod trajectory;
 pub use session::{
     DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_REQUESTS, EndpointSession, SessionSettings, SkillInPrompt,
 };
-pub use trajectory::{AgentCall, Trajectory};
+pub use trajectory::{AgentCall, RefusedCall, Trajectory};
 
 use crate::error::EnvError;
 use registry::Registry;

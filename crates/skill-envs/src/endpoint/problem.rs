@@ -42,6 +42,10 @@ pub(super) enum ProblemKind {
     RequestLimit,
     /// The model could not be asked; the rollout is lost.
     Target,
+    /// The request does not fit the model's context; the rollout goes on.
+    ContextTooLong,
+    /// The provider's policy refuses the request; the rollout goes on.
+    Refused,
     /// The rollout ended before the answer.
     Over,
 }
@@ -54,9 +58,13 @@ impl ProblemKind {
     /// only costs time. A failing target is a 400 because that is the status which every client takes as final.
     fn status(self) -> StatusCode {
         match self {
-            Self::Request | Self::Slow | Self::RequestLimit | Self::Target | Self::Over => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Request
+            | Self::Slow
+            | Self::RequestLimit
+            | Self::Target
+            | Self::ContextTooLong
+            | Self::Refused
+            | Self::Over => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Token => StatusCode::UNAUTHORIZED,
             Self::Host => StatusCode::FORBIDDEN,
@@ -75,6 +83,8 @@ impl ProblemKind {
             Self::Host => Some("host_not_allowed"),
             Self::RequestLimit => Some("request_limit_reached"),
             Self::Target => Some("target_failed"),
+            Self::ContextTooLong => Some("context_length_exceeded"),
+            Self::Refused => Some("content_policy_violation"),
             Self::Over => Some("rollout_over"),
         }
     }
@@ -82,9 +92,14 @@ impl ProblemKind {
     /// The `type` of the Anthropic dialect.
     fn anthropic_type(self) -> &'static str {
         match self {
-            Self::Request | Self::Slow | Self::RequestLimit | Self::Target | Self::Over | Self::Method => {
-                "invalid_request_error"
-            }
+            Self::Request
+            | Self::Slow
+            | Self::RequestLimit
+            | Self::Target
+            | Self::ContextTooLong
+            | Self::Refused
+            | Self::Over
+            | Self::Method => "invalid_request_error",
             Self::TooLarge => "request_too_large",
             Self::Token => "authentication_error",
             Self::Host => "permission_error",

@@ -2,13 +2,13 @@
 
 use super::problem::{Problem, ProblemKind};
 use super::registry::{Asked, Registry, SessionKey};
-use super::trajectory::{Recorder, Trajectory};
+use super::trajectory::{Recorder, RefusedCall, Trajectory};
 use crate::env::RolloutCtx;
 use crate::error::EnvError;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use skill_core::Role;
-use skill_llm::error::with_causes;
+use skill_llm::error::{ErrorClass, with_causes};
 use skill_llm::{ChatModel, ChatReply, ChatRequest, ContentPart, LlmError, Message};
 use std::convert::Infallible;
 use std::fmt;
@@ -151,7 +151,9 @@ impl EndpointSession {
     /// asked before, which the rollout's [`skill_llm::CallScope`] counts. So an agent that makes the same requests again is
     /// answered from the journal.
     ///
-    /// After an error of the target no further call is made.
+    /// A request that does not fit the model's context, or that the provider's policy refuses, is the agent's own
+    /// affair: it gets the error that the provider would have given it, and may go on with another request. After any
+    /// other error of the target no further call is made.
     pub async fn serve(&mut self, target: &dyn ChatModel, ctx: &RolloutCtx) -> Infallible {
         let call = ctx.call.child("agent");
         let max_in_flight = self.settings.max_in_flight.max(1);
@@ -179,7 +181,8 @@ impl EndpointSession {
     ///
     /// # Errors
     ///
-    /// [`EnvError::Model`] with the first error of the target: what the agent did without its model is no score.
+    /// [`EnvError::Model`] with the first error of the target: what the agent did without its model is no score. What
+    /// the model would not answer is none of these: see [`Trajectory::refused`].
     pub fn finish(self) -> Result<Trajectory, EnvError> {
         let limit_reached = self.open.registry.limit_reached(&self.open.key);
         match self.failure {
@@ -226,6 +229,17 @@ impl EndpointSession {
                 self.deliver(call, reply);
             }
             Err(error) => {
+                if let Some((kind, refused)) = refusal(&error) {
+                    tracing::debug!(
+                        class = refused.class.as_str(),
+                        "the target does not answer an agent's call"
+                    );
+                    // What nobody heard makes no difference to what the agent did.
+                    if call.waiting.send(Err(Problem::new(kind, refused.message.clone()))).is_ok() {
+                        self.recorder.refuse(call.number, &call.request, refused);
+                    }
+                    return;
+                }
                 tracing::debug!(class = error.class().as_str(), "the target of an agent's call failed");
                 drop(call.waiting.send(Err(target_problem(&error))));
                 self.failure.get_or_insert(error);
@@ -247,6 +261,24 @@ impl fmt::Debug for EndpointSession {
         // The token is a key for as long as the session lives.
         f.debug_struct("EndpointSession").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// What the agent hears of a request that the model does not answer whoever asks it, in words that agents know; `None`
+/// for errors that are not the agent's affair.
+fn refusal(error: &LlmError) -> Option<(ProblemKind, RefusedCall)> {
+    let (kind, class, message) = match error {
+        LlmError::GaveUp { last, .. } => return refusal(last),
+        LlmError::ContextTooLong { message, .. } => {
+            let message = format!("prompt is too long: {message}");
+            (ProblemKind::ContextTooLong, ErrorClass::ContextTooLong, message)
+        }
+        LlmError::Refused { message, .. } => {
+            let message = format!("the provider refuses this request: {message}");
+            (ProblemKind::Refused, ErrorClass::Refused, message)
+        }
+        _ => return None,
+    };
+    Some((kind, RefusedCall { class, message }))
 }
 
 /// What the agent hears of an error; it names the provider's words, which hold no key.

@@ -5,6 +5,7 @@
 //! so histories may grow, slide, or be rewritten before that point.
 
 use skill_core::{Role, Turn, Usage};
+use skill_llm::error::ErrorClass;
 use skill_llm::{ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ToolCall};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -26,6 +27,20 @@ pub struct Trajectory {
     pub requests: Vec<AgentCall>,
     /// Whether the agent asked more often than it may; the requests above the limit were answered by an error.
     pub limit_reached: bool,
+    /// The requests that the model would not answer, in the order in which the agent heard of it; in `conversation`
+    /// each is followed by what it heard.
+    pub refused: Vec<RefusedCall>,
+    /// Whether the last that the agent heard of its model was such a refusal.
+    pub ends_refused: bool,
+}
+
+/// A request that the model would not answer, whoever had asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCall {
+    /// [`ErrorClass::ContextTooLong`] or [`ErrorClass::Refused`].
+    pub class: ErrorClass,
+    /// What the agent was told.
+    pub message: String,
 }
 
 impl Trajectory {
@@ -44,6 +59,15 @@ impl Trajectory {
     /// The user messages of the first call; empty if there are none.
     pub fn user_prompt(&self) -> String {
         self.first_text(Role::User)
+    }
+
+    /// What an agent that gave up gave up at: the refusal that it heard last, or that it may not ask any more.
+    ///
+    /// An agent that ends by an error of its own after this has failed its task; without it, it broke.
+    pub fn last_refusal(&self) -> Option<&str> {
+        let refused =
+            self.refused.last().filter(|_| self.ends_refused).map(|refused| refused.message.as_str());
+        refused.or(self.limit_reached.then_some("the agent has asked its model as often as it may"))
     }
 
     /// Why the last reply ended.
@@ -88,6 +112,8 @@ pub(super) struct Recorder {
     pool: HashMap<u64, Vec<Arc<Message>>>,
     n_calls: u32,
     usage: Usage,
+    refused: Vec<RefusedCall>,
+    ends_refused: bool,
 }
 
 /// A conversation.
@@ -97,7 +123,10 @@ struct Thread {
     began: u64,
     /// The messages of its latest request.
     sent: Vec<Arc<Message>>,
-    reply: Said,
+    /// Its latest reply; there is none where every request was refused.
+    reply: Option<Said>,
+    /// What stands in `turns` of requests that were refused since then.
+    unanswered: Vec<Arc<Message>>,
     turns: Vec<Turn>,
 }
 
@@ -118,24 +147,47 @@ impl Recorder {
     /// Takes a reply that the agent gets; `number` is that of the request, by arrival.
     pub(super) fn record(&mut self, number: u64, request: &ChatRequest, reply: &ChatReply) {
         let messages: Vec<_> = request.messages.iter().map(|message| self.shared(message)).collect();
-        let (thread_idx, n_known) = self.continued(&messages).unwrap_or((self.threads.len(), 0));
-        let new = messages.iter().skip(n_known).map(|message| turn(message));
-        let spoken = Turn::new(Role::Assistant, rendered(&reply.text, 0, &reply.tool_calls));
-        let turns: Vec<Turn> = new.chain([spoken]).collect();
-        let said = Said { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() };
-        match self.threads.get_mut(thread_idx) {
-            Some(thread) => {
-                thread.turns.extend(turns);
-                thread.sent.clone_from(&messages);
-                thread.reply = said;
-            }
-            None => self.threads.push(Thread { began: number, sent: messages.clone(), reply: said, turns }),
+        let thread_idx = self.place(number, &messages);
+        if let Some(thread) = self.threads.get_mut(thread_idx) {
+            thread.turns.push(Turn::new(Role::Assistant, rendered(&reply.text, 0, &reply.tool_calls)));
+            thread.reply = Some(Said { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() });
+            thread.unanswered.clear();
         }
+        self.ends_refused = false;
         let frame = ChatRequest { messages: Vec::new(), ..request.clone() };
         let last = self.calls.last().map(|(_, call)| &call.frame).filter(|last| ***last == frame);
         let frame = last.map_or_else(|| Arc::new(frame), Arc::clone);
         self.calls
             .push((number, AgentCall { conversation: thread_idx, messages, frame, reply: reply.clone() }));
+    }
+
+    /// Takes a request that the agent hears was refused.
+    pub(super) fn refuse(&mut self, number: u64, request: &ChatRequest, refused: RefusedCall) {
+        let messages: Vec<_> = request.messages.iter().map(|message| self.shared(message)).collect();
+        let thread_idx = self.place(number, &messages);
+        if let Some(thread) = self.threads.get_mut(thread_idx) {
+            thread.turns.push(Turn::new(Role::User, format!("[no reply of the model] {}", refused.message)));
+        }
+        self.refused.push(refused);
+        self.ends_refused = true;
+    }
+
+    /// The conversation of a request, begun if there is none, with what is new of its messages as turns.
+    fn place(&mut self, number: u64, messages: &[Arc<Message>]) -> usize {
+        let (thread_idx, n_known) = self.continued(messages).unwrap_or((self.threads.len(), 0));
+        if thread_idx == self.threads.len() {
+            let (sent, unanswered, turns) = Default::default();
+            self.threads.push(Thread { began: number, sent, reply: None, unanswered, turns });
+        }
+        if let Some(thread) = self.threads.get_mut(thread_idx) {
+            let new = messages.get(n_known..).unwrap_or_default();
+            // An agent that was refused sends what it had sent, or a part of it.
+            let n_shown = n_common(&thread.unanswered, new);
+            thread.turns.extend(new.iter().skip(n_shown).map(|message| turn(message)));
+            thread.unanswered = new.to_vec();
+            thread.sent = messages.to_vec();
+        }
+        thread_idx
     }
 
     /// What the agent did.
@@ -153,6 +205,7 @@ impl Recorder {
         self.calls.sort_by_key(|(number, _)| *number);
         let mut trajectory =
             Trajectory { n_calls: self.n_calls, usage: self.usage, limit_reached, ..Trajectory::default() };
+        (trajectory.refused, trajectory.ends_refused) = (self.refused, self.ends_refused);
         for thread in self.threads {
             trajectory.conversation_starts.push(trajectory.conversation.len());
             trajectory.conversation.extend(thread.turns);
@@ -171,7 +224,8 @@ impl Recorder {
         if let Some(last) = messages.iter().rposition(|message| message.role == Role::Assistant)
             && let Some(message) = messages.get(last)
         {
-            let same = threads().filter(|(_, thread)| thread.reply.is(message));
+            let is_reply = |thread: &Thread| thread.reply.as_ref().is_some_and(|reply| reply.is(message));
+            let same = threads().filter(|(_, thread)| is_reply(thread));
             // Two conversations may have come to the same words; the one that begins alike is meant.
             let nearest = same.max_by_key(|(idx, thread)| (n_common(&thread.sent, messages), *idx));
             if let Some((idx, _)) = nearest {
@@ -180,7 +234,9 @@ impl Recorder {
         }
         // An agent that rewrites what the model said, or leaves it out, still resends what it said itself.
         let resent = threads().filter(|(_, thread)| {
-            thread.sent.len() < messages.len() && n_common(&thread.sent, messages) == thread.sent.len()
+            // Where nothing was answered there is nothing to go on from but the same messages.
+            let is_longer = thread.sent.len() < messages.len() || thread.reply.is_none();
+            is_longer && n_common(&thread.sent, messages) == thread.sent.len()
         });
         let (idx, thread) = resent.max_by_key(|(idx, thread)| (thread.sent.len(), *idx))?;
         let n_sent = thread.sent.len();

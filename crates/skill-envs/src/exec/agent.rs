@@ -3,7 +3,7 @@
 use super::config::SkillDelivery;
 use super::protocol::EndpointAddress;
 use crate::endpoint::{Endpoint, EndpointSession, SessionSettings, SkillInPrompt, Trajectory};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
 use skill_core::{RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, FinishReason};
@@ -14,6 +14,9 @@ pub const ENDPOINT_VARIABLES: [&str; 5] =
 
 /// The key of a result's extras that says that the agent asked more often than it may.
 const LIMIT_REACHED_KEY: &str = "agent_call_limit_reached";
+
+/// The key of a result's extras that lists what the agent asked and the model would not answer.
+const REFUSED_KEY: &str = "agent_calls_refused";
 
 /// What an agent is told of its endpoint.
 pub(super) struct Address {
@@ -66,12 +69,19 @@ pub(super) fn open(
 
 /// Fills what the program has not said of its agent with what the endpoint has seen of it.
 pub(super) fn complete(result: &mut RolloutResult, trajectory: Trajectory, has_turns: bool, has_usage: bool) {
-    if trajectory.n_calls == 0 {
+    if trajectory.n_calls == 0 && trajectory.refused.is_empty() {
         return;
     }
-    // What was really sent is known better here.
-    result.target_system_prompt = trajectory.system_prompt();
-    result.target_user_prompt = trajectory.user_prompt();
+    if !trajectory.refused.is_empty() {
+        let refused = trajectory.refused.iter();
+        let refused = refused.map(|call| json!({"class": call.class.as_str(), "message": call.message}));
+        result.extras.entry(REFUSED_KEY).or_insert_with(|| refused.collect());
+    }
+    if !trajectory.requests.is_empty() {
+        // What was really sent is known better here.
+        result.target_system_prompt = trajectory.system_prompt();
+        result.target_user_prompt = trajectory.user_prompt();
+    }
     if trajectory.last_finish() == Some(&FinishReason::Length) {
         let length = || Value::String(FINISH_REASON_LENGTH.to_owned());
         result.extras.entry(FINISH_REASON_KEY).or_insert_with(length);

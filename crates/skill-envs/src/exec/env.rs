@@ -38,46 +38,57 @@ impl ExecEnv {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
+        let delivered = Delivered::new(self.inner.config.skill, skill)?;
+        let at_item = |fault: Fault| fault.at(&item.id);
         let Some(endpoint) = &self.inner.endpoint else {
-            let (answer, lease) = self.ask(item, skill, None).await?;
-            return result(item, answer, &lease).map_err(|fault| fault.at(&item.id));
+            let (lease, answered) = self.ask(item, &delivered, None).await.map_err(at_item)?;
+            return answered.and_then(|answer| result(item, answer, &lease)).map_err(at_item);
         };
         let (mut session, address) = agent::open(endpoint, self.inner.config.skill, skill, target);
         let failed = session.failed();
         let asked = tokio::select! {
             biased;
-            answered = self.ask(item, skill, Some(&address)) => answered,
+            answered = self.ask(item, &delivered, Some(&address)) => answered,
             // Without its model the agent cannot come to a score any more, and its process goes with this.
-            () = failed.cancelled() => Err(EnvError::Broken {
-                item: item.id.clone(),
-                message: "the agent has lost its model".to_owned(),
-            }),
+            () = failed.cancelled() => Err(Fault::broken("the agent has lost its model")),
             never = session.serve(target, ctx) => match never {},
         };
         // Where the model has failed, that is what has happened, whatever the program made of it.
         let trajectory = session.finish()?;
-        let (answer, lease) = asked?;
+        let (lease, answered) = asked.map_err(at_item)?;
+        let answer = match (answered, trajectory.last_refusal()) {
+            (Ok(mut answer), refusal) => {
+                if let Some(refusal) = refusal.filter(|_| answer.hard == 0.0 && answer.reason.is_empty()) {
+                    answer.reason = format!("the agent's last request was refused: {refusal}");
+                }
+                answer
+            }
+            // An agent that ends since its model would not answer it has failed its task.
+            (Err(fault), Some(refusal)) if fault.may_be_the_agents => {
+                let reason = format!("the agent gave up: {refusal}; {}", fault.message);
+                RolloutAnswer { reason, ..RolloutAnswer::default() }
+            }
+            (Err(fault), _) => return Err(at_item(fault)),
+        };
         let (has_turns, has_usage) = (answer.n_turns.is_some(), answer.usage.is_some());
-        let mut result = result(item, answer, &lease).map_err(|fault| fault.at(&item.id))?;
+        let mut result = result(item, answer, &lease).map_err(at_item)?;
         agent::complete(&mut result, trajectory, has_turns, has_usage);
         Ok(result)
     }
 
-    /// Has a process make the rollout.
+    /// Has a process make the rollout; the error is that there is no process.
     async fn ask(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        delivered: &Delivered<'_>,
         address: Option<&Address>,
-    ) -> Result<(RolloutAnswer, Lease), EnvError> {
+    ) -> Result<(Lease, Result<RolloutAnswer, Fault>), Fault> {
         let config = &self.inner.config;
-        let delivered = Delivered::new(config.skill, skill)?;
         let own_env = match address {
             Some(address) if config.process_per_rollout => address.variables(),
             Some(_) | None => Vec::new(),
         };
-        let at_item = |fault: Fault| fault.at(&item.id);
-        let lease = self.inner.pool.lease(&own_env).await.map_err(at_item)?;
+        let lease = self.inner.pool.lease(&own_env).await?;
         let seed = self.inner.seed(&item.id);
         let make = |id| Request::Rollout {
             id,
@@ -89,8 +100,8 @@ impl ExecEnv {
             endpoint: address.map(Address::as_request),
         };
         let deadline = self.inner.deadline(config.deadlines.rollout_seconds);
-        let answer: RolloutAnswer = lease.process.ask(make, deadline).await.map_err(at_item)?;
-        Ok((answer, lease))
+        let answered = lease.process.ask(make, deadline).await;
+        Ok((lease, answered))
     }
 }
 

@@ -8,6 +8,8 @@ use skill_core::ItemId;
 pub(super) struct Fault {
     pub(super) kind: FaultKind,
     pub(super) message: String,
+    /// Whether an agent that gives up looks like this: it reports an error, or ends without an answer.
+    pub(super) may_be_the_agents: bool,
 }
 
 /// What a fault means.
@@ -23,11 +25,15 @@ pub(super) enum FaultKind {
 
 impl Fault {
     pub(super) fn broken(message: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Broken, message: message.into() }
+        Self::new(FaultKind::Broken, message)
     }
 
     pub(super) fn program(message: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Program, message: message.into() }
+        Self::new(FaultKind::Program, message)
+    }
+
+    pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), may_be_the_agents: false }
     }
 
     /// What is said of a program that nobody starts again.

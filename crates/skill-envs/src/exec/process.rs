@@ -113,7 +113,12 @@ impl Shared {
 
     /// Writes down why the process is of no use any more; the first reason stays.
     pub(super) fn fail(&self, kind: FaultKind, message: String) {
-        self.lock().failure.get_or_insert(Fault { kind, message });
+        self.fail_with(Fault::new(kind, message));
+    }
+
+    /// As [`Self::fail`].
+    pub(super) fn fail_with(&self, fault: Fault) {
+        self.lock().failure.get_or_insert(fault);
     }
 
     /// Lets everybody go who still waits.
@@ -255,7 +260,7 @@ impl Process {
             Ok(Reported { message, retry }) => {
                 let message = format!("`{method}` failed: {message}");
                 let fault = if retry { Fault::broken(message) } else { Fault::program(message) };
-                Err(self.settled(fault).await)
+                Err(self.settled(Fault { may_be_the_agents: true, ..fault }).await)
             }
             Err(what) => Err(self.misshapen(method, &line, &what).await),
         }

@@ -1,6 +1,6 @@
 //! The task that looks after a process: it writes requests, reads answers, and sees to the end.
 
-use super::fault::FaultKind;
+use super::fault::{Fault, FaultKind};
 use super::process::{Shared, Watch};
 use super::protocol::{LineReader, excerpt};
 use super::stderr;
@@ -133,6 +133,7 @@ fn deliver(shared: &Shared, reader: &mut LineReader) -> Result<(), String> {
 
 /// Sees to it that the process is gone, and says why.
 async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineReader) {
+    let has_exited = matches!(ending, Ending::Exited(_));
     let (kind, what, status) = match ending {
         Ending::Unused => {
             // The end of its input asks a process to end; it may take a moment to clean up.
@@ -144,7 +145,7 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
         Ending::OutputClosed => {
             let exit = timeout(EXIT_GRACE, child.wait()).await;
             match exit {
-                Ok(Ok(status)) => (FaultKind::Broken, said(status), None),
+                Ok(Ok(status)) => (FaultKind::Broken, said(status), Some(status)),
                 Ok(Err(_)) | Err(_) => {
                     (FaultKind::Broken, "closed its stdout, went on, and was killed".to_owned(), None)
                 }
@@ -169,7 +170,9 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
     if kind == FaultKind::Broken {
         tracing::debug!(program = shared.label, "{what}{place}");
     }
-    shared.fail(kind, format!("{what}{place}"));
+    // One that ends in the middle of a line has not given up, but broken.
+    let may_be_the_agents = (has_exited || status.is_some()) && reader.rest().is_empty();
+    shared.fail_with(Fault { may_be_the_agents, ..Fault::new(kind, format!("{what}{place}")) });
 }
 
 /// Where in its output the process has ended.

@@ -3,10 +3,11 @@
 use crate::support::{Client, Got, Target, conversation, question, served, with_skill};
 use http::{Request, StatusCode};
 use serde_json::json;
-use skill_envs::endpoint::{Endpoint, EndpointLimits, SessionSettings, SkillInPrompt};
+use skill_envs::endpoint::{Endpoint, EndpointLimits, RefusedCall, SessionSettings, SkillInPrompt};
 use skill_envs::{EnvError, RolloutCtx};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, ModelId, Usage,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, GiveUpReason, LlmError, Message,
+    ModelId, Usage,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -240,6 +241,86 @@ async fn an_error_of_the_target_ends_the_rollout_and_asks_nothing_more() {
         let Err(EnvError::Model(error)) = session.finish() else { panic!("no error") };
         assert_eq!(error.class(), class);
     }
+}
+
+/// What the agent brought about itself: it hears what its provider would have told it, and goes on.
+#[tokio::test]
+async fn a_request_that_the_model_does_not_take_is_told_to_the_agent_which_goes_on() {
+    let (provider, status, message) = ("p".to_owned(), 400, "4097 tokens".to_owned());
+    let too_long = LlmError::ContextTooLong { provider: provider.clone(), status, message: message.clone() };
+    let gave_up = LlmError::GaveUp {
+        attempts: 1,
+        elapsed: Duration::ZERO,
+        why: GiveUpReason::Attempts,
+        last: Box::new(LlmError::Refused { provider, status, message }),
+    };
+    let too_long_told = "prompt is too long: 4097 tokens";
+    let refused_told = "the provider refuses this request: 4097 tokens";
+    for (error, code, class, told) in [
+        (too_long, "context_length_exceeded", ErrorClass::ContextTooLong, too_long_told),
+        (gave_up, "content_policy_violation", ErrorClass::Refused, refused_told),
+    ] {
+        let endpoint = Endpoint::start().await.unwrap();
+        let mut session = endpoint.session(SessionSettings::default());
+        let client = Client::of(&endpoint, &session);
+        let target = Target::new(move |request| {
+            let said = request.messages.last().unwrap().text();
+            if said == "long" {
+                Err(error.clone())
+            } else {
+                Ok(ChatReply::text(format!("re: {said}"), Usage::default()))
+            }
+        });
+        let failed = session.failed();
+        served(&mut session, &target.model, async {
+            let history = [("user", "one"), ("assistant", "re: one"), ("user", "long")];
+            client.post("/v1/chat/completions", &conversation(&history[..1])).await;
+            let got = client.post("/v1/chat/completions", &conversation(&history)).await;
+            assert_eq!((got.status, got.message().as_str()), (StatusCode::BAD_REQUEST, told));
+            assert_eq!(got.json()["error"]["code"], code);
+            assert_eq!(got.json()["error"]["type"], "invalid_request_error");
+            let mut body = conversation(&history);
+            body["max_tokens"] = json!(1);
+            let got = client.post("/v1/messages", &body).await;
+            assert_eq!((got.status, got.message().as_str()), (StatusCode::BAD_REQUEST, told));
+            assert_eq!(got.json()["error"]["type"], "invalid_request_error");
+            assert_eq!(got.headers.get("x-should-retry").unwrap(), "false");
+            let shorter = [history[0], history[1], ("user", "short")];
+            assert_eq!(
+                client.post("/v1/chat/completions", &conversation(&shorter)).await.status,
+                StatusCode::OK
+            );
+        })
+        .await;
+        assert!(!failed.is_cancelled());
+        let trajectory = session.finish().unwrap();
+        assert_eq!(trajectory.refused, vec![RefusedCall { class, message: told.to_owned() }; 2]);
+        assert_eq!((trajectory.n_calls, trajectory.last_refusal()), (2, None));
+        let notice = format!("[no reply of the model] {told}");
+        let expect = ["one", "re: one", "long", &notice, &notice, "short", "re: short"];
+        let said: Vec<&str> = trajectory.conversation.iter().map(|turn| turn.content.as_str()).collect();
+        assert_eq!((said, trajectory.conversation_starts), (expect.to_vec(), vec![0]));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_whose_every_request_was_refused_ends_refused() {
+    let endpoint = Endpoint::start().await.unwrap();
+    let mut session = endpoint.session(SessionSettings::default());
+    let client = Client::of(&endpoint, &session);
+    let target = Target::new(|_| {
+        let (provider, message) = ("p".to_owned(), "no".to_owned());
+        Err(LlmError::Refused { provider, status: 400, message })
+    });
+    served(&mut session, &target.model, async {
+        for _ in 0..2 {
+            assert_eq!(client.chat("x").await.status, StatusCode::BAD_REQUEST);
+        }
+    })
+    .await;
+    let trajectory = session.finish().unwrap();
+    assert_eq!(trajectory.last_refusal(), Some("the provider refuses this request: no"));
+    assert_eq!((trajectory.n_calls, trajectory.requests.len(), trajectory.conversation.len()), (0, 0, 3));
 }
 
 /// Answers when it is let, and counts how many are with it and how many were given up.

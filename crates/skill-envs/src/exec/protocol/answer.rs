@@ -200,8 +200,8 @@ impl From<ObservationAnswer> for Observation {
     }
 }
 
-/// The answer to `rollout`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// The answer to `rollout`; by default a task that has failed.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RolloutAnswer {
     /// The request.
