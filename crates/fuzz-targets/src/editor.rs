@@ -1,13 +1,17 @@
 //! Any edits on any skill.
 
 use skill_core::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
-use skill_core::{Edit, EditOp, RegionKind, SkillDoc, apply_edit, apply_patch, protected_regions};
+use skill_core::{
+    Edit, EditOp, EditRow, EditRules, RegionKind, SkillDoc, apply_edit, apply_patch, estimate_tokens,
+    protected_regions,
+};
 
 /// The most bytes that an edit adds besides its content: line ends around it.
 const MAX_FRAME: usize = 8;
 
 /// Applies edits: each gets one row, protected regions and markers stay, what is skipped changes nothing, and a patch
-/// is its edits one by one.
+/// is its edits one by one. A target that was found only by folding is unprotected, and nothing around it changes; by
+/// the reference's rules none is, and no limit on size is passed.
 ///
 /// The input is a text with NUL between its parts: the skill, then operation, target and content of each edit. An
 /// operation is known by its first letter.
@@ -29,7 +33,8 @@ pub fn editor(data: &[u8]) {
     for ((edit, row), index) in edits.iter().zip(&rows).zip(1..) {
         assert_eq!((&row.op, row.index), (&edit.op, index));
         let (next, alone) = apply_edit(&doc, edit);
-        assert_eq!(alone.status, row.status);
+        assert_eq!((alone.status, &alone.folded), (row.status, &row.folded));
+        check_folded(&doc, edit, &alone, &next);
         if !alone.status.is_applied() {
             assert_eq!(next, doc, "a skipped edit changed something");
         }
@@ -39,6 +44,33 @@ pub fn editor(data: &[u8]) {
         doc = next;
     }
     assert_eq!(doc, after);
+}
+
+/// What holds of a place that a target was taken for.
+fn check_folded(before: &SkillDoc, edit: &Edit, row: &EditRow, after: &SkillDoc) {
+    let limited = EditRules { max_tokens: Some(estimate_tokens(before.text()) + 4), ..EditRules::default() };
+    let (small, _) = limited.apply(before, std::slice::from_ref(edit));
+    assert!(
+        estimate_tokens(small.text()) <= estimate_tokens(before.text()) + 4,
+        "the limit on size was passed"
+    );
+    let (_, exact) = EditRules::reference().apply(before, std::slice::from_ref(edit));
+    assert!(exact.iter().all(|row| row.folded.is_none() && row.nearest.is_none()));
+    let Some(folded) = &row.folded else { return };
+    assert!(!before.text().contains(&edit.target), "the target stands there to the letter");
+    let place = before.text().get(folded.start..folded.end).unwrap();
+    assert!(place.starts_with(&folded.text));
+    for region in protected_regions(before.text()) {
+        assert!(folded.end <= region.range.start || region.range.end <= folded.start, "a protected place");
+    }
+    let (head, tail) = (before.text().get(..folded.start).unwrap(), before.text().get(folded.end..).unwrap());
+    if row.status.is_applied() && edit.op != EditOp::InsertAfter {
+        assert!(after.text().len() >= head.len() + tail.len());
+        assert!(
+            after.text().starts_with(head) && after.text().ends_with(tail),
+            "more than the place changed"
+        );
+    }
 }
 
 fn op_of(name: &str) -> EditOp {

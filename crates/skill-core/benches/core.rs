@@ -113,7 +113,8 @@ mod json {
     }
 }
 
-/// Patches on a long skill: 16 edits of 100 kB take less than 1 ms.
+/// Patches on a long skill: 16 edits of 100 kB take less than 1 ms; where no anchor stands there to the letter, less
+/// than 50 ms.
 mod editor {
     use divan::{Bencher, black_box};
     use skill_core::{Edit, EditOp, SkillDoc, apply_patch};
@@ -147,6 +148,49 @@ mod editor {
                 ]
             })
             .collect()
+    }
+
+    /// The same with anchors that a model did not copy to the letter.
+    fn drifted_edits() -> Vec<Edit> {
+        let drifted = edits().into_iter().map(|mut edit| {
+            edit.target = edit.target.replace("- Rule", "* Rule");
+            edit
+        });
+        drifted.collect()
+    }
+
+    /// Anchors that stand nowhere, with a text that is near.
+    fn missed_edits() -> Vec<Edit> {
+        let missed = (0..16).map(|edit_idx| {
+            let anchor = format!("- Rule {:04}: look twice at the recorded answers.", LINES - 1 - edit_idx);
+            Edit::new(EditOp::Replace, anchor, "- x")
+        });
+        missed.collect()
+    }
+
+    #[divan::bench]
+    fn sixteen_drifted_edits_of_100_kb(bencher: Bencher) {
+        let (skill, edits) = (long_skill(), drifted_edits());
+        let (_, report) = apply_patch(&skill, &edits);
+        assert!(report.iter().all(|row| row.status.is_applied()), "{report:?}");
+        bencher.bench_local(|| apply_patch(black_box(&skill), black_box(&edits)));
+    }
+
+    #[divan::bench]
+    fn sixteen_missed_edits_of_100_kb(bencher: Bencher) {
+        let (skill, edits) = (long_skill(), missed_edits());
+        let (_, report) = apply_patch(&skill, &edits);
+        assert!(report.iter().all(|row| row.nearest.is_some()), "{report:?}");
+        bencher.bench_local(|| apply_patch(black_box(&skill), black_box(&edits)));
+    }
+
+    /// One long word over and over, and an anchor that nearly fits everywhere.
+    #[divan::bench(args = [64 * 1024, 128 * 1024, 256 * 1024])]
+    fn hostile_anchor(bencher: Bencher, size: usize) {
+        let skill = SkillDoc::new("aa * ` \" ".repeat(size / 9));
+        let edits =
+            [Edit::new(EditOp::Replace, "aa * ` \" ".repeat(2000) + "b", "x"), Edit::append("aa aa b")];
+        bencher.bench_local(|| apply_patch(black_box(&skill), black_box(&edits)));
     }
 
     #[divan::bench]

@@ -7,6 +7,7 @@
 //! - [`skill`], [`edit`], [`rollout`], [`usage`], [`ids`]: the data that everything else is about;
 //! - [`editor`]: applies edits to a skill, with a report row for each, and keeps away from the protected
 //!   [`region`]s;
+//! - [`tokens`]: how many tokens a text has, about;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
@@ -47,6 +48,7 @@ pub mod early;
 pub mod edit;
 pub mod editor;
 pub mod exact;
+mod fold;
 pub mod gate;
 pub mod ids;
 pub mod json;
@@ -58,11 +60,12 @@ pub mod schedule;
 pub mod select;
 pub mod skill;
 pub mod split;
+pub mod tokens;
 pub mod usage;
 
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
-pub use editor::{EditRow, EditStatus, apply_edit, apply_patch};
+pub use editor::{EditRow, EditRules, EditStatus, FoldedAnchor, apply_edit, apply_patch};
 pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
@@ -75,4 +78,5 @@ pub use schedule::{EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
 pub use split::{split_by_ratio, split_counts};
+pub use tokens::estimate_tokens;
 pub use usage::Usage;

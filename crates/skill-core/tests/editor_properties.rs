@@ -4,10 +4,24 @@
 
 use proptest::prelude::*;
 use skill_core::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
-use skill_core::{Edit, EditOp, RegionKind, SkillDoc, apply_edit, apply_patch, protected_regions};
+use skill_core::{
+    Edit, EditOp, EditRules, RegionKind, SkillDoc, apply_edit, apply_patch, estimate_tokens,
+    protected_regions,
+};
 
 /// Pieces that meet as markers, fences, line ends and anchors.
-const PIECES: [&str; 25] = [
+const PIECES: [&str; 36] = [
+    "* ",
+    "1. ",
+    "## ",
+    "**",
+    "`",
+    "“",
+    "\"",
+    "—",
+    "rule",
+    "\u{a0}",
+    "...",
     "---",
     "---\n",
     "\n",
@@ -51,6 +65,48 @@ fn any_edit() -> impl Strategy<Value = Edit> {
     (op, any_text(4), any_text(6)).prop_map(|(op, target, content)| Edit::new(op.into(), target, content))
 }
 
+/// A skill with an edit whose anchor is a part of it, drifted.
+fn drifted() -> impl Strategy<Value = (String, Edit)> {
+    let op = prop::sample::select(vec!["insert_after", "replace", "delete"]);
+    let words = prop::collection::vec(
+        prop::sample::select(vec![
+            "one",
+            "two ",
+            "“three”",
+            "**four**",
+            " - ",
+            "\n- ",
+            "\n\n",
+            "\n## ",
+            "fünf",
+            "`six`",
+            ".",
+            "\r\n",
+        ]),
+        1..20,
+    );
+    let drift = prop::sample::select(vec![
+        (" ", "  "),
+        ("- ", "* "),
+        ("“", "\""),
+        ("\n", " "),
+        ("**", ""),
+        ("`", ""),
+        ("one", "ONE"),
+        (".", ""),
+        ("ü", "u\u{308}"),
+        ("two", "two..."),
+    ]);
+    (words, 0..200_usize, 0..200_usize, drift, op, any_text(3)).prop_map(
+        |(words, start, length, (from, to), op, content)| {
+            let skill = words.concat();
+            let target: String = skill.chars().skip(start % (words.len() * 3)).take(1 + length).collect();
+            let edit = Edit::new(op.into(), target.replace(from, to), content);
+            (skill, edit)
+        },
+    )
+}
+
 /// The text of every region, by where it starts.
 fn regions(doc: &SkillDoc) -> Vec<(RegionKind, String)> {
     let text_of = |range: std::ops::Range<usize>| doc.text().get(range).unwrap().to_owned();
@@ -90,6 +146,53 @@ proptest! {
         if !row.status.is_applied() {
             prop_assert_eq!(after, before);
         }
+    }
+
+    /// A place that a target was taken for is all that a replacement or a deletion changes, and is whole words.
+    #[test]
+    fn a_folded_anchor_is_all_that_changes((skill, edit) in drifted(), before in any_skill()) {
+        let before = SkillDoc::new(before + "\n" + &skill);
+        let (after, row) = apply_edit(&before, &edit);
+        prop_assert_eq!(regions(&after), regions(&before));
+        prop_assert_eq!(markers(&after), markers(&before));
+        if !row.status.is_applied() {
+            prop_assert_eq!(&after, &before);
+        }
+        let Some(folded) = row.folded else { return Ok(()) };
+        let text = before.text();
+        prop_assert!(!text.contains(&edit.target), "an exact anchor needs no folding");
+        let (head, place) = (text.get(..folded.start).unwrap(), text.get(folded.start..folded.end).unwrap());
+        let tail = text.get(folded.end..).unwrap();
+        prop_assert!(place.starts_with(&folded.text));
+        let cuts_word = |left: &str, right: &str| {
+            let is_word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() && char.is_ascii());
+            is_word(left.chars().next_back()) && is_word(right.chars().next())
+        };
+        prop_assert!(!cuts_word(head, place) && !cuts_word(place, tail), "{head:?} {place:?} {tail:?}");
+        for region in protected_regions(text) {
+            prop_assert!(folded.end <= region.range.start || region.range.end <= folded.start);
+        }
+        if !row.status.is_applied() {
+            return Ok(());
+        }
+        match edit.op {
+            EditOp::InsertAfter => prop_assert!(after.text().starts_with(text.get(..folded.end).unwrap())),
+            _ => {
+                prop_assert!(after.text().starts_with(head) && after.text().ends_with(tail));
+                let inner = after.text().len() - head.len() - tail.len();
+                prop_assert!(edit.op != EditOp::Delete || inner == 0);
+            }
+        }
+    }
+
+    /// No rule makes a skill longer than its limit, and a skill above it never longer.
+    #[test]
+    fn the_limit_holds(skill in any_skill(), edits in prop::collection::vec(any_edit(), 0..8), max in 0_u64..40) {
+        let rules = EditRules { max_tokens: Some(max), ..EditRules::default() };
+        let before = SkillDoc::new(skill);
+        let (after, _) = rules.apply(&before, &edits);
+        let (size, was) = (estimate_tokens(after.text()), estimate_tokens(before.text()));
+        prop_assert!(size <= max.max(was), "{size} tokens, {was} before, {max} at most");
     }
 
     /// What the draft remembers from one edit to the next is what it would find by looking again.

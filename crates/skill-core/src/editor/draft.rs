@@ -3,7 +3,9 @@
 //! The text is scanned for markers once; after that a change looks only at its own surroundings and moves the rest,
 //! so that a patch costs little more than its searches.
 
+use crate::fold::FoldedText;
 use crate::region::{MAX_MARKER_LEN, find_markers, front_matter_end, regions_between};
+use crate::tokens::quarter_tokens;
 use memchr::{memchr, memmem};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,6 +19,10 @@ pub(super) struct Draft {
     first_start_marker: Option<usize>,
     /// What cannot be touched: regions, and markers that make none. In order, and none overlaps another.
     protected: Vec<Range<usize>>,
+    /// What is not protected, taken apart; only if someone asked since the last change.
+    folded: Option<FoldedText>,
+    /// The estimated size in quarters of a token; only if someone asked.
+    quarters: Option<u64>,
 }
 
 /// Where a target stands.
@@ -56,6 +62,8 @@ impl Draft {
                 .find(|found| found.at >= body && found.marker.is_start())
                 .map(|found| found.at),
             protected: merged(ranges.collect()),
+            folded: None,
+            quarters: None,
         }
     }
 
@@ -65,6 +73,22 @@ impl Draft {
 
     pub(super) fn into_text(self) -> String {
         self.text
+    }
+
+    /// What is not protected, taken apart, with the text that it was taken from.
+    pub(super) fn folded(&mut self) -> (&str, &FoldedText) {
+        let Self { text, protected, folded, .. } = self;
+        (text, folded.get_or_insert_with(|| FoldedText::of_open(text, protected)))
+    }
+
+    /// The estimated size in quarters of a token.
+    pub(super) fn quarters(&mut self) -> u64 {
+        *self.quarters.get_or_insert_with(|| quarter_tokens(&self.text))
+    }
+
+    /// Whether a range overlaps something protected.
+    pub(super) fn is_protected(&self, range: &Range<usize>) -> bool {
+        self.protected_in(range).is_some()
     }
 
     /// Where the first start marker below the front matter stands: nothing is appended behind it.
@@ -175,6 +199,9 @@ impl Draft {
             *protected = moved(protected.start)..moved(protected.end);
         }
         self.first_start_marker = self.first_start_marker.map(moved);
+        self.folded = None;
+        self.quarters =
+            self.quarters.map(|before| before + quarter_tokens(replacement) - quarter_tokens(&removed));
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! What became of an edit, in the names and the fields of the reference's report.
 
+use super::Outcome;
 use crate::edit::{Edit, EditOp};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// How much of a target and of a content a row shows, in characters.
 const MAX_PREVIEW_CHARS: usize = 200;
@@ -36,6 +38,10 @@ pub enum EditStatus {
     SkippedDeleteMissingTarget,
     /// A deletion of what does not occur.
     SkippedDeleteTargetNotFound,
+    /// The skill says already what the edit would add.
+    SkippedDuplicateContent,
+    /// The skill would grow past its limit.
+    SkippedOverSizeLimit,
     /// An operation that there is not.
     SkippedUnknownOp,
     /// The reference's editor failed on the edit; only its reports have this, ours does not fail.
@@ -61,6 +67,8 @@ impl EditStatus {
             Self::SkippedReplaceTargetNotFound => "skipped_replace_target_not_found",
             Self::SkippedDeleteMissingTarget => "skipped_delete_missing_target",
             Self::SkippedDeleteTargetNotFound => "skipped_delete_target_not_found",
+            Self::SkippedDuplicateContent => "skipped_duplicate_content",
+            Self::SkippedOverSizeLimit => "skipped_over_size_limit",
             Self::SkippedUnknownOp => "skipped_unknown_op",
             Self::Error => "error",
         }
@@ -82,6 +90,8 @@ impl EditStatus {
             | Self::SkippedReplaceTargetNotFound
             | Self::SkippedDeleteMissingTarget
             | Self::SkippedDeleteTargetNotFound
+            | Self::SkippedDuplicateContent
+            | Self::SkippedOverSizeLimit
             | Self::SkippedUnknownOp
             | Self::Error => false,
         }
@@ -110,25 +120,46 @@ pub struct EditRow {
     pub status: EditStatus,
     /// The edit's number in its patch, from 1.
     pub index: usize,
+    /// What the target was taken for, where it does not occur to the letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<FoldedAnchor>,
+    /// The start of the text in the skill that comes nearest to a target which was not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
     /// What the status does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
+/// The place that a target was taken for which a model did not copy to the letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoldedAnchor {
+    /// Where it starts, in bytes of the skill that the edit was applied to.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// The first 200 characters of what stands there.
+    pub text: String,
+}
+
+impl FoldedAnchor {
+    pub(super) fn new(text: &str, range: &Range<usize>) -> Self {
+        let text = preview(text.get(range.clone()).unwrap_or_default());
+        Self { start: range.start, end: range.end, text }
+    }
+}
+
 impl EditRow {
-    pub(super) fn new(
-        edit: &Edit,
-        content: &str,
-        status: EditStatus,
-        index: usize,
-        note: Option<&str>,
-    ) -> Self {
+    pub(super) fn new(edit: &Edit, content: &str, index: usize, outcome: Outcome) -> Self {
+        let Outcome { status, note, folded, nearest } = outcome;
         Self {
             op: edit.op.clone(),
             target: preview(&edit.target),
             content_preview: preview(content),
             status,
             index,
+            folded,
+            nearest: nearest.as_deref().map(preview),
             note: note.map(str::to_owned),
         }
     }

@@ -22,7 +22,9 @@ fn expand(short: &str) -> String {
 fn check(text: &str, (op, target, content): (&str, &str, &str), expect_status: &str, expect: &str) {
     let (text, target, content) = (expand(text), expand(target), expand(content));
     let edit = Edit::new(op.into(), target.as_str(), content.as_str());
-    let (doc, row) = apply_edit(&SkillDoc::new(text.as_str()), &edit);
+    let (doc, rows) =
+        EditRules::reference().apply(&SkillDoc::new(text.as_str()), std::slice::from_ref(&edit));
+    let row = &rows[0];
     assert_eq!((row.status.as_str(), doc.text()), (expect_status, expand(expect).as_str()), "{edit:?}");
     assert_eq!((row.index, row.op.as_str(), row.target.as_str()), (1, op, target.as_str()));
 }
@@ -333,6 +335,8 @@ fn every_status_has_the_name_that_it_is_written_with() {
         "skipped_replace_target_not_found",
         "skipped_delete_missing_target",
         "skipped_delete_target_not_found",
+        "skipped_duplicate_content",
+        "skipped_over_size_limit",
         "skipped_unknown_op",
         "error",
     ] {
