@@ -6,15 +6,23 @@
 //! prefix of the [`evaluation_order`] at which it holds is a fact about the scores and not about timing.
 //! Only what is in this prefix may enter files, [`FlipCounts`] and intervals.
 //!
-//! There is no early acceptance: an order that puts failed items first is biased towards wins.
+//! There is no early acceptance: an order that puts failed items first is biased towards wins, and evidence that is
+//! gathered in it says nothing until the last item is in.
+//!
+//! A [`GateRule`] that asks for more than a higher score has a bound of its own beside this one, so that its candidates
+//! are lost no later; see `early/bound.rs`.
 //!
 //! - [`evaluation_order`] says which items to measure first, and [`FlipCounts`] what it knows of the past;
 //! - [`EarlyRejection`] takes results in that order;
 //! - [`PrefixFold`] takes them as they arrive.
 
+mod bound;
+
 use crate::exact::ExactSum;
 use crate::gate::{Gate, ItemScore};
 use crate::ids::ItemId;
+use crate::rule::{GateMode, GateRule};
+use bound::RuleBound;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -76,9 +84,9 @@ pub fn evaluation_order(ids: &[ItemId], current_scores: &[ItemScore], flips: &Fl
 /// What is known of a candidate so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyVerdict {
-    /// It may still win; once every item is in, it has won.
+    /// It may still win; once every item is in, it has won, or too few items could tell.
     Open,
-    /// The gate rejects it, whatever the remaining items give.
+    /// It is not accepted, whatever the remaining items give, and what they give changes nothing about the outcome.
     Rejected,
 }
 
@@ -86,7 +94,7 @@ pub enum EarlyVerdict {
 ///
 /// Results go in strictly in the evaluation order. The verdict is [`EarlyVerdict::Rejected`] from the shortest prefix
 /// on at which the candidate cannot win any more, and what comes after it is not looked at. Once every item is in,
-/// the verdict is `Rejected` exactly if [`Gate::decide_exact`] rejects.
+/// the verdict is `Rejected` exactly if [`Gate::decide_exact`] rejects, or [`GateRule::decide`] for a rule.
 ///
 /// ```
 /// use skill_core::{EarlyRejection, EarlyVerdict, Gate, ItemScore};
@@ -107,6 +115,8 @@ pub struct EarlyRejection {
     /// What the candidate has.
     seen_total: ExactSum,
     n_seen: usize,
+    /// What a rule other than the strict one makes of it.
+    bound: Option<RuleBound>,
 }
 
 impl EarlyRejection {
@@ -121,21 +131,44 @@ impl EarlyRejection {
             n_items: current_scores.len(),
             seen_total: ExactSum::ZERO,
             n_seen: 0,
+            bound: None,
         }
+    }
+
+    /// The same under a rule, whose draws will be measured in this order, as indices into `current_scores`.
+    ///
+    /// The verdict is `Rejected` from the start too where the rule could accept nothing, see [`GateRule::can_show`]: then
+    /// the outcome is [`Indecisive`](crate::GateAction::Indecisive), and nothing has to be measured to know it.
+    pub fn of_rule(rule: GateRule, current_scores: &[ItemScore], order: &[usize]) -> Self {
+        let bound = match rule.mode {
+            GateMode::Strict => None,
+            GateMode::Paired { .. }
+            | GateMode::Mcnemar { .. }
+            | GateMode::EProcess { .. }
+            | GateMode::NoRegression { .. } => Some(RuleBound::new(rule, current_scores, order)),
+        };
+        Self { bound, ..Self::new(rule.gate, current_scores) }
     }
 
     /// Takes the result of the next item; one that comes after the last item or after the rejection is ignored.
     pub fn push(&mut self, score: ItemScore) -> EarlyVerdict {
         if self.n_seen < self.n_items && self.verdict() == EarlyVerdict::Open {
             self.gate.add_to(&mut self.seen_total, score);
+            let place = self.n_seen;
             self.n_seen += 1;
+            let can_be_ahead = self.most() > self.current_total;
+            let ordering = self.seen_total.cmp(&self.current_total);
+            if let Some(bound) = &mut self.bound {
+                bound.push(place, score, can_be_ahead, ordering);
+            }
         }
         self.verdict()
     }
 
     /// What is known now.
     pub fn verdict(&self) -> EarlyVerdict {
-        if self.most() <= self.current_total { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
+        let is_lost = self.bound.as_ref().is_some_and(RuleBound::is_lost);
+        if is_lost || self.most() <= self.current_total { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
     }
 
     /// How many items there are.
@@ -153,6 +186,11 @@ impl EarlyRejection {
     ///
     /// It never falls, is at least [`Self::n_seen`], and is that once the evaluation has ended.
     pub fn n_certain(&self) -> usize {
+        if self.bound.is_some() {
+            // A rule may end the evaluation at any item.
+            let is_open = self.verdict() == EarlyVerdict::Open;
+            return self.n_seen.saturating_add(usize::from(is_open)).min(self.n_items);
+        }
         // Each further item lowers what the candidate can reach by at most 1.
         let n_needed = self.most().whole_excess(&self.current_total);
         self.n_seen.saturating_add(n_needed).min(self.n_items)

@@ -94,6 +94,11 @@ impl ExactSum {
         usize::try_from(excess).unwrap_or(usize::MAX)
     }
 
+    /// Whether this is less than `n_items`, the most that so many scores add up to.
+    pub fn lacks_of(&self, n_items: usize) -> bool {
+        *self < Self::ZERO.plus_whole(n_items)
+    }
+
     /// The nearest `f64`; a larger sum never gives a smaller one.
     pub fn to_f64(&self) -> f64 {
         let n_zeros = self.limbs.iter().take_while(|limb| **limb == 0).count();

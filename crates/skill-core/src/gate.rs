@@ -3,8 +3,8 @@
 //! Measuring and deciding are apart: [`Gate::score`] turns mean scores into the one number that is printed and kept,
 //! and [`Gate::decide_exact`] compares the scores of single items in exact arithmetic. The latter decides in a run;
 //! [`Gate::decide`] compares two printed numbers, as the reference does, and is there to be compared with it.
-//! A rule that needs more (a paired test, say) has its own way to the same [`GateAction`]; [`GateState::after`] then
-//! carries out any rule's decision.
+//! A rule that needs more (a paired test, say) is a [`GateRule`](crate::rule::GateRule), with its own way to the same
+//! [`GateAction`]; [`GateState::after`] then carries out any rule's decision.
 //!
 //! # Where the two may differ
 //!
@@ -60,6 +60,8 @@ pub enum GateAction {
     Accept,
     /// The current skill stays.
     Reject,
+    /// The current skill stays, since too few items could tell; the strict gate never says this.
+    Indecisive,
 }
 
 impl GateAction {
@@ -69,6 +71,7 @@ impl GateAction {
             Self::AcceptNewBest => "accept_new_best",
             Self::Accept => "accept",
             Self::Reject => "reject",
+            Self::Indecisive => "indecisive",
         }
     }
 
@@ -76,7 +79,7 @@ impl GateAction {
     pub fn is_accepted(self) -> bool {
         match self {
             Self::AcceptNewBest | Self::Accept => true,
-            Self::Reject => false,
+            Self::Reject | Self::Indecisive => false,
         }
     }
 }
@@ -222,7 +225,7 @@ impl GateState {
                 Self { current_score: candidate_score, best_score: candidate_score, best_step: step }
             }
             GateAction::Accept => Self { current_score: candidate_score, ..self },
-            GateAction::Reject => self,
+            GateAction::Reject | GateAction::Indecisive => self,
         }
     }
 }
@@ -363,14 +366,15 @@ mod tests {
             assert_eq!(GateMetric::parse(metric.as_str()), Some(metric));
             assert_eq!(serde_json::to_value(metric).unwrap(), metric.as_str());
         }
-        for action in [GateAction::AcceptNewBest, GateAction::Accept, GateAction::Reject] {
+        use GateAction::{Accept, AcceptNewBest, Indecisive, Reject};
+        for action in [AcceptNewBest, Accept, Reject, Indecisive] {
             assert_eq!(serde_json::to_value(action).unwrap(), action.as_str());
         }
     }
 
     fn rank(action: GateAction) -> u8 {
         match action {
-            GateAction::Reject => 0,
+            GateAction::Reject | GateAction::Indecisive => 0,
             GateAction::Accept => 1,
             GateAction::AcceptNewBest => 2,
         }

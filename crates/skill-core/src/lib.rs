@@ -11,6 +11,7 @@
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
+//! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
 //! - [`exact`]: sums of scores without rounding;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
@@ -56,11 +57,13 @@ pub mod plan;
 pub mod random;
 pub mod region;
 pub mod rollout;
+pub mod rule;
 pub mod schedule;
 pub mod select;
 pub mod skill;
 pub mod split;
 pub mod tokens;
+pub mod stats;
 pub mod usage;
 
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};
@@ -74,6 +77,7 @@ pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_e
 pub use random::PyRandom;
 pub use region::{Region, RegionKind, protected_regions};
 pub use rollout::{MeanScore, Role, RolloutResult, Turn};
+pub use rule::{GateMode, GateRule};
 pub use schedule::{EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
