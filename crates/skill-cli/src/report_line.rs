@@ -30,6 +30,7 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
         StepAction::AcceptNewBest => "accepted, new best",
         StepAction::Accept => "accepted",
         StepAction::Reject => "rejected",
+        StepAction::Indecisive => "indecisive, too few items to tell",
         StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
     };

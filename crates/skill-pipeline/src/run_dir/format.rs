@@ -66,6 +66,8 @@ pub enum StepAction {
     Accept,
     /// The candidate is not better than the current skill.
     Reject,
+    /// Too few items could tell whether the candidate is better: the current skill stays.
+    Indecisive,
     /// The candidate is the current skill to the byte: nothing was evaluated.
     SkipNoOp,
     /// Nobody proposed an edit.
@@ -79,6 +81,7 @@ impl StepAction {
             Self::AcceptNewBest => "accept_new_best",
             Self::Accept => "accept",
             Self::Reject => "reject",
+            Self::Indecisive => "indecisive",
             Self::SkipNoOp => "skip_no_op",
             Self::SkipNoPatches => "skip_no_patches",
         }

@@ -137,6 +137,7 @@ impl Run<'_> {
             GateAction::AcceptNewBest => StepAction::AcceptNewBest,
             GateAction::Accept => StepAction::Accept,
             GateAction::Reject => StepAction::Reject,
+            GateAction::Indecisive => StepAction::Indecisive,
         };
         if evaluation.left_out.is_some() {
             return Ok(StepOutcome { record, candidate: None, flips });

@@ -67,7 +67,7 @@ pub(crate) fn evaluate_gate(input: &Value, _: &Value) -> Verdict {
     let (current, best) = match decision.action {
         GateAction::AcceptNewBest => ("C", "C"),
         GateAction::Accept => ("C", "B"),
-        GateAction::Reject => ("A", "B"),
+        GateAction::Reject | GateAction::Indecisive => ("A", "B"),
     };
     Ours(json!({
         "action": decision.action,
