@@ -85,6 +85,9 @@ pub struct Edit {
     /// The anchor in the skill; ignored for [`EditOp::Append`]. Null and missing are the same.
     #[serde(default, deserialize_with = "null_as_empty", skip_serializing_if = "String::is_empty")]
     pub target: String,
+    /// The file of a skill package that the edit is for; `SKILL.md` without one. Null and missing are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// How many trajectories support the edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub support_count: Option<u32>,
@@ -107,6 +110,7 @@ impl Edit {
             op,
             content: content.into(),
             target: target.into(),
+            file: None,
             support_count: None,
             source_type: None,
             merge_level: None,
@@ -164,6 +168,7 @@ mod tests {
         check(r#"{"op": "append", "content": "x"}"#, &Edit::append("x"));
         check(r#"{"op": "append", "content": "x", "target": null}"#, &Edit::append("x"));
         check(r#"{"op": "append", "content": null, "support_count": null}"#, &Edit::append(""));
+        check(r#"{"op": "append", "content": "x", "file": null}"#, &Edit::append("x"));
         check(r#"{"op": "delete", "target": "x"}"#, &Edit::new(EditOp::Delete, "x", ""));
         check(r#"{"op": "noop", "target": "x"}"#, &Edit::new(EditOp::Unknown("noop".to_owned()), "x", ""));
     }

@@ -8,11 +8,13 @@
 //! - [`editor`]: applies edits to a skill, with a report row for each, and keeps away from the protected
 //!   [`region`]s;
 //! - [`tokens`]: how many tokens a text has, about;
+//! - [`package`]: skills that are folders, in the form of the Agent Skills specification;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
 //! - [`exact`]: sums of scores without rounding;
+//! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
@@ -53,6 +55,9 @@ mod fold;
 pub mod gate;
 pub mod ids;
 pub mod json;
+#[cfg(feature = "yaml")]
+pub mod lint;
+pub mod package;
 pub mod plan;
 pub mod random;
 pub mod region;
@@ -73,6 +78,7 @@ pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
+pub use package::{FrontMatterEdits, SkillPackage, apply_package_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};
 pub use random::PyRandom;
 pub use region::{Region, RegionKind, protected_regions};

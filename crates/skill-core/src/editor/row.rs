@@ -44,6 +44,10 @@ pub enum EditStatus {
     SkippedOverSizeLimit,
     /// An operation that there is not.
     SkippedUnknownOp,
+    /// The edit names a file that the skill package does not have.
+    SkippedUnknownFile,
+    /// The edit names a file of the skill package that is carried along as it is.
+    SkippedFileNotEditable,
     /// The reference's editor failed on the edit; only its reports have this, ours does not fail.
     Error,
 }
@@ -70,6 +74,8 @@ impl EditStatus {
             Self::SkippedDuplicateContent => "skipped_duplicate_content",
             Self::SkippedOverSizeLimit => "skipped_over_size_limit",
             Self::SkippedUnknownOp => "skipped_unknown_op",
+            Self::SkippedUnknownFile => "skipped_unknown_file",
+            Self::SkippedFileNotEditable => "skipped_file_not_editable",
             Self::Error => "error",
         }
     }
@@ -93,6 +99,8 @@ impl EditStatus {
             | Self::SkippedDuplicateContent
             | Self::SkippedOverSizeLimit
             | Self::SkippedUnknownOp
+            | Self::SkippedUnknownFile
+            | Self::SkippedFileNotEditable
             | Self::Error => false,
         }
     }
@@ -118,6 +126,9 @@ pub struct EditRow {
     pub content_preview: String,
     /// What became of the edit.
     pub status: EditStatus,
+    /// The file of a skill package that the edit names; none for `SKILL.md`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The edit's number in its patch, from 1.
     pub index: usize,
     /// What the target was taken for, where it does not occur to the letter.
@@ -157,11 +168,17 @@ impl EditRow {
             target: preview(&edit.target),
             content_preview: preview(content),
             status,
+            file: edit.file.clone(),
             index,
             folded,
             nearest: nearest.as_deref().map(preview),
             note: note.map(str::to_owned),
         }
+    }
+
+    /// The row of an edit that no editor of a single file has seen.
+    pub(crate) fn outside_the_editor(edit: &Edit, status: EditStatus, index: usize, note: &str) -> Self {
+        Self::new(edit, edit.content.trim(), status, index, Some(note))
     }
 
     /// The start of the target, where the edit has one that does not occur in the skill.

@@ -10,6 +10,9 @@ const CONTENT_NAMES: [&str; 3] = ["content", "text", "new_text"];
 /// Other names that models give to `target`, in order of preference.
 const TARGET_NAMES: [&str; 4] = ["target", "anchor", "old_text", "find"];
 
+/// Other names that models give to `file`, in order of preference.
+const FILE_NAMES: [&str; 3] = ["file", "path", "filename"];
+
 /// Other names that models give to `op`; all but the first must hold the name of a known operation.
 const OP_NAMES: [&str; 4] = ["op", "operation", "action", "type"];
 
@@ -167,6 +170,8 @@ fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> Option<Edit>
     let content = field(object, &CONTENT_NAMES, number, notes)?;
     let target = field(object, &TARGET_NAMES, number, notes)?;
     let mut result = Edit::new(op, target, content);
+    let file = field(object, &FILE_NAMES, number, notes)?;
+    result.file = Some(file).filter(|file| !file.trim().is_empty());
     result.support_count = count(object, "support_count", number, notes);
     result.merge_level = count(object, "merge_level", number, notes);
     result.source_type = match object.get("source_type").and_then(Value::as_str).map(str::trim) {

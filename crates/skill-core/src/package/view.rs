@@ -1,0 +1,89 @@
+//! What of a package its readers see: the agent, the optimizer, a person.
+
+use super::boundary::{Boundary, Parts, reference_line};
+use super::{MAIN_FILE, SkillPackage};
+use crate::region::front_matter_end;
+use crate::skill::SkillDoc;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// What an agent gets that cannot open files: `SKILL.md` below its front matter, then each reference file between a
+/// line `<file path="references/x.md">` and a line `</file>`, with a blank line in front.
+///
+/// A document without front matter and without files beside it is shown as it is.
+pub fn agent_text(skill: &SkillDoc) -> Cow<'_, str> {
+    let parts = Parts::of(skill.text());
+    let body = below_front_matter(parts.main);
+    let references: Vec<(&str, &str)> = references(&parts).collect();
+    if references.is_empty() {
+        return Cow::Borrowed(body);
+    }
+    let mut text = body.trim_end().to_owned();
+    for (path, content) in references {
+        let _ = write!(text, "\n\n<file path=\"{path}\">\n{}\n</file>", content.trim());
+    }
+    text.push('\n');
+    Cow::Owned(text)
+}
+
+/// What the optimizer reads: all files that can be edited, with the line that separates them, and no hashes.
+pub fn optimizer_text(skill: &SkillDoc) -> Cow<'_, str> {
+    let parts = Parts::of(skill.text());
+    if parts.files.is_empty() {
+        return Cow::Borrowed(skill.text());
+    }
+    let mut text = parts.main.to_owned();
+    for (path, content) in references(&parts) {
+        let _ = write!(text, "\n{}\n{content}", reference_line(path));
+    }
+    Cow::Owned(text)
+}
+
+/// The files of a package, one a line; empty for a document without files beside it.
+pub fn tree(skill: &SkillDoc) -> String {
+    let parts = Parts::of(skill.text());
+    if parts.files.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![format!("- `{MAIN_FILE}`")];
+    lines.extend(parts.files.iter().map(|(boundary, _)| match boundary {
+        Boundary::Reference { path } => format!("- `{path}`"),
+        Boundary::Carried { path, name } if name.is_executable => {
+            format!("- `{path}` (a program; cannot be edited)")
+        }
+        Boundary::Carried { path, .. } => format!("- `{path}` (cannot be edited)"),
+    }));
+    lines.join("\n")
+}
+
+/// The text of `SKILL.md`; of a document without files beside it, all of its text.
+pub fn main_file(skill: &SkillDoc) -> &str {
+    Parts::of(skill.text()).main
+}
+
+/// The skill with another `SKILL.md`: for what works on a whole document, such as a rewrite or the slow update.
+///
+/// A document without files beside it becomes what `change` makes of it. A `SKILL.md` that would be taken for more
+/// than one file is not taken.
+pub fn edit_main(skill: &SkillDoc, change: impl FnOnce(&SkillDoc) -> SkillDoc) -> SkillDoc {
+    if Parts::of(skill.text()).files.is_empty() {
+        return change(skill);
+    }
+    let mut package = SkillPackage::of(skill);
+    let changed = change(&SkillDoc::new(package.main.as_str()));
+    package.main = changed.into();
+    package.document().unwrap_or_else(|_| skill.clone())
+}
+
+/// What stands below the front matter, without the rest of its line and blank lines; all of a text without any.
+pub(super) fn below_front_matter(main: &str) -> &str {
+    let Some(end) = front_matter_end(main) else { return main };
+    main.get(end..).unwrap_or_default().trim_start()
+}
+
+fn references<'p>(parts: &'p Parts<'_>) -> impl Iterator<Item = (&'p str, &'p str)> {
+    parts.files.iter().filter_map(|(boundary, text)| match boundary {
+        Boundary::Reference { path } => Some((*path, *text)),
+        Boundary::Carried { .. } => None,
+    })
+}
