@@ -67,8 +67,8 @@ pub mod schedule;
 pub mod select;
 pub mod skill;
 pub mod split;
-pub mod tokens;
 pub mod stats;
+pub mod tokens;
 pub mod usage;
 
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};

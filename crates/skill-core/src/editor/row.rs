@@ -178,7 +178,7 @@ impl EditRow {
 
     /// The row of an edit that no editor of a single file has seen.
     pub(crate) fn outside_the_editor(edit: &Edit, status: EditStatus, index: usize, note: &str) -> Self {
-        Self::new(edit, edit.content.trim(), status, index, Some(note))
+        Self { note: Some(note.to_owned()), ..Self::new(edit, edit.content.trim(), index, status.into()) }
     }
 
     /// The start of the target, where the edit has one that does not occur in the skill.
