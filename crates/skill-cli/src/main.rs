@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Env(EnvCommand::Play(args)) => command::env::play(&args),
         Command::Journal(journal) => command::journal::run(&journal),
         Command::Blame(args) => command::blame::run(&args),
+        Command::Report(args) => command::report::run(&args),
         Command::Replay(args) => command::replay::run(&args),
         Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
     };

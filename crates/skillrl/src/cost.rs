@@ -29,6 +29,11 @@ fn usage(used: StageTokens) -> Usage {
     }
 }
 
+/// The money that the calls of one stage cost; `None` if its model has no price.
+pub fn stage_cost(config: &Config, stage: &str, used: StageTokens) -> Option<f64> {
+    usage_cost(config, stage, usage(used))
+}
+
 /// The money that these tokens cost at one stage; `None` if its model has no price.
 pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
     let model = match role_at(stage) {

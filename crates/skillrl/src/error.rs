@@ -6,6 +6,7 @@ use skill_envs::EnvError;
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
+use skill_report::ReportError;
 use std::path::PathBuf;
 
 /// A configuration that cannot be turned into a run, or a run that stopped before its end.
@@ -55,6 +56,9 @@ pub enum Error {
     /// A replay cannot begin, or did not come to what was recorded.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// A report cannot be made.
+    #[error("cannot make the report")]
+    Report(#[source] ReportError),
 }
 
 /// What kind of failure an [`Error`] is; the command's exit code follows from it.
@@ -93,6 +97,7 @@ impl Error {
             Self::Model { source, .. } => of_model(source),
             Self::Pipeline(error) => of_pipeline(error),
             Self::Replay(error) => error.failure(),
+            Self::Report(_) => Failure::RunDir,
         }
     }
 
@@ -109,6 +114,7 @@ impl Error {
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
+            Self::Report(_) => "this is a fault of the program: please report it".to_owned(),
         }
     }
 }

@@ -52,12 +52,15 @@ pub mod engine;
 pub mod error;
 pub mod estimate;
 pub mod replay;
+pub mod report;
 
 pub use error::{Error, Failure};
 pub use skill_core as core;
 pub use skill_envs as envs;
 pub use skill_llm as llm;
 pub use skill_pipeline as pipeline;
+#[doc(inline)]
+pub use skill_report as reports;
 
 /// All prompts that are built in, by name: the optimizer's, then those of the environments.
 pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -25,3 +25,18 @@ pub(crate) struct BlameArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The directory of a run, finished or in progress.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The file to write; without it, report.html in the run's directory.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Prints what the report says as one JSON object, and writes no page.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) json: bool,
+}

@@ -3,7 +3,7 @@
 pub(crate) mod journal;
 mod look;
 
-pub(crate) use look::BlameArgs;
+pub(crate) use look::{BlameArgs, ReportArgs};
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Journal(JournalCommand),
     /// Makes a run again from its journal, without a network: to check it, or to try a change on it.
     Replay(ReplayArgs),
+    /// Writes what a run came to and why as one HTML page that needs nothing else.
+    Report(ReportArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
     Blame(BlameArgs),
     /// Looks at the tasks before anything is paid for.

@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod journal;
 pub(crate) mod prompts;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod train;
 
 use crate::args::ConfigArgs;
@@ -67,8 +68,9 @@ pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Er
 pub(crate) fn train(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(Summary, PathBuf)> {
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
-    let summary = block_on(stop, STOPPING_RUN, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
-    Ok((summary, dir))
+    let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
+    report::write_after_run(&dir, &outcome);
+    Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))
 }
 
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.

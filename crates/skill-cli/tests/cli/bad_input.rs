@@ -360,7 +360,7 @@ fn assert_kept(before: &Files, after: &Files, name: &str) {
         let is_kept = match path.to_str() {
             Some("events.jsonl") => now.starts_with(bytes),
             // A call that was refused is recorded.
-            Some("timings.json" | "journal.sqlite") => true,
+            Some("timings.json" | "report.html" | "journal.sqlite") => true,
             _ => now == bytes,
         };
         assert!(is_kept, "{name}: {} has changed", path.display());

@@ -24,8 +24,14 @@ pub(crate) mod code {
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
 ///
 /// A reader of the journal leaves the last two beside it.
-const TIMED_FILES: [&str; 5] =
-    ["events.jsonl", "timings.json", "journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm"];
+const TIMED_FILES: [&str; 6] = [
+    "events.jsonl",
+    "timings.json",
+    "report.html",
+    "journal.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+];
 
 /// The only environment variable of the tests; each child gets it where a test says so.
 pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";

@@ -19,6 +19,7 @@ mod killed;
 mod look;
 mod prompts;
 mod replay;
+mod report;
 mod secrets;
 mod server;
 mod tasks;

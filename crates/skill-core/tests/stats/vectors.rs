@@ -123,8 +123,9 @@ proptest! {
     #[test]
     fn evidence_grows_with_wins_and_shrinks_with_losses(wins in 0_usize..300, losses in 0_usize..300) {
         let at = |wins, losses| PairedCounts { wins, losses, ties: 0 };
-        prop_assert!(mcnemar_p(at(wins + 1, losses)) <= mcnemar_p(at(wins, losses)));
-        prop_assert!(mcnemar_p(at(wins, losses + 1)) >= mcnemar_p(at(wins, losses)));
+        // Near 1 two p-values may differ by less than a float can say.
+        prop_assert!(mcnemar_p(at(wins + 1, losses)) <= mcnemar_p(at(wins, losses)) + 1e-12);
+        prop_assert!(mcnemar_p(at(wins, losses + 1)) >= mcnemar_p(at(wins, losses)) - 1e-12);
         prop_assert!(ln_e_value(at(wins + 1, losses)) > ln_e_value(at(wins, losses)));
         prop_assert!(ln_e_value(at(wins, losses + 1)) < ln_e_value(at(wins, losses)));
     }

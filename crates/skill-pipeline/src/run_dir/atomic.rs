@@ -28,7 +28,7 @@ pub fn create_dir(path: &Path) -> Result<(), PipelineError> {
 ///
 /// [`PipelineError::RunDir`] naming the file; the old file is untouched.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
-    let parent = path.parent().unwrap_or(Path::new("."));
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_dir(parent)?;
     let mut file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)

@@ -1,6 +1,6 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
-use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
+use super::format::{ConfigFile, EvaluationSummary, RuntimeState, StepRecord, Summary};
 use super::{EvaluationDir, evaluation_path, read_value, snapshot_path, step_path};
 use super::{from_value, read_config, read_summary, read_versioned};
 use crate::error::PipelineError;
@@ -136,6 +136,15 @@ impl RunReader {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
         }
+    }
+
+    /// The summary of an evaluation; `None` if it was not made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`state`](Self::state).
+    pub fn evaluation_summary(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
+        read_versioned(&evaluation_path(&self.path, dir).join("summary.json"))
     }
 
     /// The results of an evaluation; `None` if it was not made.

@@ -1,0 +1,83 @@
+//! The report of a run: written at its end, on request, and while it goes on.
+
+use crate::context::{TestContext, assert_same_files, code};
+use serde_json::Value;
+
+#[test]
+fn the_report_of_the_demo_says_what_the_run_came_to() {
+    let context = TestContext::with_finished_demo();
+    // Training has written it.
+    let page = context.read("demo/run/report.html");
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    let summary = context.json("demo/run/summary.json");
+    let percent = |name: &str| format!("{:.1} %", summary[name].as_f64().unwrap() * 100.0);
+    let said = format!("{} → {}", percent("baseline_test_hard"), percent("test_hard"));
+    assert!(page.contains(&said), "{said}");
+    // The page fetches nothing.
+    for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    // Every step, every line of the skill and every item of the selection split is there.
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    let count = |name: &str| report.pointer(name).unwrap().as_array().unwrap().len();
+    assert_eq!((count("/steps"), count("/items/rows")), (12, 40));
+    assert_eq!(count("/skill"), context.read("demo/run/best_skill.md").lines().count());
+    for step in 1..=12 {
+        assert!(page.contains(&format!("<details id=\"step-{step}\">")), "{step}");
+    }
+    assert_eq!(report["headline"]["test"]["counts"]["wins"], 34);
+    let shown = count("/trajectories/shown") as u64;
+    let left_out = report["trajectories"]["n_left_out"].as_u64().unwrap();
+    assert_eq!(shown + left_out + report["trajectories"]["n_kept"].as_u64().unwrap(), 40);
+    // Looking changes no other file, and the same run gives the same page.
+    let files = context.untimed_files("demo/run");
+    assert_eq!(context.succeed(&["report", "demo/run", "--output", "other.html"]), "other.html\n");
+    assert_eq!(context.read("other.html"), page);
+    assert_same_files(&files, &context.untimed_files("demo/run"));
+}
+
+#[test]
+fn what_models_and_data_say_is_text_in_a_report() {
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt;";
+    let reply =
+        serde_json::json!({"patch": {"reasoning": "", "edits": [{"op": "append", "content": hostile}]}});
+    let script =
+        |otherwise: &str| serde_json::json!({"version": 1, "otherwise": {"reply": otherwise}}).to_string();
+    let context = TestContext::with_task(
+        "{ kind = \"scripted\", file = \"target.json\" }",
+        "{ kind = \"scripted\", file = \"optimizer.json\" }",
+    );
+    context.write("task/target.json", &script(hostile));
+    context.write("task/optimizer.json", &script(&reply.to_string()));
+    context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
+    let run = ["task/run", "run"].into_iter().find(|run| context.path(run).is_dir()).unwrap();
+    let page = context.read(&format!("{run}/report.html"));
+    assert!(
+        !page.contains("<script>alert") && !page.contains("<img"),
+        "markup of a model stands in the page"
+    );
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"), "what it said is there as text");
+    assert_eq!(page.matches("<script>").count(), 1);
+}
+
+#[test]
+fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
+    let context = TestContext::with_finished_demo();
+    context.remove("demo/run/summary.json");
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    assert_eq!((&report["is_finished"], &report["headline"]["test"]), (&false.into(), &Value::Null));
+    assert_eq!(report["not_measured"][0], "The run is not finished; everything here may still change.");
+    context.succeed(&["report", "demo/run"]);
+    assert!(context.read("demo/run/report.html").contains("so far, in progress"));
+    // A page that stood there before stays when a file of the run is damaged.
+    context.write("demo/run/history.json", "[{\"step\": 1");
+    let outcome = context.run(&["report", "demo/run"]);
+    outcome.assert_code(code::RUN_DIR);
+    assert!(outcome.stderr.contains("history.json: is not JSON"), "{}", outcome.stderr);
+    assert!(context.read("demo/run/report.html").contains("so far, in progress"));
+    context.run(&["report", "demo"]).assert_code(code::RUN_DIR);
+    context.write("demo/run/config.json", "{\"format_version\": \"99.0\"}");
+    let outcome = context.run(&["report", "demo/run"]);
+    outcome.assert_code(code::RUN_DIR);
+    assert!(outcome.stderr.contains("99.0"), "{}", outcome.stderr);
+}

@@ -1,0 +1,159 @@
+//! The charts of a report, as SVG without scripts: colours come from the page's style, and texts are escaped.
+
+use crate::data::steps::StepRow;
+use skill_core::stats::score_interval;
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 30.0;
+/// The most labels below the chart.
+const MAX_LABELS: u32 = 12;
+
+/// Where steps and scores are in the picture.
+struct Scale {
+    n_steps: u32,
+}
+
+impl Scale {
+    fn x(&self, step: f64) -> f64 {
+        let width = WIDTH - LEFT - RIGHT;
+        LEFT + width * step / f64::from(self.n_steps.max(1))
+    }
+
+    fn y(score: f64) -> f64 {
+        let height = HEIGHT - TOP - BOTTOM;
+        TOP + height * (1.0 - score.clamp(0.0, 1.0))
+    }
+}
+
+/// The score by step: current and best skill as lines, each candidate with its interval.
+pub(crate) fn scores(baseline: f64, steps: &[StepRow]) -> String {
+    let scale = Scale { n_steps: steps.last().map_or(1, |step| step.step) };
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by step\">"
+    );
+    axes(&mut svg, &scale);
+    let line = |class: &str, score: fn(&StepRow) -> f64| {
+        let mut points = format!("M{:.1} {:.1}", scale.x(0.0), Scale::y(baseline));
+        for step in steps {
+            let x = scale.x(f64::from(step.step));
+            // A score holds until the step that changes it.
+            let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(step)));
+        }
+        format!("<path class=\"{class}\" d=\"{points}\"/>")
+    };
+    svg.push_str(&line("best", |step| step.best));
+    svg.push_str(&line("current", |step| step.current));
+    let _ = write!(
+        svg,
+        "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>first skill: {baseline:.4}</title></circle>",
+        scale.x(0.0),
+        Scale::y(baseline)
+    );
+    for step in steps {
+        candidate(&mut svg, &scale, step);
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn axes(svg: &mut String, scale: &Scale) {
+    for tenth in [0_u32, 2, 4, 6, 8, 10] {
+        let (y, percent) = (Scale::y(f64::from(tenth) / 10.0), tenth * 10);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{percent} %</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0
+        );
+    }
+    let every = scale.n_steps.div_ceil(MAX_LABELS).max(1);
+    for step in (0..=scale.n_steps).filter(|step| step.is_multiple_of(every)) {
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{step}</text>",
+            scale.x(f64::from(step)),
+            HEIGHT - 10.0
+        );
+    }
+}
+
+/// The candidate of a step: a disc where it was accepted, a cross where it was rejected, a dash where there was none.
+fn candidate(svg: &mut String, scale: &Scale, step: &StepRow) {
+    let x = scale.x(f64::from(step.step));
+    let title = format!("<title>step {}: {}</title>", step.step, what(step));
+    let interval = match (step.score, step.interval, step.n_items) {
+        (Some(score), _, Some(n_items)) => Some(score_interval(score, n_items, crate::LEVEL)),
+        (None, Some(interval), _) => Some(interval),
+        _ => None,
+    };
+    let class = step.outcome;
+    let _ = write!(svg, "<g class=\"{class}\">{title}");
+    if let Some([low, high]) = interval {
+        let known = if step.score.is_some() { "interval" } else { "interval open" };
+        let _ =
+            write!(svg, "<path class=\"{known}\" d=\"M{x:.1} {:.1}V{:.1}\"/>", Scale::y(low), Scale::y(high));
+    }
+    // What was rejected early is drawn at the most that it could have reached.
+    let y = Scale::y(step.score.or(step.interval.map(|[_, high]| high)).unwrap_or(step.current));
+    match class {
+        "accepted" => {
+            let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>");
+        }
+        "rejected" => {
+            let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
+            let _ = write!(
+                svg,
+                "<path d=\"M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{right:.1} {top:.1}L{left:.1} {bottom:.1}\"/>"
+            );
+        }
+        _ => {
+            let _ = write!(svg, "<path d=\"M{:.1} {y:.1}H{:.1}\"/>", x - 4.0, x + 4.0);
+        }
+    }
+    svg.push_str("</g>");
+}
+
+fn what(step: &StepRow) -> String {
+    match (step.score, step.interval) {
+        (Some(score), _) => format!("{}, {score:.4}", step.decision),
+        (None, Some([low, high])) => format!("{}, between {low:.4} and {high:.4}", step.decision),
+        (None, None) => step.decision.clone(),
+    }
+}
+
+/// The edit budget by step, as bars.
+pub(crate) fn budgets(steps: &[StepRow]) -> String {
+    const HEIGHT: f64 = 60.0;
+    let highest = f64::from(steps.iter().map(|step| step.edit_budget).max().unwrap_or(1).max(1));
+    let width = WIDTH / steps.len().max(1) as f64;
+    let mut svg =
+        format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Edit budget by step\">");
+    for (place, step) in steps.iter().enumerate() {
+        let (x, applied) = (place as f64 * width, step.edits.iter().filter(|edit| edit.is_applied).count());
+        let (full, used) =
+            (HEIGHT * f64::from(step.edit_budget) / highest, HEIGHT * applied as f64 / highest);
+        let bar = |class: &str, height: f64| {
+            let (y, width) = (HEIGHT - height.min(HEIGHT), width * 0.8);
+            format!(
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+                height.min(HEIGHT)
+            )
+        };
+        let _ = write!(
+            svg,
+            "<g><title>step {}: {applied} of at most {} edits applied</title>{}{}</g>",
+            step.step,
+            step.edit_budget,
+            bar("budget", full),
+            bar("applied", used)
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}

@@ -1,0 +1,164 @@
+//! What the agent did, readable as a conversation.
+
+use super::ReportOptions;
+use super::headline::measured_at;
+use super::items::ItemOutcome;
+use serde::Serialize;
+use skill_core::{Role, RolloutResult, Turn};
+use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::format::{RuntimeState, StepRecord};
+use skill_pipeline::{PipelineError, RunReader};
+use std::collections::BTreeMap;
+
+const CUT: &str = " […]";
+
+/// Trajectories of the best skill: first the items whose outcome has changed, then those that it failed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Trajectories {
+    /// `test` or `selection`.
+    pub split: &'static str,
+    /// Those that are shown.
+    pub shown: Vec<Trajectory>,
+    /// How many changed and failed items are left out.
+    pub n_left_out: usize,
+    /// How many items were solved by both skills and are not shown for that.
+    pub n_kept: usize,
+}
+
+/// What the agent did on one item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trajectory {
+    /// The item.
+    pub id: String,
+    /// Its kind, where items have one.
+    pub task_type: String,
+    /// `won`, `lost` or `never`.
+    pub outcome: ItemOutcome,
+    /// The best skill's strict score.
+    pub hard: f64,
+    /// Its graded score.
+    pub soft: f64,
+    /// Why it failed.
+    pub reason: String,
+    /// What it answered.
+    pub answer: String,
+    /// What the first skill's agent answered.
+    pub answer_before: String,
+    /// The right answer, where there is one.
+    pub reference: String,
+    /// What was said, the skill left out.
+    pub turns: Vec<TrajectoryTurn>,
+}
+
+/// A turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrajectoryTurn {
+    /// Who spoke.
+    pub role: &'static str,
+    /// What was said.
+    pub text: String,
+}
+
+pub(super) fn read(
+    run: &RunReader,
+    state: &RuntimeState,
+    history: &[StepRecord],
+    options: &ReportOptions,
+) -> Result<Trajectories, PipelineError> {
+    let test = match run.summary()? {
+        Some(_) => run.results(EvaluationDir::TestBaseline)?,
+        None => None,
+    };
+    let (split, before, after) = match test {
+        Some(before) => ("test", before, run.results(EvaluationDir::TestBest)?),
+        None => {
+            let best = EvaluationDir::of_step(measured_at(history, state.best_step));
+            ("selection", run.results(EvaluationDir::Baseline)?.unwrap_or_default(), run.results(best)?)
+        }
+    };
+    let after = after.unwrap_or_else(|| before.clone());
+    Ok(choose(split, &before, &after, options))
+}
+
+fn choose(
+    split: &'static str,
+    before: &[RolloutResult],
+    after: &[RolloutResult],
+    options: &ReportOptions,
+) -> Trajectories {
+    let known: BTreeMap<&str, &RolloutResult> =
+        before.iter().map(|result| (result.id.as_str(), result)).collect();
+    let mut of_outcome: [Vec<(&RolloutResult, &RolloutResult)>; 4] = Default::default();
+    for result in after {
+        let earlier = known.get(result.id.as_str()).copied().unwrap_or(result);
+        let place = match (earlier.is_success(), result.is_success()) {
+            (true, false) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+            (true, true) => 3,
+        };
+        if let Some(list) = of_outcome.get_mut(place) {
+            list.push((earlier, result));
+        }
+    }
+    let [lost, won, never, kept] = of_outcome;
+    let outcomes = [(ItemOutcome::Lost, lost), (ItemOutcome::Won, won), (ItemOutcome::Never, never)];
+    let mut trajectories = Trajectories { split, n_kept: kept.len(), ..Trajectories::default() };
+    let mut n_characters = 0;
+    for (outcome, pairs) in outcomes {
+        for (earlier, result) in pairs {
+            let is_full = trajectories.shown.len() >= options.max_trajectories
+                || n_characters >= options.max_trajectory_characters;
+            if is_full {
+                trajectories.n_left_out += 1;
+                continue;
+            }
+            let shown = trajectory(outcome, earlier, result, options);
+            n_characters += shown.turns.iter().map(|turn| turn.text.len()).sum::<usize>();
+            trajectories.shown.push(shown);
+        }
+    }
+    trajectories
+}
+
+fn trajectory(
+    outcome: ItemOutcome,
+    before: &RolloutResult,
+    after: &RolloutResult,
+    options: &ReportOptions,
+) -> Trajectory {
+    let prompts;
+    let turns = if after.conversation.is_empty() {
+        prompts = [
+            Turn::new(Role::User, after.target_user_prompt.as_str()),
+            Turn::new(Role::Assistant, after.predicted_answer.as_str()),
+        ];
+        prompts.as_slice()
+    } else {
+        &after.conversation
+    };
+    // The skill has a place of its own in the report, and would be most of each conversation here.
+    let turns = turns.iter().filter(|turn| turn.role != Role::System && !turn.content.trim().is_empty());
+    let clip = |text: &str| clip(text.trim(), options.max_turn_characters);
+    Trajectory {
+        id: after.id.as_str().to_owned(),
+        task_type: after.task_type.clone(),
+        outcome,
+        hard: after.hard,
+        soft: after.soft,
+        reason: clip(&after.fail_reason),
+        answer: clip(&after.predicted_answer),
+        answer_before: clip(&before.predicted_answer),
+        reference: clip(&after.reference_text),
+        turns: turns
+            .map(|turn| TrajectoryTurn { role: turn.role.as_str(), text: clip(&turn.content) })
+            .collect(),
+    }
+}
+
+fn clip(text: &str, max_characters: usize) -> String {
+    match text.char_indices().nth(max_characters) {
+        Some((end, _)) => format!("{}{CUT}", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,161 @@
+//! What a run came to, with its interval.
+
+use crate::LEVEL;
+use serde::Serialize;
+use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
+use skill_core::{Gate, ItemScore, RolloutResult, StepIdx};
+use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
+use skill_pipeline::{PipelineError, RunReader};
+use std::collections::BTreeMap;
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Headline {
+    /// One sentence.
+    pub sentence: String,
+    /// The initial and the best skill on the test split; `None` if it was not read.
+    pub test: Option<Comparison>,
+    /// The same on the selection split, by which the best skill was chosen.
+    pub selection: Comparison,
+    /// The step that made the best skill; 0 is the initial one.
+    pub best_step: u32,
+    /// Candidates that were measured.
+    pub n_candidates: usize,
+    /// Candidates that were accepted.
+    pub n_accepted: usize,
+    /// Calls that the run made.
+    pub n_calls: u64,
+}
+
+/// Two skills on the same items.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Items.
+    pub n: usize,
+    /// The score of the first skill, by the gate's metric.
+    pub before: f64,
+    /// The score of the second.
+    pub after: f64,
+    /// An interval of the second score (Agresti-Coull).
+    pub after_interval: [f64; 2],
+    /// The mean difference of the items.
+    pub difference: f64,
+    /// An interval of the difference (Agresti-Min).
+    pub difference_interval: [f64; 2],
+    /// Items that were won, lost, or the same.
+    pub counts: PairedCounts,
+    /// The exact one-sided McNemar p-value of "not better".
+    pub p: f64,
+}
+
+impl Comparison {
+    /// Compares two evaluations on the items that both have; `None` where there are none.
+    pub fn of(gate: Gate, before: &[RolloutResult], after: &[RolloutResult]) -> Option<Self> {
+        let known: BTreeMap<_, _> = before.iter().map(|result| (&result.id, result)).collect();
+        let pairs: Vec<(ItemScore, ItemScore)> = after
+            .iter()
+            .filter_map(|result| Some((ItemScore::from(*known.get(&result.id)?), ItemScore::from(result))))
+            .collect();
+        if pairs.is_empty() {
+            return None;
+        }
+        let (before, after): (Vec<ItemScore>, Vec<ItemScore>) = pairs.into_iter().unzip();
+        let paired = Paired::of(gate, 1, &after, &before)?;
+        let score = |scores: &[ItemScore]| {
+            let pairs = scores.iter().map(|score| (score.hard, score.soft));
+            gate.score(skill_core::MeanScore::of(pairs))
+        };
+        let after_score = score(&after);
+        Some(Self {
+            n: after.len(),
+            before: score(&before),
+            after: after_score,
+            after_interval: score_interval(after_score, after.len(), LEVEL),
+            difference: paired.mean(),
+            difference_interval: difference_interval(&paired, LEVEL),
+            counts: paired.counts,
+            p: mcnemar_p(paired.counts),
+        })
+    }
+}
+
+impl Headline {
+    pub(super) fn read(
+        run: &RunReader,
+        state: &RuntimeState,
+        history: &[StepRecord],
+        summary: Option<&Summary>,
+        gate: Gate,
+    ) -> Result<Self, PipelineError> {
+        let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
+        let best = run.results(EvaluationDir::of_step(measured_at(history, state.best_step)))?;
+        let best = best.unwrap_or_else(|| baseline.clone());
+        let selection = Comparison::of(gate, &baseline, &best).ok_or_else(|| PipelineError::Corrupt {
+            path: run.path().join("baseline_selection_eval"),
+            message: "holds no results".to_owned(),
+        })?;
+        let test_before = run.results(EvaluationDir::TestBaseline)?.unwrap_or_default();
+        let test_after = run.results(EvaluationDir::TestBest)?;
+        // Where the best skill is the first one, it was measured once.
+        let test_after = test_after.unwrap_or_else(|| test_before.clone());
+        let test = summary.and_then(|_| Comparison::of(gate, &test_before, &test_after));
+        let n_calls = summary.map_or_else(
+            || history.iter().flat_map(|record| record.tokens.values()).map(|used| used.calls).sum(),
+            |summary| summary.token_summary.values().map(|used| used.calls).sum(),
+        );
+        Ok(Self {
+            sentence: sentence(test.as_ref(), &selection, state.best_step),
+            test,
+            selection,
+            best_step: state.best_step.0,
+            n_candidates: history.iter().filter(|record| record.selection_n_seen.is_some()).count(),
+            n_accepted: history.iter().filter(|record| record.action.is_accept()).count(),
+            n_calls,
+        })
+    }
+}
+
+/// The step whose directory holds the results of a step's skill.
+pub(super) fn measured_at(history: &[StepRecord], step: StepIdx) -> StepIdx {
+    let record = history.iter().find(|record| record.step == step);
+    record.and_then(|record| record.selection_from_step).unwrap_or(step)
+}
+
+fn sentence(test: Option<&Comparison>, selection: &Comparison, best_step: StepIdx) -> String {
+    if best_step == StepIdx(0) {
+        return "No candidate was better than the skill that the run began with.".to_owned();
+    }
+    let Some(test) = test else {
+        return format!(
+            "On the selection split the skill of step {best_step} scores {} instead of {}; the test split was not read.",
+            percent(selection.after),
+            percent(selection.before)
+        );
+    };
+    let [low, high] = test.difference_interval;
+    let verdict = if low > 0.0 {
+        "The difference is more than chance would give."
+    } else if high < 0.0 {
+        "The new skill is worse."
+    } else {
+        "That may be chance: the interval holds 0."
+    };
+    format!(
+        "On {} test items the skill scores {} instead of {}, a difference of {} (95 % interval {} to {}). {verdict}",
+        test.n,
+        percent(test.after),
+        percent(test.before),
+        points(test.difference),
+        points(low),
+        points(high)
+    )
+}
+
+pub(crate) fn percent(score: f64) -> String {
+    format!("{:.1} %", score * 100.0)
+}
+
+pub(crate) fn points(difference: f64) -> String {
+    format!("{:+.1} points", difference * 100.0)
+}

@@ -1,0 +1,150 @@
+//! The steps of a run: edits, differences and decisions.
+
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+use skill_core::{EditRow, StepIdx};
+use skill_pipeline::run_dir::format::{StepAction, StepRecord};
+use skill_pipeline::{PipelineError, RunReader};
+
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 2;
+
+/// A step of the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepRow {
+    /// The step, from 1.
+    pub step: u32,
+    /// The epoch, from 1.
+    pub epoch: u32,
+    /// What it came to.
+    pub action: StepAction,
+    /// The same in words.
+    pub decision: String,
+    /// `accepted`, `rejected` or `skipped`: what it came to in the rough.
+    pub outcome: &'static str,
+    /// The mean score of the agent on the step's batch.
+    pub batch: f64,
+    /// Items of the batch.
+    pub batch_n: usize,
+    /// The most edits it might apply.
+    pub edit_budget: u32,
+    /// The score of the current skill before it.
+    pub before: f64,
+    /// The candidate's score; `None` if not every item was measured.
+    pub score: Option<f64>,
+    /// The interval of a candidate that was rejected early.
+    pub interval: Option<[f64; 2]>,
+    /// Items that were measured.
+    pub n_seen: Option<usize>,
+    /// Items of the selection split.
+    pub n_items: Option<usize>,
+    /// The score of the current skill after it.
+    pub current: f64,
+    /// The score of the best skill after it.
+    pub best: f64,
+    /// Its edits.
+    pub edits: Vec<EditLine>,
+    /// What its edits changed.
+    pub diff: Vec<DiffLine>,
+    /// What went wrong without stopping it.
+    pub notes: Vec<String>,
+}
+
+/// An edit, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EditLine {
+    /// What became of it.
+    pub status: String,
+    /// Whether it changed the skill.
+    pub is_applied: bool,
+    /// Its anchor.
+    pub target: String,
+    /// Its text.
+    pub content: String,
+    /// What else there is to say.
+    pub note: Option<String>,
+}
+
+/// A line of a difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiffLine {
+    /// `+`, `-` or a blank; `@` stands between parts that are far from each other.
+    pub sign: char,
+    /// The line.
+    pub text: String,
+}
+
+pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Vec<StepRow>, PipelineError> {
+    history.iter().map(|record| row(run, record)).collect()
+}
+
+fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
+    let rows = run.apply_report(record.step)?.unwrap_or_default();
+    let before = run.skill_after(StepIdx(record.step.0.saturating_sub(1)))?;
+    let diff = match run.candidate(record.step)? {
+        Some(candidate) => difference(before.text(), candidate.text()),
+        None => Vec::new(),
+    };
+    Ok(StepRow {
+        step: record.step.0,
+        epoch: record.epoch.0,
+        action: record.action,
+        decision: decision(record),
+        outcome: outcome(record.action),
+        batch: record.rollout_hard,
+        batch_n: record.rollout_n,
+        edit_budget: record.edit_budget,
+        before: record.score_before,
+        score: record.candidate_gate_score,
+        interval: record.selection_interval,
+        n_seen: record.selection_n_seen,
+        n_items: record.selection_n,
+        current: record.current_score,
+        best: record.best_score,
+        edits: rows.into_iter().map(edit_line).collect(),
+        diff,
+        notes: record.notes.clone(),
+    })
+}
+
+fn edit_line(row: EditRow) -> EditLine {
+    EditLine {
+        status: row.status.as_str().replace('_', " "),
+        is_applied: row.status.is_applied(),
+        target: row.target,
+        content: row.content_preview,
+        note: row.note,
+    }
+}
+
+fn decision(record: &StepRecord) -> String {
+    record.action.as_str().replace('_', " ")
+}
+
+fn outcome(action: StepAction) -> &'static str {
+    match (action.is_accept(), action.is_skip()) {
+        (true, _) => "accepted",
+        (false, true) => "skipped",
+        (false, false) => "rejected",
+    }
+}
+
+/// The lines that differ, with a few around them.
+pub(crate) fn difference(before: &str, after: &str) -> Vec<DiffLine> {
+    let diff = TextDiff::from_lines(before, after);
+    let mut lines = Vec::new();
+    for group in diff.grouped_ops(CONTEXT) {
+        if !lines.is_empty() {
+            lines.push(DiffLine { sign: '@', text: String::new() });
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            lines.push(DiffLine { sign, text: change.value().trim_end_matches(['\n', '\r']).to_owned() });
+        }
+    }
+    lines
+}

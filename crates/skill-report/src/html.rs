@@ -1,0 +1,55 @@
+//! The page: one HTML file with its style and script inside, and nothing that is fetched.
+//!
+//! Every text goes through the template's escaping; the pictures are made by [`crate::chart`], which writes numbers
+//! and words of its own alone.
+
+use crate::data::headline::{percent, points};
+use crate::{Report, ReportError, chart};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+const PAGE: &str = include_str!("../assets/report.html");
+const STYLE: &str = include_str!("../assets/style.css");
+const SCRIPT: &str = include_str!("../assets/script.js");
+
+/// The report as one HTML page.
+///
+/// # Errors
+///
+/// A template that does not fit the data, which is a fault of this crate.
+pub fn page(report: &Report) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter("percent", |score: f64| percent(score));
+    environment.add_filter("points", |difference: f64| points(difference));
+    environment.add_filter("score", |score: f64| format!("{score:.4}"));
+    environment.add_filter("money", |money: f64| format!("{money:.4}"));
+    environment.add_filter("grouped", |number: u64| grouped(number));
+    environment
+        .add_filter("p", |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") });
+    environment.add_template("report.html", PAGE)?;
+    let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
+    let rendered = environment.get_template("report.html")?.render(context! {
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        scores => Value::from_safe_string(chart::scores(baseline, &report.steps)),
+        budgets => Value::from_safe_string(chart::budgets(&report.steps)),
+    });
+    Ok(rendered?)
+}
+
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (digit_idx, digit) in digits.chars().enumerate() {
+        if digit_idx > 0 && (digits.len() - digit_idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,44 @@
+//! Reports on runs: what a run came to and why, as data and as one self-contained HTML page.
+//!
+//! # Who should depend on this crate alone
+//!
+//! Anybody who wants to show runs in a way of their own: [`Report::read`] gathers from a run directory everything that
+//! a person asks about a run, and [`page`] is one way to show it. To have it shown, take the program `skillrl`.
+//!
+//! ```no_run
+//! use skill_pipeline::RunReader;
+//! use skill_report::{Report, ReportOptions, page};
+//!
+//! let run = RunReader::open("runs/my-task".as_ref())?;
+//! let report = Report::read(&run, &ReportOptions::default())?;
+//! std::fs::write("report.html", page(&report)?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A report is made from the run directory alone, while the run is in progress too. It holds no markup: what a model
+//! or a data set says is text, and the page escapes it.
+
+mod chart;
+mod data;
+mod html;
+
+pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
+pub use data::headline::{Comparison, Headline};
+pub use data::items::{ItemOutcome, ItemRow, Items};
+pub use data::steps::{DiffLine, EditLine, StepRow};
+pub use data::{Report, ReportOptions, SkillLine, StageRow};
+pub use html::page;
+
+/// The confidence level of all intervals.
+pub const LEVEL: f64 = 0.95;
+
+/// A report that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file of the run cannot be read, or is not what it should be.
+    #[error(transparent)]
+    Run(#[from] skill_pipeline::PipelineError),
+    /// The page's template does not fit its data.
+    #[error("the page cannot be rendered")]
+    Page(#[from] minijinja::Error),
+}

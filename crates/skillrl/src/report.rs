@@ -1,0 +1,66 @@
+//! The report of a run, with what its configuration knows: the gate's metric and the prices.
+
+use crate::config::recorded::recorded_overrides;
+use crate::config::{Config, LoadedConfig};
+use crate::{Error, assemble, cost};
+use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::atomic;
+use skill_report::{Report, ReportError, ReportOptions, page};
+use std::path::{Path, PathBuf};
+
+/// The report's file in the directory of its run.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Gathers the report of a run, also of one in progress.
+///
+/// # Errors
+///
+/// A directory without a run, and files of the run that cannot be read.
+pub fn read(run: &Path) -> Result<Report, Error> {
+    let run = RunReader::open(run)?;
+    let mut options = ReportOptions::default();
+    let mut report = match configuration(&run) {
+        Some(loaded) => {
+            options.gate = assemble::settings(&loaded.config)?.gate;
+            let report = Report::read(&run, &options).map_err(of_report)?;
+            for stage in &report.stages {
+                if let Some(money) = cost::stage_cost(&loaded.config, &stage.stage, stage.used) {
+                    options.money.insert(stage.stage.clone(), money);
+                }
+            }
+            report
+        }
+        None => Report::read(&run, &options).map_err(of_report)?,
+    };
+    for stage in &mut report.stages {
+        stage.money = options.money.get(&stage.stage).copied();
+    }
+    Ok(report)
+}
+
+/// Writes the report of a run, whole or not at all; returns its path. Without one it goes into the run's directory.
+///
+/// # Errors
+///
+/// As for [`read`], and a file that cannot be written.
+pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
+    let page = page(&read(run)?).map_err(of_report)?;
+    let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
+    atomic::write(&path, page.as_bytes())?;
+    Ok(path)
+}
+
+fn of_report(error: ReportError) -> Error {
+    match error {
+        ReportError::Run(error) => Error::Pipeline(error),
+        ReportError::Page(_) => Error::Report(error),
+    }
+}
+
+/// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
+fn configuration(run: &RunReader) -> Option<LoadedConfig> {
+    let path = run.path().join("config.toml");
+    let text = std::fs::read_to_string(&path).ok()?;
+    let overrides = recorded_overrides(&text, &run.config().config);
+    Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
+}
