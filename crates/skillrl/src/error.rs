@@ -58,7 +58,7 @@ pub enum Error {
     Replay(#[from] ReplayError),
     /// A report cannot be made.
     #[error("cannot make the report")]
-    Report(#[source] ReportError),
+    Report(#[source] Box<ReportError>),
 }
 
 /// What kind of failure an [`Error`] is; the command's exit code follows from it.

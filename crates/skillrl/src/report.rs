@@ -53,7 +53,7 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
 fn of_report(error: ReportError) -> Error {
     match error {
         ReportError::Run(error) => Error::Pipeline(error),
-        ReportError::Page(_) => Error::Report(error),
+        ReportError::Page(_) => Error::Report(Box::new(error)),
     }
 }
 
