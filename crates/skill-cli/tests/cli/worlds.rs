@@ -2,6 +2,7 @@
 
 use crate::context::{Outcome, TestContext, assert_same_files, code};
 use serde_json::Value;
+use skillrl::envs::alfworld::{GameFile, RulesName, TaskType, generate};
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -141,4 +142,160 @@ fn servers_need_their_tasks() {
     outcome.assert_code(code::OUTAGE);
     assert!(outcome.stderr.contains("gave no answer: "), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("is the server running?"), "{}", outcome.stderr);
+}
+
+/// Two games for each split, one file each, in the data set's own directories.
+fn games(context: &TestContext) {
+    for (number, split) in ["train", "valid_seen", "valid_unseen"].into_iter().enumerate() {
+        for game in 0..2 {
+            let made = generate(1, &format!("{split}/{game}"), TaskType::ALL[2 * number + game]).unwrap();
+            let file = GameFile {
+                pddl_domain: None,
+                grammar: None,
+                rules: Some(RulesName::Alfworld04),
+                task: Some(made.game.task().into()),
+                pddl_problem: made.problem.as_str().into(),
+                solvable: Some(true),
+                walkthrough: None,
+            };
+            let text = serde_json::to_string(&file).unwrap();
+            context.write(&format!("house/games/{split}/game-{game}/game.tw-pddl"), &text);
+        }
+    }
+}
+
+/// A game's text without the facts that begin so.
+fn without(game: &str, fact: &str) -> String {
+    let mut pieces = game.split(fact);
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.filter_map(|piece| piece.split_once(')')).fold(first, |text, (_, rest)| text + rest)
+}
+
+/// A game that is broken while a run is stopped, and one that never was whole: the run says which file and where in
+/// it, loses nothing, and goes on when the file is mended.
+#[test]
+fn a_broken_game_is_named_with_its_place_and_the_run_goes_on_when_it_is_mended() {
+    let context = household();
+    games(&context);
+    context.replace("house/skillrl.toml", "kind = \"alfworld\"", "kind = \"alfworld\"\ngames = \"games\"");
+    let train = ["train", "house/skillrl.toml", "--quiet"];
+    let undisturbed = context.copy();
+    undisturbed.succeed(&train);
+    // A cap stops the run in its first step.
+    let outcome = context.run(&[&train[..], &["--set", "budget.calls=11"]].concat());
+    outcome.assert_code(code::BUDGET);
+    let game = "house/games/train/game-1/game.tw-pddl";
+    let whole = context.read(game);
+    let place = "game-1/game.tw-pddl";
+    for (broken, expect) in [
+        (whole.get(..whole.len() / 2).unwrap().to_owned(), "line 1: "),
+        (whole.replace("(pickupable ", "(edible "), "unknown predicate `edible`"),
+        (without(&without(&whole, "(inReceptacle "), "(objectAtLocation "), "has no place"),
+        (whole.replace("(pickupable ", "(pickupable Nothing "), "`Nothing` is not among the objects"),
+    ] {
+        assert_ne!(broken, whole);
+        context.write(game, &broken);
+        let kept = context.files("house/run");
+        let outcome = context.run(&train);
+        outcome.assert_code(code::DATA);
+        assert!(outcome.stderr.contains(place) && outcome.stderr.contains(expect), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
+        let skip = |path: &std::path::Path| {
+            path.to_string_lossy().starts_with("journal.sqlite") || path.ends_with("events.jsonl")
+        };
+        for (path, bytes) in kept.iter().filter(|(path, _)| !skip(path)) {
+            assert_eq!(Some(bytes), context.files("house/run").get(path), "{}", path.display());
+        }
+    }
+    context.write(game, &whole);
+    context.succeed(&train);
+    assert_same_files(&undisturbed.untimed_files("house/run"), &context.untimed_files("house/run"));
+}
+
+/// A program as the environment, in the language of the shell: an item whose file is there ends it in its own way.
+#[cfg(unix)]
+const PROGRAM: &str = r#"
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+  *'"method":"hello"'*)
+    version=1; [ -e version ] && version=2
+    echo "{\"id\":$id,\"protocol\":$version,\"name\":\"shell\",\"version\":\"1\",\"mode\":\"rollout\",\"items\":{\"train\":[{\"id\":\"one\",\"data\":{}},{\"id\":\"two\",\"data\":{}},{\"id\":\"three\",\"data\":{}}],\"val\":[{\"id\":\"four\",\"data\":{}}],\"test\":[{\"id\":\"five\",\"data\":{}}]}}" ;;
+  *'"method":"rollout"'*)
+    case $line in *'"id":"two"'*) item=two ;; *) item=other ;; esac
+    if [ $item = two ] && [ -e dies ]; then echo "no more" >&2; exit 3; fi
+    if [ $item = two ] && [ -e floods ]; then while :; do echo "still at it"; done; fi
+    if [ $item = two ] && [ -e wrong ]; then id=$((id + 100)); fi
+    echo "$line" | cut -c1-60 >> played
+    echo "{\"id\":$id,\"hard\":0,\"reason\":\"$item\"}" ;;
+  esac
+done
+"#;
+
+/// What a program does wrong in the middle of a batch stops the run; the rest of the batch is kept, and the run goes
+/// on when the program is mended.
+#[cfg(unix)]
+#[test]
+fn a_program_that_breaks_in_the_middle_stops_the_run_which_goes_on_when_it_is_mended() {
+    for (trick, in_code, expect) in [
+        ("dies", code::OUTAGE, &["ended with the exit code 3", "no more", "item two"][..]),
+        ("floods", code::OUTAGE, &["line 2 of its stdout is not an answer", "still at it", "item two"]),
+        ("wrong", code::OUTAGE, &["line 2 of its stdout answers the request 1", "item two"]),
+        ("version", code::DATA, &["speaks version 2 of the protocol, and this is version 1"]),
+    ] {
+        let context = household();
+        context.write("house/world.sh", PROGRAM);
+        let config = context.read("house/skillrl.toml");
+        let (models, _) = config.split_once("[env]").unwrap();
+        let env = "[env]\nkind = \"exec\"\nprogram = [\"sh\", \"world.sh\"]\nprogram_dir = \".\"\n[train]\nepochs = 1\nbatch_size = 3\n";
+        context.write("house/skillrl.toml", &format!("{models}{env}"));
+        let train = ["train", "house/skillrl.toml", "--quiet", "--set", "run.workers=1"];
+        context.write(&format!("house/{trick}"), "");
+        let outcome = context.run(&train);
+        for expect in expect {
+            assert!(outcome.stderr.contains(expect), "{trick}: {}", outcome.stderr);
+        }
+        outcome.assert_code(in_code);
+        context.remove(&format!("house/{trick}"));
+        context.succeed(&train);
+        let played = context.read("house/played");
+        for item in ["one", "three", "four", "five"] {
+            let n_times = played.lines().filter(|line| line.contains(&format!("\"id\":\"{item}\""))).count();
+            // The test item is played by the first skill and the best one, which are the same here.
+            assert!(n_times <= 2, "{trick}: {item} was played {n_times} times:\n{played}");
+        }
+        let results = context.json("house/run/steps/step_0001/rollout_results.json");
+        assert_eq!(results.as_array().map(Vec::len), Some(3), "{trick}");
+    }
+}
+
+/// Documents beside a question, looked at by a person as the agent does.
+#[test]
+fn a_task_with_files_is_checked_and_played_by_hand() {
+    let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
+    context.replace("task/skillrl.toml", "kind = \"qa\"", "kind = \"tasks\"\nfiles_dir = \"docs\"");
+    context.write("task/docs/notes.txt", "The word is\ntrainword1.\n");
+    let config = "task/skillrl.toml";
+    let shown = context.succeed(&["env", "check", config]);
+    assert!(
+        shown.contains("## Files") && shown.contains("- notes.txt") && shown.contains("hard   1.0000"),
+        "{shown}"
+    );
+    let list = "{\"tool\": \"list\"}\n{\"tool\": \"grep\", \"pattern\": \"word1\"}\ntrainword1\n";
+    let turns = lines(&play(&context, &[config, "--item", "train-1", "--json"], list));
+    let seen: Vec<&str> = turns.iter().map(|turn| turn["observation"].as_str().unwrap()).collect();
+    assert!(seen[0].contains("Repeat: trainword1."), "{}", seen[0]);
+    assert_eq!(seen[1..], ["notes.txt (24 bytes)", "notes.txt:2: trainword1.", "hard 1, soft 1: right"]);
+    assert_eq!((&turns[3]["done"], &turns[3]["won"]), (&true.into(), &true.into()));
+    for (set, expect) in [
+        ("env.files_dir=nowhere", "nowhere"),
+        (
+            "env.file_tools=[\"write\"]",
+            "`env.file_tools` names \"write\"; expected \"list\", \"read\", \"grep\" or \"glob\"",
+        ),
+        ("env.files_field=docs", "has no field `docs`, which names its files"),
+    ] {
+        let outcome = context.run(&["env", "check", config, "--set", set]);
+        assert!(outcome.code != Some(0) && outcome.stderr.contains(expect), "{set}: {}", outcome.stderr);
+    }
 }

@@ -35,7 +35,7 @@ pub use item::QaItem;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
-use crate::tasks::rollout::Agenda;
+use crate::tasks::rollout::{Agenda, Attempt};
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -156,7 +156,7 @@ impl Env for QaEnv {
         let task = rollout::task(question);
         let request = self.agenda.request(&task, skill)?;
         let reply = target.chat(&request, &ctx.call).await?;
-        self.agenda.result(&task, &request, reply, None, &ctx.call).await
+        self.agenda.result(&task, Attempt::single(request, &reply), reply, None, &ctx.call).await
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) fn task(item: &QaItem) -> Task {
         images: Vec::new(),
         rules: Vec::new(),
         patterns: Vec::new(),
+        files: Vec::new().into(),
         place: None,
     }
 }

@@ -1,5 +1,6 @@
 //! What a `tasks` environment is made from.
 
+use super::files::FilesConfig;
 use super::preset::Preset;
 use crate::score::{ChoiceBy, NumericOptions};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub struct TasksConfig {
     pub image_dir: Option<PathBuf>,
     /// The seed of the order in which choices are shown; `None` leaves them as they are.
     pub choice_seed: Option<u64>,
+    /// Files that the agent may look into; `None` asks for the answer at once.
+    pub files: Option<FilesConfig>,
     /// How items are asked and scored.
     pub settings: TasksSettings,
 }
@@ -47,6 +50,7 @@ impl TasksConfig {
             fields: FieldNames::default(),
             image_dir: None,
             choice_seed: None,
+            files: None,
             settings: TasksSettings::default(),
         }
     }

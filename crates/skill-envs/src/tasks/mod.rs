@@ -24,6 +24,7 @@
 pub mod command;
 mod config;
 mod extract;
+mod files;
 mod image;
 pub(crate) mod load;
 mod preset;
@@ -31,22 +32,26 @@ pub(crate) mod rollout;
 mod rubric;
 pub(crate) mod scorer;
 pub(crate) mod task;
+mod world;
 
 pub use config::{
     CommandConfig, DEFAULT_ANLS_THRESHOLD, DEFAULT_PASS_SCORE, Extraction, FieldNames, NamedPrompt,
     RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksSettings,
 };
 pub use extract::{Extracted, Extractor};
+pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
+pub use world::TasksWorld;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
 use async_trait::async_trait;
+use files::{FileAccess, Folder, Talk};
 use indexmap::IndexMap;
 use load::{Source, load_splits};
-use rollout::Agenda;
+use rollout::{Agenda, Attempt};
 use scorer::Scorer;
 use serde_json::{Value, json};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
@@ -63,7 +68,11 @@ pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_tasks.md");
 
 /// All prompts of this environment, by name.
 pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let own = [(ROLLOUT_PROMPT_NAME, ROLLOUT_PROMPT), (JUDGE_PROMPT_NAME, JUDGE_PROMPT)];
+    let own = [
+        (ROLLOUT_PROMPT_NAME, ROLLOUT_PROMPT),
+        (FILES_PROMPT_NAME, FILES_PROMPT),
+        (JUDGE_PROMPT_NAME, JUDGE_PROMPT),
+    ];
     own.into_iter().chain(Preset::ALL.map(|preset| (preset.prompt_name(), preset.prompt())))
 }
 
@@ -75,6 +84,7 @@ pub struct TasksEnv {
     agenda: Agenda,
     n_unused: usize,
     choice_seed: Option<u64>,
+    files: Option<FileAccess>,
     judge: Option<Arc<dyn ChatModel>>,
 }
 
@@ -89,7 +99,12 @@ impl TasksEnv {
         let agenda = agenda(config)?;
         let data_dir = if config.data.is_dir() { Some(config.data.as_path()) } else { config.data.parent() };
         let image_dir = config.image_dir.as_deref().or(data_dir).unwrap_or(Path::new(""));
+        let folder = config.files.as_ref().map(|files| {
+            Folder::open(&files.dir, files.field.as_deref(), files.pages_field.as_deref()).map(Arc::new)
+        });
+        let folder = folder.transpose()?;
         let reader = TaskReader {
+            folder: folder.as_deref(),
             fields: &config.fields,
             scorer: &config.settings.scorer,
             image_dir,
@@ -107,7 +122,20 @@ impl TasksEnv {
         let by_id: IndexMap<ItemId, Task> =
             splits.iter().flatten().map(|(item, task)| (item.id.clone(), task.clone())).collect();
         let splits = splits.map(|split| split.into_iter().map(|(item, _)| item).collect());
-        let env = Self { splits, by_id, agenda, n_unused, choice_seed: config.choice_seed, judge: None };
+        let files = match (&config.files, folder) {
+            (Some(files), Some(folder)) => {
+                if !agenda.tools.is_empty() {
+                    let message =
+                        "`tools` and `files_dir` are given; tools over files are all that there can be";
+                    return Err(EnvError::Configuration { message: message.to_owned() });
+                }
+                let content = folder.content(by_id.values().flat_map(|task| task.files.iter()))?;
+                Some(FileAccess::new(files, folder, content)?)
+            }
+            _ => None,
+        };
+        let choice_seed = config.choice_seed;
+        let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None };
         env.check_rules()?;
         env.check_prompts()?;
         Ok(env)
@@ -268,6 +296,9 @@ impl Env for TasksEnv {
             if !self.agenda.tools.is_empty() {
                 fields.insert("tools".to_owned(), json!(self.agenda.tools));
             }
+            if let Some(files) = &self.files {
+                fields.insert("files".to_owned(), files.settings());
+            }
             if let Some(seed) = self.choice_seed {
                 fields.insert("choice_seed".to_owned(), json!(seed));
             }
@@ -296,8 +327,16 @@ impl Env for TasksEnv {
     ) -> Result<RolloutResult, EnvError> {
         let task = self.task(item)?;
         let request = self.agenda.request(task, skill)?;
-        let reply = target.chat(&request, &ctx.call).await?;
+        let (attempt, reply) = match &self.files {
+            Some(access) => {
+                Talk::new(access, Arc::clone(&task.files), request)?.run(target, &ctx.call).await?
+            }
+            None => {
+                let reply = target.chat(&request, &ctx.call).await?;
+                (Attempt::single(request, &reply), reply)
+            }
+        };
         let judge = ctx.judge.as_ref().or(self.judge.as_ref()).map(AsRef::as_ref);
-        self.agenda.result(task, &request, reply, judge, &ctx.call).await
+        self.agenda.result(task, attempt, reply, judge, &ctx.call).await
     }
 }

@@ -89,6 +89,14 @@ impl Preset {
         config
     }
 
+    /// The field that names the documents of an item, for benchmarks that have some.
+    pub fn files_field(self) -> Option<&'static str> {
+        match self {
+            Self::OfficeQa => Some("source_files"),
+            Self::SearchQa | Self::HotpotQa | Self::LiveMath | Self::DocVqa => None,
+        }
+    }
+
     /// Brings a record of the benchmark's own files into the shape that the settings expect; `number` counts the
     /// records of the file from 1.
     pub(super) fn shape(self, fields: &mut Map<String, Value>, number: usize) {

@@ -6,10 +6,41 @@ use super::task::{SHOWN_FIELDS, Task};
 use crate::error::EnvError;
 use serde_json::{Map, Value, json};
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
-use skill_core::{Role, RolloutResult, SkillDoc, Turn};
+use skill_core::{Role, RolloutResult, SkillDoc, Turn, Usage};
 use skill_llm::{
-    CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, PromptError, PromptTemplate, Sampling, ToolSpec,
+    CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
+    ToolCall, ToolSpec,
 };
+
+/// What was asked of an agent, up to its last reply.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// The first request.
+    pub(crate) opening: ChatRequest,
+    /// What was said after it.
+    pub(crate) later: Vec<Message>,
+    pub(crate) n_turns: u32,
+    /// Of all replies.
+    pub(crate) usage: Usage,
+    /// What is kept of the turns.
+    pub(crate) extras: Map<String, Value>,
+    /// Why there is no last reply.
+    pub(crate) gave_out: Option<String>,
+}
+
+impl Attempt {
+    /// One request with this reply.
+    pub(crate) fn single(request: ChatRequest, reply: &ChatReply) -> Self {
+        Self {
+            opening: request,
+            later: Vec::new(),
+            n_turns: 1,
+            usage: reply.usage,
+            extras: Map::new(),
+            gave_out: None,
+        }
+    }
+}
 
 /// How items are asked and scored.
 #[derive(Debug, Clone)]
@@ -70,14 +101,14 @@ impl Agenda {
     pub(crate) async fn result(
         &self,
         task: &Task,
-        request: &ChatRequest,
+        attempt: Attempt,
         reply: ChatReply,
         judge: Option<&dyn ChatModel>,
         call: &CallCtx,
     ) -> Result<RolloutResult, EnvError> {
         let text = reply.text.trim();
         let extracted = self.extractor.extract(text);
-        let asked = request.text_of(Role::User);
+        let asked = attempt.opening.text_of(Role::User);
         let is_whole = matches!(self.extractor.extraction(), super::Extraction::Whole);
         let answer = Answer {
             task,
@@ -97,20 +128,26 @@ impl Agenda {
         if !result.is_success() {
             result.fail_reason = fail_reason(task, text, &extracted, calls_tools, &verdict, &reply.finish);
         }
-        result.n_turns = 1;
+        if let Some(reason) = attempt.gave_out {
+            result.fail_reason = reason;
+        }
+        result.n_turns = attempt.n_turns;
         result.task_type = task.item.task_type.clone();
         result.question = task.question.clone();
         if result.question.is_empty() {
             result.task_description = asked.clone();
         }
         result.reference_text = self.reference_text(task);
-        result.target_system_prompt = request.text_of(Role::System);
+        result.target_system_prompt = attempt.opening.text_of(Role::System);
         result.target_user_prompt = asked;
-        result.conversation =
-            request.messages.iter().map(|message| Turn::new(message.role, message.text())).collect();
-        result.conversation.push(Turn::new(Role::Assistant, said(&reply)));
-        result.usage = reply.usage;
-        result.extras = verdict.extras;
+        let messages = attempt.opening.messages.iter().chain(&attempt.later);
+        result.conversation = messages
+            .map(|message| Turn::new(message.role, said(&message.text(), &message.tool_calls)))
+            .collect();
+        result.conversation.push(Turn::new(Role::Assistant, said(reply.text.trim(), &reply.tool_calls)));
+        result.usage = attempt.usage;
+        result.extras = attempt.extras;
+        result.extras.extend(verdict.extras);
         if let Some(reason) = unusual_finish(&reply.finish) {
             result.extras.insert(FINISH_REASON_KEY.to_owned(), Value::String(reason.to_owned()));
         }
@@ -161,11 +198,13 @@ fn shown_fields(task: &Task) -> Value {
     shown.collect()
 }
 
-/// What the agent said, its calls of tools included.
-fn said(reply: &ChatReply) -> String {
-    let calls = reply.tool_calls.iter().map(|call| format!("[calls {} with {}]", call.name, call.arguments));
-    let text =
-        Some(reply.text.trim().to_owned()).filter(|text| !text.is_empty() || reply.tool_calls.is_empty());
+/// What was said, calls of tools included.
+fn said(text: &str, tool_calls: &[ToolCall]) -> String {
+    if tool_calls.is_empty() {
+        return text.to_owned();
+    }
+    let calls = tool_calls.iter().map(|call| format!("[calls {} with {}]", call.name, call.arguments));
+    let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     text.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
 }
 

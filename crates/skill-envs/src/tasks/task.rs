@@ -1,6 +1,7 @@
 //! One item with everything that its prompt and its scorer need, and how it is read from a record.
 
 use super::config::{FieldNames, ScorerConfig};
+use super::files::Folder;
 use crate::data::{Place, Record, kind_of};
 use crate::env::Item;
 use crate::score::{Choice, Rule, named_choice, parse_quantity, pattern, shuffled_choices};
@@ -8,6 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Number, Value};
 use skill_core::ItemId;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "question_id", "qid"];
 const ANSWER_FIELDS: [&str; 4] = ["answers", "answer", "ground_truth", "correct_choice"];
@@ -59,6 +61,8 @@ pub(crate) struct Task {
     pub(crate) rules: Vec<Rule>,
     /// References that are patterns.
     pub(crate) patterns: Vec<Regex>,
+    /// The files that the agent may look into.
+    pub(crate) files: Arc<[String]>,
     /// Where it was read.
     pub(crate) place: Option<Place>,
 }
@@ -76,6 +80,7 @@ pub(super) struct TaskReader<'a> {
     pub(super) scorer: &'a ScorerConfig,
     pub(super) image_dir: &'a Path,
     pub(super) choice_seed: Option<u64>,
+    pub(super) folder: Option<&'a Folder>,
 }
 
 impl TaskReader<'_> {
@@ -101,8 +106,14 @@ impl TaskReader<'_> {
             images: self.images(fields)?,
             rules: self.rules(fields)?,
             patterns: Vec::new(),
+            files: self.folder.map_or_else(|| Ok(Vec::new().into()), |folder| folder.files_of(fields))?,
             place: Some(record.place.clone()),
         };
+        if let Some(folder) = self.folder
+            && let Some(context) = folder.context_of(fields, &task.files)?
+        {
+            task.variables.insert("context".to_owned(), Value::String(context));
+        }
         let reference = find(fields, self.fields.answer.as_deref(), &ANSWER_FIELDS)?;
         if let Some((_, value)) = reference {
             task.reference = value.clone();

@@ -2,16 +2,17 @@
 
 use super::{env_error, replaced_prompt};
 use crate::config::{
-    AskedPath, LoadedConfig, TasksChoiceBy, TasksConfig as Asked, TasksExtract, TasksPercent, TasksPreset,
-    TasksScorer, TasksUnits,
+    AskedPath, LoadedConfig, TasksChoiceBy, TasksConfig as Asked, TasksExtract, TasksFileCalls, TasksPercent,
+    TasksPreset, TasksScorer, TasksUnits,
 };
 use crate::error::Error;
 use skill_envs::score::{ChoiceBy, NumericOptions, PercentRule, UnitRule};
 use skill_envs::tasks::{
-    CommandConfig, Extraction, FieldNames, JUDGE_PROMPT_NAME, NamedPrompt, Preset, ROLLOUT_PROMPT_NAME,
-    RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksEnv, TasksSettings,
+    CommandConfig, Extraction, FILES_PROMPT_NAME, FieldNames, FileTool, FilesConfig, JUDGE_PROMPT_NAME,
+    NamedPrompt, Preset, ROLLOUT_PROMPT_NAME, RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksEnv,
+    TasksSettings, TasksWorld, ToolFormat,
 };
-use skill_envs::{Env, EnvError};
+use skill_envs::{Env, EnvError, World};
 use skill_llm::{ChatModel, ToolSpec};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,12 @@ pub(super) fn environment(
         Some(judge) => env.with_judge(judge),
         None => env,
     }))
+}
+
+/// The same environment to be played by hand; a judge is not asked.
+pub(super) fn world(loaded: &LoadedConfig, asked: &Asked) -> Result<Arc<dyn World>, Error> {
+    let env = TasksEnv::load(&config(loaded, asked)?).map_err(|error| env_error(loaded, error))?;
+    Ok(Arc::new(TasksWorld::new(Arc::new(env))))
 }
 
 /// The settings of the environment.
@@ -50,6 +57,7 @@ pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig
             rules: asked.rules_field.clone(),
         },
         image_dir: asked.image_dir.as_ref().map(|dir| loaded.resolve(dir)),
+        files: files(loaded, asked, preset)?,
         choice_seed: asked.shuffle_choices.then_some(asked.choice_seed),
         settings: TasksSettings {
             prompt: prompt(loaded, asked, preset)?,
@@ -59,6 +67,30 @@ pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig
             scorer: scorer(loaded, asked)?,
         },
     })
+}
+
+/// What the agent may look into.
+fn files(loaded: &LoadedConfig, asked: &Asked, preset: Option<Preset>) -> Result<Option<FilesConfig>, Error> {
+    let Some(dir) = &asked.files_dir else { return Ok(None) };
+    let of_preset = preset.and_then(Preset::files_field).map(str::to_owned);
+    let tools = match asked.file_tools.as_slice() {
+        [] => FileTool::ALL.to_vec(),
+        names => {
+            names.iter().map(|name| FileTool::parse(name)).collect::<Result<_, _>>().map_err(Error::Env)?
+        }
+    };
+    Ok(Some(FilesConfig {
+        field: asked.files_field.clone().or(of_preset),
+        pages_field: asked.pages_field.clone(),
+        tools,
+        format: match asked.file_calls {
+            TasksFileCalls::Calls => ToolFormat::Calls,
+            TasksFileCalls::Text => ToolFormat::Text,
+        },
+        max_turns: asked.max_tool_turns,
+        prompt: replaced_prompt(loaded, FILES_PROMPT_NAME)?,
+        ..FilesConfig::new(loaded.resolve(dir))
+    }))
 }
 
 fn preset(asked: TasksPreset) -> Preset {

@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// Games, products or tasks that are not what they should be.
 pub fn world(loaded: &LoadedConfig) -> Result<Option<Arc<dyn World>>, Error> {
     let world: Result<Arc<dyn World>, Error> = match &loaded.config.env {
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) => return Ok(None),
+        EnvConfig::Qa(_) => return Ok(None),
+        EnvConfig::Tasks(asked) => super::tasks::world(loaded, asked),
         EnvConfig::Alfworld(asked) => alfworld(loaded, asked),
         EnvConfig::Webshop(asked) => webshop(loaded, asked),
         EnvConfig::Exec(asked) => return super::exec::world(loaded, asked),

@@ -29,7 +29,8 @@ pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
 pub use tasks::{
-    TasksChoiceBy, TasksConfig, TasksExtract, TasksJudge, TasksPercent, TasksPreset, TasksScorer, TasksUnits,
+    TasksChoiceBy, TasksConfig, TasksExtract, TasksFileCalls, TasksJudge, TasksPercent, TasksPreset,
+    TasksScorer, TasksUnits,
 };
 pub use types::{
     BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric,
@@ -170,6 +171,7 @@ impl Config {
                     ("env.prompt", &mut tasks.prompt),
                     ("env.tools", &mut tasks.tools),
                     ("env.image_dir", &mut tasks.image_dir),
+                    ("env.files_dir", &mut tasks.files_dir),
                     ("env.rubric_file", &mut tasks.rubric_file),
                 ];
                 for (key, path) in optional {
@@ -250,7 +252,8 @@ impl LoadedConfig {
             let what = match key {
                 // The run makes its directory itself.
                 "run.dir" => None,
-                "prompts.dir" | "env.split_ids" | "env.image_dir" | "env.games" | "env.server_tasks"
+                "prompts.dir" | "env.split_ids" | "env.image_dir" | "env.files_dir" | "env.games"
+                | "env.server_tasks"
                     if resolved.is_file() =>
                 {
                     Some("is not a directory")

@@ -56,6 +56,22 @@ pub struct TasksConfig {
     /// The directory of images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_dir: Option<AskedPath>,
+    /// The directory of documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_dir: Option<AskedPath>,
+    /// The field with the names of an item's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_field: Option<String>,
+    /// The field that names pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_field: Option<String>,
+    /// The tools over files; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_tools: Vec<String>,
+    /// How they are called.
+    pub file_calls: TasksFileCalls,
+    /// The most replies that may use them.
+    pub max_tool_turns: u32,
     /// The field with rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules_field: Option<String>,
@@ -205,6 +221,16 @@ choice! {
         Unit = "unit",
         /// It is a hundredth too.
         Fraction = "fraction",
+    }
+}
+
+choice! {
+    /// How tools over files are called.
+    TasksFileCalls {
+        /// As tool calls.
+        Calls = "calls",
+        /// As text.
+        Text = "text",
     }
 }
 

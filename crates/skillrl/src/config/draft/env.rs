@@ -10,6 +10,9 @@ use toml::de::DeValue;
 /// How many of [`SCORERS`] kind qa has.
 const N_QA_SCORERS: usize = 2;
 
+/// The tools over files; `glob` is another name of `list`.
+const FILE_TOOLS: [&str; 4] = ["list", "read", "grep", "glob"];
+
 /// What a preset sets besides its prompt, as TOML.
 const PRESETS: &[(&str, &[(&str, &str)])] = &[
     ("searchqa", &[("extract", "\"last_tag\"")]),
@@ -57,6 +60,7 @@ impl Draft {
             Some("qa") => self.check_qa_scorer(&scorer),
             Some("tasks") => {
                 self.check_pairs();
+                self.check_files();
                 self.check_keys_of_scorers(&scorer);
                 self.check_needs(&scorer);
             }
@@ -84,6 +88,30 @@ impl Draft {
                 let message =
                     format!("`env.{one}` and `env.{other}` are given, and only one of them can count");
                 self.conflict(other, message);
+            }
+        }
+    }
+
+    /// Keys about files, where there are none.
+    fn check_files(&mut self) {
+        if self.env("files_dir").is_none() {
+            for key in ["files_field", "pages_field", "file_tools", "file_calls", "max_tool_turns"] {
+                if self.is_meant(key) {
+                    let message = format!("`env.{key}` is about files, and there is no `env.files_dir`");
+                    self.conflict(key, message);
+                }
+            }
+        } else if self.env("tools").is_some() {
+            let message =
+                "`env.tools` and `env.files_dir` are given, and only one of them can count".to_owned();
+            self.conflict("tools", message);
+        }
+        let tools =
+            self.env("file_tools").and_then(|entry| entry.value.as_array()).cloned().unwrap_or_default();
+        for tool in tools.iter().filter_map(Value::as_str) {
+            if !FILE_TOOLS.contains(&tool) {
+                let known = any_of(FILE_TOOLS.iter().map(|tool| format!("\"{tool}\"")));
+                self.conflict("file_tools", format!("`env.file_tools` names \"{tool}\"; expected {known}"));
             }
         }
     }

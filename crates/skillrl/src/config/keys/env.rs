@@ -139,6 +139,44 @@ pub(super) const ENV: &[KeySpec] = &[
         "The directory that image files are relative to. Without it that of the data.",
     ),
     task(
+        "files_dir",
+        ValueType::Path,
+        Absent { example: "\"reports\"" },
+        "A directory of documents. With it the agent may list, read and search the files of its item before it\n\
+         answers.",
+    ),
+    task(
+        "files_field",
+        ValueType::Text,
+        Absent { example: "\"source_files\"" },
+        "The field with the names of an item's files, relative to files_dir. Without it every item has all files.",
+    ),
+    task(
+        "pages_field",
+        ValueType::Text,
+        Absent { example: "\"source_docs\"" },
+        "The field that names the pages which answer an item; their text becomes the field context. A form feed\n\
+         ends a page.",
+    ),
+    task(
+        "file_tools",
+        ValueType::Texts,
+        Absent { example: "[\"list\", \"read\", \"grep\"]" },
+        "The tools over files that are offered; without it all three.",
+    ),
+    task(
+        "file_calls",
+        ValueType::Choice(&["calls", "text"]),
+        Value("\"calls\""),
+        "calls: as tool calls. text: as JSON between <tool> and </tool>, for models without tools.",
+    ),
+    task(
+        "max_tool_turns",
+        ValueType::Integer { min: 1, max: 1000 },
+        Value("24"),
+        "The most replies that may use tools over files; then the agent has to answer.",
+    ),
+    task(
         "rules_field",
         ValueType::Text,
         Absent { example: "\"rules\"" },

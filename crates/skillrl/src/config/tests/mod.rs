@@ -51,6 +51,9 @@ pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
         });
     }
     settings.extend(match key.name {
+        "files_field" | "pages_field" | "file_tools" | "file_calls" | "max_tool_turns" => {
+            Some("env.files_dir=files".to_owned())
+        }
         "extract_tag" => Some("env.extract=last_tag".to_owned()),
         "extract_pattern" => Some("env.extract=regex".to_owned()),
         "extract_field" => Some("env.extract=json".to_owned()),
@@ -63,6 +66,10 @@ pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
 pub(super) fn fit_to_world(settings: &mut Vec<String>) {
     if super::keys::WORLDS.iter().any(|world| settings.contains(&format!("env.kind={world}"))) {
         settings.retain(|setting| !setting.starts_with("env.data"));
+    }
+    let has_program = settings.iter().any(|setting| setting.starts_with("env.program="));
+    if settings.contains(&"env.kind=exec".to_owned()) && !has_program {
+        settings.push("env.program=[\"true\"]".to_owned());
     }
 }
 

@@ -1,0 +1,242 @@
+//! The conversation about an item with files: calls of tools and what comes of them, until there is an answer.
+
+use super::{FileAccess, FileTool, ToolFormat};
+use crate::error::EnvError;
+use crate::tasks::rollout::Attempt;
+use serde_json::{Map, Value, json};
+use skill_core::Role;
+use skill_core::json::{extract_json, read_object};
+use skill_llm::{
+    CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, Message, ToolCall, ToolChoice, Usage,
+};
+use std::sync::Arc;
+
+/// The most calls of one reply that are carried out.
+const MAX_CALLS: usize = 8;
+/// The member that names the tool of a call in text.
+const TOOL_MEMBER: &str = "tool";
+/// What an agent is told that has used all its turns.
+const LAST_TURN: &str = "You have used all replies in which tools may be used. Give your answer now.";
+
+/// What an agent asked for.
+struct Asked {
+    tool: String,
+    /// The arguments, or what is wrong with them.
+    arguments: Result<Map<String, Value>, String>,
+}
+
+/// A conversation that is over, or one that is played by hand.
+pub(in crate::tasks) struct Talk<'a> {
+    access: &'a FileAccess,
+    files: Arc<[String]>,
+    request: ChatRequest,
+    n_opening: usize,
+    usage: Usage,
+    turns: Vec<Value>,
+}
+
+impl<'a> Talk<'a> {
+    /// Begins with what any item is asked.
+    pub(in crate::tasks) fn new(
+        access: &'a FileAccess,
+        files: Arc<[String]>,
+        mut request: ChatRequest,
+    ) -> Result<Self, EnvError> {
+        let [system, user] = access.shown(&files)?;
+        for (role, text) in [(Role::System, system), (Role::User, user)] {
+            let found = request.messages.iter_mut().rfind(|message| message.role == role);
+            if let Some(message) = found.filter(|_| !text.is_empty()) {
+                // Images follow the text.
+                let at = message.content.iter().rposition(|part| matches!(part, ContentPart::Text(_)));
+                match at.and_then(|at| message.content.get_mut(at)) {
+                    Some(ContentPart::Text(own)) => *own = format!("{own}\n\n{text}").trim().into(),
+                    Some(_) | None => message.content.insert(0, ContentPart::Text(text.into())),
+                }
+            }
+        }
+        if access.format == ToolFormat::Calls {
+            request.tools = access.tools.iter().map(|tool| tool.spec()).collect();
+        }
+        let n_opening = request.messages.len();
+        Ok(Self { access, files, request, n_opening, usage: Usage::default(), turns: Vec::new() })
+    }
+
+    /// Lets the agent use tools until it answers or may not use them any more.
+    ///
+    /// A conversation that no longer fits the model, or that its policy refuses, after the agent has read files is the
+    /// agent's own doing, and so a failed task.
+    pub(in crate::tasks) async fn run(
+        mut self,
+        target: &dyn ChatModel,
+        call: &CallCtx,
+    ) -> Result<(Attempt, ChatReply), EnvError> {
+        loop {
+            let turn = self.turns.len() + 1;
+            let may_use_tools = u32::try_from(turn).is_ok_and(|turn| turn <= self.access.max_turns);
+            if !may_use_tools {
+                self.request.messages.push(Message::user(LAST_TURN));
+                // The tools stay named, since the conversation is about them.
+                self.request.tool_choice = (!self.request.tools.is_empty()).then_some(ToolChoice::Never);
+            }
+            let n_sent = self.request.messages.len();
+            let place = call.child(format!("turn {turn}"));
+            let reply = match target.chat(&self.request, &place).await {
+                Ok(reply) => reply,
+                Err(error)
+                    if turn > 1
+                        && matches!(error.class(), ErrorClass::ContextTooLong | ErrorClass::Refused) =>
+                {
+                    let why = format!("the model does not take what the agent has read: {error}");
+                    return Ok((self.attempt(turn, Some(why)), ChatReply::text("", Usage::default())));
+                }
+                Err(error) => return Err(error.into()),
+            };
+            self.usage += reply.usage;
+            let asked = if may_use_tools { self.asked(&reply) } else { Vec::new() };
+            let mut record = json!({"n_messages": n_sent, "usage": reply.usage});
+            if asked.is_empty() {
+                self.turns.push(record);
+                return Ok((self.attempt(turn, None), reply));
+            }
+            let results = self.results(asked).await;
+            if let Some(fields) = record.as_object_mut() {
+                fields.insert("calls".to_owned(), results.iter().map(|(asked, _)| asked.clone()).collect());
+            }
+            self.turns.push(record);
+            self.reply_with(reply, results.into_iter().map(|(_, text)| text).collect());
+        }
+    }
+
+    /// What is asked first.
+    pub(in crate::tasks) fn into_request(self) -> ChatRequest {
+        self.request
+    }
+
+    /// What a person's line comes to; `None` if it calls no tool, and so is the answer.
+    pub(in crate::tasks) async fn line(
+        access: &FileAccess,
+        files: &Arc<[String]>,
+        line: &str,
+    ) -> Option<(String, bool)> {
+        let asked = in_text(line)?;
+        let is_good = asked.arguments.is_ok();
+        Some((carry_out(access, files, asked).await, is_good))
+    }
+
+    fn asked(&self, reply: &ChatReply) -> Vec<Asked> {
+        match self.access.format {
+            ToolFormat::Calls => reply.tool_calls.iter().map(in_call).collect(),
+            ToolFormat::Text => in_text(&reply.text).into_iter().collect(),
+        }
+    }
+
+    /// What the calls come to, each with what is kept of it in the record.
+    async fn results(&self, asked: Vec<Asked>) -> Vec<(Value, String)> {
+        let mut results = Vec::new();
+        for (call_idx, asked) in asked.into_iter().enumerate() {
+            let written = asked.arguments.as_ref().map_or(Value::Null, |arguments| json!(arguments));
+            let mut kept = json!({"tool": asked.tool, "arguments": written});
+            let result = if call_idx < MAX_CALLS {
+                carry_out(self.access, &self.files, asked).await
+            } else {
+                format!("error: not done; at most {MAX_CALLS} calls of a reply are")
+            };
+            if let Some(fields) = kept.as_object_mut() {
+                fields.insert("failed".to_owned(), result.starts_with("error: ").into());
+            }
+            results.push((kept, result));
+        }
+        results
+    }
+
+    /// Adds a reply and what came of its calls.
+    fn reply_with(&mut self, reply: ChatReply, results: Vec<String>) {
+        let mut message = Message::assistant(reply.text.as_str());
+        match self.access.format {
+            ToolFormat::Calls => {
+                if reply.text.is_empty() {
+                    message.content.clear();
+                }
+                let answers = reply.tool_calls.iter().zip(results).map(|(call, result)| Message {
+                    tool_call_id: Some(call.id.clone()),
+                    ..Message::text_message(Role::Tool, result)
+                });
+                let answers: Vec<Message> = answers.collect();
+                message.tool_calls = reply.tool_calls;
+                self.request.messages.push(message);
+                self.request.messages.extend(answers);
+            }
+            ToolFormat::Text => {
+                self.request.messages.push(message);
+                self.request.messages.push(Message::user(results.join("\n\n")));
+            }
+        }
+    }
+
+    fn attempt(self, n_turns: usize, gave_out: Option<String>) -> Attempt {
+        let mut opening = self.request;
+        let later = opening.messages.split_off(self.n_opening.min(opening.messages.len()));
+        let mut extras = Map::new();
+        extras.insert("turns".to_owned(), self.turns.into());
+        // What was sent after the opening, which stands in the result by itself.
+        extras.insert("messages".to_owned(), json!(later));
+        Attempt {
+            opening,
+            later,
+            n_turns: u32::try_from(n_turns).unwrap_or(u32::MAX),
+            usage: self.usage,
+            extras,
+            gave_out,
+        }
+    }
+}
+
+/// A call by the model's interface.
+fn in_call(call: &ToolCall) -> Asked {
+    let text = call.arguments.trim();
+    let arguments = match extract_json(text) {
+        Some(Value::Object(arguments)) => Ok(arguments),
+        // A call without arguments.
+        None if text.is_empty() => Ok(Map::new()),
+        Some(_) | None => Err("the arguments are no JSON object".to_owned()),
+    };
+    Asked { tool: call.name.clone(), arguments }
+}
+
+/// A call in a text: a JSON object in the last tag, or the text as a whole.
+fn in_text(text: &str) -> Option<Asked> {
+    let tagged = text.rfind("<tool>").and_then(|at| text.get(at + "<tool>".len()..));
+    let inner = match tagged {
+        // A model that stops at its closing tag does not write it.
+        Some(rest) => rest.split("</tool>").next().unwrap_or(rest),
+        None if text.trim_start().starts_with('{') => text,
+        None => return None,
+    };
+    let Some(found) = read_object(inner, TOOL_MEMBER) else {
+        let fault = format!("what stands in <tool> is no JSON object with a member `{TOOL_MEMBER}`");
+        return tagged.map(|_| Asked { tool: String::new(), arguments: Err(fault) });
+    };
+    let Value::Object(mut arguments) = found.value else { return None };
+    match arguments.remove(TOOL_MEMBER) {
+        Some(Value::String(tool)) => Some(Asked { tool, arguments: Ok(arguments) }),
+        Some(_) | None => {
+            let fault = format!("`{TOOL_MEMBER}` is no text; expected the name of a tool");
+            Some(Asked { tool: String::new(), arguments: Err(fault) })
+        }
+    }
+}
+
+/// Carries out a call; files are read apart from what else goes on.
+async fn carry_out(access: &FileAccess, files: &Arc<[String]>, asked: Asked) -> String {
+    let arguments = match asked.arguments {
+        Ok(arguments) => arguments,
+        Err(fault) => return format!("error: {fault}"),
+    };
+    let Some(tool) = FileTool::parse(&asked.tool).ok().filter(|tool| access.tools.contains(tool)) else {
+        let known: Vec<&str> = access.tools.iter().map(|tool| tool.as_str()).collect();
+        return format!("error: there is no tool {:?}; there are {}", asked.tool, known.join(", "));
+    };
+    let (folder, files) = (Arc::clone(&access.folder), Arc::clone(files));
+    let done = tokio::task::spawn_blocking(move || tool.run(&arguments, &folder, &files));
+    done.await.unwrap_or_else(|error| format!("error: the tool broke: {error}"))
+}
