@@ -4,6 +4,7 @@ The games are made from the transcripts of the tests and the domain of the insta
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import subprocess
@@ -14,6 +15,15 @@ from alfworld.info import ALFRED_PDDL_PATH
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRANSCRIPTS = HERE.parent.parent / "crates/skill-envs/tests/data/alfworld"
+
+
+def chosen(count):
+    """That many transcripts, the kinds of task in turn."""
+    kinds = {}
+    for path in sorted(TRANSCRIPTS.glob("*_*_*-*-*-*-*.json")):
+        kinds.setdefault(path.name.split("-")[0], []).append(path)
+    rounds = itertools.zip_longest(*kinds.values())
+    return [path for paths in rounds for path in paths if path][:count]
 
 
 def write_games(transcripts, directory):
@@ -44,10 +54,9 @@ def expected(recorded):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--skillrl", default="skillrl", help="the program")
-    parser.add_argument("--games", type=int, default=3, help="how many transcripts are played")
+    parser.add_argument("--games", type=int, default=6, help="how many transcripts are played")
     arguments = parser.parse_args()
-    files = sorted(path for path in TRANSCRIPTS.glob("*_*_*-*-*-*-*.json"))[: arguments.games]
-    transcripts = {path.stem: json.loads(path.read_text()) for path in files}
+    transcripts = {path.stem: json.loads(path.read_text()) for path in chosen(arguments.games)}
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(temporary)
         write_games(transcripts, directory / "games")

@@ -9,10 +9,11 @@ GUESSES = 7
 class Guess:
     def start(self, settings):
         self.highest = settings.get("highest", 100)
+        self.guesses = settings.get("guesses", GUESSES)
 
     def reset(self, item, seed):
         self.secret = random.Random(seed).randint(1, self.highest)
-        self.left = item["data"].get("guesses", GUESSES)
+        self.left = item["data"].get("guesses", self.guesses)
         return {"observation": f"I think of a number from 1 to {self.highest}. You have {self.left} guesses."}
 
     def step(self, action):

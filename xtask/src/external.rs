@@ -12,7 +12,11 @@ use xshell::{Shell, cmd};
 type Check = (&'static str, fn(&Shell) -> anyhow::Result<()>);
 
 /// Every check, in the order in which they run.
-const CHECKS: &[Check] = &[("python environments", python_environments), ("agent SDKs", agent_sdks)];
+const CHECKS: &[Check] = &[
+    ("python environments", python_environments),
+    ("agent SDKs", agent_sdks),
+    ("the original ALFWorld", original_alfworld),
+];
 
 /// Runs every check.
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
@@ -26,8 +30,11 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
 /// The examples in `examples/exec-python/`, played by the engine.
 fn python_environments(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
-    cmd!(sh, "cargo clippy --package exec-program --test external_python --quiet -- -D warnings").run()?;
-    Ok(cmd!(sh, "cargo test --package exec-program --test external_python --quiet").run()?)
+    for package in ["exec-program", "skill-cli"] {
+        cmd!(sh, "cargo clippy --package {package} --test external_python --quiet -- -D warnings").run()?;
+        cmd!(sh, "cargo test --package {package} --test external_python --quiet").run()?;
+    }
+    Ok(())
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.
@@ -38,6 +45,18 @@ fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
         ["--quiet", "--package", "skill-envs", "--features", "endpoint", "--example", "agent_endpoint"];
     cmd!(sh, "cargo build {example...}").run()?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/check.py cargo run {example...}").run()?)
+}
+
+/// The real engine of ALFWorld behind a server: recorded games played on it, natively, and as they were recorded.
+fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
+    const DIRECTORY: &str = "examples/alfworld-live";
+    /// One for each kind of task; the engine takes seconds for a game.
+    const N_GAMES: &str = "6";
+    let python = virtual_environment(sh, "alfworld-live", &format!("{DIRECTORY}/requirements.txt"))?;
+    cmd!(sh, "cargo build --quiet --package skill-cli").run()?;
+    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let skillrl = sh.current_dir().join(target).join("debug/skillrl");
+    Ok(cmd!(sh, "{python} {DIRECTORY}/compare.py --skillrl {skillrl} --games {N_GAMES}").run()?)
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.

@@ -1,0 +1,71 @@
+//! The Python examples, trained from their configurations; `cargo xtask ci --external` runs this, since it needs Python.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A copy of `examples/exec-python/`, and the binary started beside it.
+struct Example {
+    directory: tempfile::TempDir,
+}
+
+impl Example {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/exec-python");
+        for file in std::fs::read_dir(files).unwrap().map(Result::unwrap) {
+            if file.file_type().unwrap().is_file() {
+                std::fs::copy(file.path(), directory.path().join(file.file_name())).unwrap();
+            }
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What a command writes to its standard output.
+    #[track_caller]
+    fn succeed(&self, args: &[&str]) -> String {
+        let program = Command::new(env!("CARGO_BIN_EXE_skillrl"))
+            .args(args)
+            .current_dir(self.directory.path())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&program.stderr);
+        assert!(program.status.success(), "{args:?}: {}\n{stderr}", program.status);
+        String::from_utf8(program.stdout).unwrap()
+    }
+
+    /// Trains, looks at the scores before and after, and plays the run again from its journal.
+    #[track_caller]
+    fn check(&self, name: &str, learned: &str, before: f64) {
+        self.succeed(&["train", &format!("{name}.toml"), "--quiet"]);
+        let run = format!("run-{name}");
+        let read = |file: &str| std::fs::read_to_string(self.path(&run).join(file)).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+        let score = |field: &str| summary[field].as_f64().unwrap();
+        assert!(score("baseline_test_hard") <= before, "{name}: {summary}");
+        assert_eq!(score("test_hard"), 1.0, "{name}: {summary}");
+        assert!(read("best_skill.md").contains(learned), "{name}: {}", read("best_skill.md"));
+        let replayed = self.succeed(&["replay", &run, "--quiet"]);
+        assert!(replayed.contains(" 0 sent") && replayed.contains("identical"), "{name}: {replayed}");
+    }
+}
+
+#[test]
+fn a_world_that_is_stepped_through_is_trained_on() {
+    Example::new().check("guess", "Halve what is left", 0.2);
+}
+
+/// The agent is the program's own; the engine answers its calls.
+#[test]
+fn an_agent_behind_the_endpoint_is_trained() {
+    let example = Example::new();
+    example.check("dates", "YYYY-MM-DD", 0.0);
+    // All of its calls are in the journal: 2 of the batch, and 2 before and after for each of the other splits.
+    let listed = example.succeed(&["journal", "list", "run-dates", "--json"]);
+    let n_agent = listed.lines().filter(|line| line.contains("agent")).count();
+    assert_eq!(n_agent, 10, "{listed}");
+}
