@@ -134,6 +134,8 @@ fn deliver(shared: &Shared, reader: &mut LineReader) -> Result<(), String> {
 /// Sees to it that the process is gone, and says why.
 async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineReader) {
     let has_exited = matches!(ending, Ending::Exited(_));
+    // A line that is no answer names its place itself.
+    let names_place = matches!(ending, Ending::Violation(_));
     let (kind, what, status) = match ending {
         Ending::Unused => {
             // The end of its input asks a process to end; it may take a moment to clean up.
@@ -160,7 +162,7 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
         Ending::Violation(what) => (FaultKind::Broken, what, None),
     };
     let what = status.map_or(what, said);
-    let place = if kind == FaultKind::Broken { place(shared, reader) } else { String::new() };
+    let place = if kind == FaultKind::Broken && !names_place { place(shared, reader) } else { String::new() };
     shared.group.kill();
     // On systems without groups, and for a process that has left its own.
     drop(child.start_kill());
