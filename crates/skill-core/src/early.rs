@@ -9,6 +9,9 @@
 //! There is no early acceptance: an order that puts failed items first is biased towards wins, and evidence that is
 //! gathered in it says nothing until the last item is in.
 //!
+//! A removal need not win: [`NonInferiority::early`](crate::NonInferiority::early) rejects it as soon as
+//! `U < current - margin`.
+//!
 //! A [`GateRule`] that asks for more than a higher score has a bound of its own beside this one, so that its candidates
 //! are lost no later; see `early/bound.rs`.
 //!
@@ -117,6 +120,8 @@ pub struct EarlyRejection {
     n_seen: usize,
     /// What a rule other than the strict one makes of it.
     bound: Option<RuleBound>,
+    /// What the items together may lose, of a candidate that need not score higher.
+    allowance: Option<ExactSum>,
 }
 
 impl EarlyRejection {
@@ -132,7 +137,13 @@ impl EarlyRejection {
             seen_total: ExactSum::ZERO,
             n_seen: 0,
             bound: None,
+            allowance: None,
         }
+    }
+
+    /// A candidate that stands if it loses no more than this; see [`NonInferiority`](crate::NonInferiority).
+    pub(crate) fn of_removal(gate: Gate, current_scores: &[ItemScore], allowance: ExactSum) -> Self {
+        Self { allowance: Some(allowance), ..Self::new(gate, current_scores) }
     }
 
     /// The same under a rule, whose draws will be measured in this order, as indices into `current_scores`.
@@ -167,8 +178,12 @@ impl EarlyRejection {
 
     /// What is known now.
     pub fn verdict(&self) -> EarlyVerdict {
-        let is_lost = self.bound.as_ref().is_some_and(RuleBound::is_lost);
-        if is_lost || self.most() <= self.current_total { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
+        let is_lost = match &self.allowance {
+            Some(_) if self.n_items == 0 => true,
+            Some(allowance) => self.most().plus_sum(allowance) < self.current_total,
+            None => self.most() <= self.current_total || self.bound.as_ref().is_some_and(RuleBound::is_lost),
+        };
+        if is_lost { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
     }
 
     /// How many items there are.
@@ -192,7 +207,11 @@ impl EarlyRejection {
             return self.n_seen.saturating_add(usize::from(is_open)).min(self.n_items);
         }
         // Each further item lowers what the candidate can reach by at most 1.
-        let n_needed = self.most().whole_excess(&self.current_total);
+        let most = match &self.allowance {
+            Some(allowance) => self.most().plus_sum(allowance),
+            None => self.most(),
+        };
+        let n_needed = most.whole_excess(&self.current_total);
         self.n_seen.saturating_add(n_needed).min(self.n_items)
     }
 

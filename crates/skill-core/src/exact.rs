@@ -83,6 +83,19 @@ impl ExactSum {
         self
     }
 
+    /// This sum and another one together.
+    #[must_use]
+    pub fn plus_sum(mut self, other: &Self) -> Self {
+        let mut carry = false;
+        for (limb, added) in self.limbs.iter_mut().zip(&other.limbs).rev() {
+            let (partial, first_carry) = limb.overflowing_add(*added);
+            let (value, second_carry) = partial.overflowing_add(u64::from(carry));
+            *limb = value;
+            carry = first_carry || second_carry;
+        }
+        self
+    }
+
     /// By how much this sum exceeds `other`, rounded up to a whole number; 0 where it does not.
     pub fn whole_excess(&self, other: &Self) -> usize {
         let [whole, fraction @ ..] = &self.limbs;

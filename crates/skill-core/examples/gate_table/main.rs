@@ -4,7 +4,7 @@
 
 mod simulation;
 
-use simulation::{Errors, MODES, inflation, outcomes};
+use simulation::{Errors, MODES, false_accepts, inflation, outcomes};
 use skill_core::GateMode;
 use std::io::Write as _;
 
@@ -38,6 +38,29 @@ fn main() -> std::io::Result<()> {
         for (mode_idx, mode) in MODES.into_iter().enumerate() {
             let cell = |column: &[simulation::Outcomes]| match column.get(mode_idx) {
                 Some(found) => format!("{:.2} ({:.2})", found.accepted, found.indecisive),
+                None => String::new(),
+            };
+            let cells = columns.each_ref().map(|column| cell(column)).join(" | ");
+            writeln!(out, "| {} | {cells} |", name(mode))?;
+        }
+    }
+    for spends_alpha in [false, true] {
+        let how = if spends_alpha { ", gate.spend_alpha" } else { "" };
+        writeln!(
+            out,
+            "\n40 steps without effect{how}: false accepts of a run (runs with any), error of the selection score, fresh\n"
+        )?;
+        writeln!(out, "| mode | 50 items | 200 items |\n|---|---|---|")?;
+        let columns = [50, 200].map(|n_items| false_accepts(n_items, 40, spends_alpha, N_SEEDS));
+        for (mode_idx, mode) in MODES.into_iter().enumerate() {
+            let cell = |column: &[simulation::FalseAccepts]| match column.get(mode_idx) {
+                Some(found) => format!(
+                    "{:.2} ({:.0} %), {:+.1}, {:+.1}",
+                    found.n_accepts,
+                    100.0 * found.any,
+                    100.0 * found.selected.mean(),
+                    100.0 * found.fresh.mean()
+                ),
                 None => String::new(),
             };
             let cells = columns.each_ref().map(|column| cell(column)).join(" | ");

@@ -183,3 +183,53 @@ pub(crate) fn outcomes(n_items: usize, effect: f64, n_seeds: u64) -> [Outcomes; 
     }
     found
 }
+
+/// What whole runs under a mode come to if no edit has any effect.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FalseAccepts {
+    /// Candidates that are accepted in a run.
+    pub(crate) n_accepts: f64,
+    /// The share of runs in which any is.
+    pub(crate) any: f64,
+    /// The error of the best skill's selection score.
+    pub(crate) selected: Errors,
+    /// The error of its fresh score.
+    pub(crate) fresh: Errors,
+}
+
+/// Runs of `n_steps` edits without effect in each of [`MODES`]; `spends_alpha` shares the level over the steps.
+pub(crate) fn false_accepts(
+    n_items: usize,
+    n_steps: u32,
+    spends_alpha: bool,
+    n_seeds: u64,
+) -> [FalseAccepts; MODES.len()] {
+    let mut found = [FalseAccepts::default(); MODES.len()];
+    let per_run = 1.0 / n_seeds as f64;
+    for seed in 0..n_seeds {
+        let mut split = Split::new(n_items, seed);
+        let truth = split.truth();
+        let baseline = split.pass(0.0);
+        let mut current = MODES.map(|_| baseline.clone());
+        let mut n_accepts = [0.0; MODES.len()];
+        for test in 1..=n_steps {
+            let candidate = split.pass(0.0);
+            for ((mode, current), n_accepts) in MODES.into_iter().zip(&mut current).zip(&mut n_accepts) {
+                let mode = if spends_alpha { mode.at_test(test) } else { mode };
+                let rule = GateRule { mode, ..GateRule::strict(Gate::default()) };
+                if rule.decide(&candidate, current, current).is_accepted() {
+                    current.clone_from(&candidate);
+                    *n_accepts += 1.0;
+                }
+            }
+        }
+        let fresh = score(&split.pass(0.0)) - truth;
+        for ((found, current), n_accepts) in found.iter_mut().zip(&current).zip(n_accepts) {
+            found.n_accepts += per_run * n_accepts;
+            found.any += if n_accepts > 0.0 { per_run } else { 0.0 };
+            found.selected.add(score(current) - truth);
+            found.fresh.add(fresh);
+        }
+    }
+    found
+}

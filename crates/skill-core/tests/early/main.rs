@@ -6,4 +6,5 @@ mod calls_used;
 mod decisions;
 mod oracle;
 mod order;
+mod removals;
 mod sums;

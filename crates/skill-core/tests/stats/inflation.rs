@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "the example prints more than is held here")]
 mod simulation;
 
-use simulation::{MODES, inflation, outcomes};
+use simulation::{MODES, false_accepts, inflation, outcomes};
 use skill_core::GateMode;
 
 /// In points: the mean errors that are allowed.
@@ -55,5 +55,23 @@ fn tests_hold_their_level_and_find_what_the_power_table_says() {
         // The first of its name: one standard error.
         let (outcomes, _) = found.iter().zip(MODES).find(|(_, mode)| mode.as_str() == name).unwrap();
         assert!((outcomes.accepted - expect).abs() < 0.06, "{name}: {outcomes:?} instead of {expect}");
+    }
+}
+
+#[test]
+fn a_level_that_is_shared_holds_for_the_whole_run_and_one_for_each_step_does_not() {
+    let [each, shared] = [false, true].map(|spends_alpha| false_accepts(50, 40, spends_alpha, 300));
+    for ((mode, each), shared) in MODES.into_iter().zip(each).zip(shared) {
+        let [each, shared] = [each, shared].map(|found| found.any);
+        match mode {
+            GateMode::Strict => assert!(each > 0.9, "{each}"),
+            GateMode::Mcnemar { alpha } => {
+                assert!(each > 3.0 * alpha && shared <= alpha, "{each} and {shared}");
+            }
+            GateMode::EProcess { alpha } => assert!(shared <= alpha, "{shared}"),
+            GateMode::Paired { .. } | GateMode::NoRegression { .. } => {
+                assert!(each <= 0.9, "{mode:?}: {each}");
+            }
+        }
     }
 }
