@@ -1,6 +1,7 @@
 //! What a run says in words: one line per step, and a few around them.
 
 use skillrl::pipeline::run_dir::format::{StepAction, StepRecord, Summary};
+use skillrl::pipeline::run_dir::paired_format::PairedRecord;
 use std::fmt::Write as _;
 
 /// One step in one line: what was proposed, what applied, the score before and after, the decision.
@@ -42,6 +43,9 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
         let _ = write!(line, "  {:.4} → at most {most:.4} ({seen} of {n} items)", record.score_before);
     }
     let _ = write!(line, "  {decision}");
+    if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
+        line.push_str(&tally_words(paired));
+    }
     line
 }
 
@@ -62,8 +66,12 @@ pub(crate) fn summary_lines(summary: &Summary, cost: Option<f64>, run_dir: &std:
 
 /// The decisions and the scores.
 pub(crate) fn result_lines(summary: &Summary) -> String {
+    let indecisive = match summary.total_indecisive {
+        0 => String::new(),
+        n_steps => format!("{n_steps} indecisive, "),
+    };
     let mut text = format!(
-        "{} steps: {} accepted, {} rejected, {} without an evaluation\n",
+        "{} steps: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
     );
     let origin = match summary.best_step.0 {
@@ -75,14 +83,50 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         "selection: {:.4} → {:.4} ({origin})",
         summary.baseline_selection_score, summary.best_selection_score
     );
+    let _ = write!(text, "{}", evidence_lines(summary));
     if let (Some(before), Some(after), Some(delta)) =
         (summary.baseline_test_hard, summary.test_hard, summary.test_delta_hard)
     {
-        let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({delta:+.4})");
+        let interval = summary.test_paired.as_ref().map(interval_words).unwrap_or_default();
+        let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({delta:+.4}{interval})");
     } else {
         let _ = writeln!(text, "test:      not measured (eval.test is off)");
     }
     text
+}
+
+/// The scores that no decision was made by, and of how many skills the best one is the best.
+fn evidence_lines(summary: &Summary) -> String {
+    let mut text = String::new();
+    if let Some(fresh) = &summary.fresh_selection {
+        let (before, after) = (fresh.baseline_score, fresh.best_score);
+        let difference = match &fresh.paired {
+            Some(paired) => format!(" ({:+.4}{})", after - before, interval_words(paired)),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "           {before:.4} → {after:.4}{difference} measured anew");
+    }
+    if summary.best_of > 1 {
+        let _ = writeln!(text, "           the best of {} skills by this score", summary.best_of);
+    }
+    text
+}
+
+/// The interval of a difference, after the difference.
+fn interval_words(paired: &PairedRecord) -> String {
+    let words = |[low, high]: [f64; 2]| format!(", 95 % interval {low:+.3} to {high:+.3}");
+    paired.interval.map(words).unwrap_or_default()
+}
+
+/// How the items fell, for a step that was measured.
+fn tally_words(paired: &PairedRecord) -> String {
+    let PairedRecord { wins, losses, .. } = paired;
+    let p = match paired.mcnemar_p {
+        Some(p) if p < 0.001 => ", p below 0.001".to_owned(),
+        Some(p) => format!(", p {p:.3}"),
+        None => String::new(),
+    };
+    format!(" ({wins} won, {losses} lost{p})")
 }
 
 fn counted(count: usize, noun: &str) -> String {

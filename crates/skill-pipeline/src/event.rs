@@ -25,6 +25,10 @@ pub enum Stage {
     Update,
     /// The candidate on the selection split.
     Evaluate,
+    /// The initial skill on the selection split once more, after the last step.
+    FreshBaseline,
+    /// The best skill on the selection split once more, after the last step.
+    FreshBest,
     /// The initial skill on the test split, after the last step.
     TestBaseline,
     /// The best skill on the test split, after the last step.
@@ -42,6 +46,8 @@ impl Stage {
             Self::Select => "select",
             Self::Update => "update",
             Self::Evaluate => "evaluate",
+            Self::FreshBaseline => "fresh_baseline",
+            Self::FreshBest => "fresh_best",
             Self::TestBaseline => "test_baseline",
             Self::TestBest => "test_best",
         }
@@ -126,9 +132,9 @@ pub enum Event {
         /// What `step_record.json` holds.
         record: Box<StepRecord>,
     },
-    /// A skill was measured on the test split.
+    /// A skill was measured after the last step: on the test split, or on the selection split once more.
     TestMeasured {
-        /// [`Stage::TestBaseline`] or [`Stage::TestBest`].
+        /// [`Stage::TestBaseline`], [`Stage::TestBest`], [`Stage::FreshBaseline`] or [`Stage::FreshBest`].
         stage: Stage,
         /// Its mean scores.
         score: MeanScore,

@@ -12,6 +12,7 @@
 pub mod error;
 pub mod event;
 pub mod identity;
+pub mod noise;
 pub mod prompts;
 pub mod provenance;
 pub mod run_dir;
@@ -24,5 +25,5 @@ pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
 pub use run_dir::RunReader;
 pub use run_dir::format::{StepAction, StepRecord, Summary};
-pub use settings::{EarlyStop, StopSignal, TrainSettings};
+pub use settings::{EarlyStop, Evidence, StopSignal, TrainSettings};
 pub use trainer::{RunConfig, Trainer};

@@ -1,5 +1,9 @@
 //! The settings of training; the defaults are the paper's protocol.
 
+mod rule;
+
+pub use rule::Evidence;
+
 use crate::error::PipelineError;
 use serde_json::{Value, json};
 use skill_core::gate::Gate;
@@ -25,6 +29,8 @@ pub struct TrainSettings {
     pub edit_budget: EditBudget,
     /// How a candidate is compared with the current skill.
     pub gate: Gate,
+    /// What it must show besides, and how often each item is measured.
+    pub evidence: Evidence,
     /// Whether a candidate's evaluation ends when it is decided.
     pub early_stop: EarlyStop,
     /// The most tokens of an optimizer's reply.
@@ -49,6 +55,7 @@ impl Default for TrainSettings {
             merge_batch_size: 8,
             edit_budget: EditBudget::default(),
             gate: Gate::default(),
+            evidence: Evidence::default(),
             early_stop: EarlyStop::default(),
             max_reply_tokens: 16_384,
             eval_test: true,
@@ -81,7 +88,7 @@ impl TrainSettings {
                 format!("`train.merge_batch_size` is {}; it must be at least 2", self.merge_batch_size);
             return Err(PipelineError::Settings { message });
         }
-        Ok(())
+        self.evidence.validate()
     }
 
     /// The settings that decide results, by name: all but epochs, workers, limits and the final test.
@@ -100,6 +107,7 @@ impl TrainSettings {
             ("gate.early_stop", json!(self.early_stop.as_str())),
         ]
         .into_iter()
+        .chain(self.evidence.identity())
     }
 }
 

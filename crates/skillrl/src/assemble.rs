@@ -6,7 +6,9 @@ mod worlds;
 
 pub use worlds::world;
 
-use crate::config::{Config, EarlyStop, EnvConfig, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule};
+use crate::config::{
+    Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule,
+};
 use crate::engine::Engine;
 use crate::error::Error;
 use skill_core::SkillDoc;
@@ -16,7 +18,7 @@ use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::trainer::environment_prompts;
-use skill_pipeline::{EventSink, RunConfig, StopSignal, TrainSettings, Trainer};
+use skill_pipeline::{EventSink, Evidence, RunConfig, StopSignal, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -247,6 +249,25 @@ pub fn model_without_key(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<d
     Engine::without_keys(loaded).model(role)
 }
 
+/// What the gate asks for, and what is measured anew at the end.
+fn evidence(config: &Config) -> Evidence {
+    let (gate, count) = (&config.gate, |number: u32| usize::try_from(number).unwrap_or(usize::MAX));
+    Evidence {
+        mode: match gate.mode {
+            GateMode::Strict => skill_core::GateMode::Strict,
+            GateMode::Paired => skill_core::GateMode::Paired { standard_errors: gate.standard_errors },
+            GateMode::Mcnemar => skill_core::GateMode::Mcnemar { alpha: gate.alpha },
+            GateMode::Eprocess => skill_core::GateMode::EProcess { alpha: gate.alpha },
+            GateMode::NoRegression => {
+                skill_core::GateMode::NoRegression { max_losses: count(gate.max_losses) }
+            }
+        },
+        spends_alpha: gate.spend_alpha,
+        selection_repeats: count(gate.selection_repeats),
+        fresh: config.eval.fresh,
+    }
+}
+
 /// The settings of training.
 ///
 /// # Errors
@@ -275,6 +296,7 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
+        evidence: evidence(config),
         early_stop: match config.gate.early_stop {
             EarlyStop::Exact => skill_pipeline::EarlyStop::Exact,
             EarlyStop::Off => skill_pipeline::EarlyStop::Off,

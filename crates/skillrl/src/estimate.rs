@@ -179,14 +179,22 @@ pub fn estimate(
         bytes: Span { low: 0, ..sent.bytes },
     };
     let all = |split: &SplitProbe, growth: Span| rollouts(split, split.n_items, growth);
+    // Each draw of an item is a rollout.
+    let repeats = settings.evidence.selection_repeats as u64;
+    let of_val = |growth: Span| rollouts(val, val.n_items.saturating_mul(repeats), growth);
     let mut sent = vec![
-        (Stage::Baseline, all(val, Span::default())),
+        (Stage::Baseline, of_val(Span::default())),
         (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_items(), step.growth[0]))),
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(ranking(probe, step)))),
-        (Stage::Evaluate, over_steps(&|step| up_to(all(val, step.growth[1])))),
+        (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
+    if settings.evidence.fresh {
+        sent.push((Stage::FreshBaseline, of_val(Span::default())));
+        // As with the test: a best skill that is still the initial one is not measured twice.
+        sent.push((Stage::FreshBest, up_to(of_val(grown))));
+    }
     if settings.eval_test {
         sent.push((Stage::TestBaseline, all(test, Span::default())));
         // A best skill that is still the initial one is not measured twice.
@@ -194,18 +202,7 @@ pub fn estimate(
     }
     let stages: Vec<StageEstimate> = sent
         .into_iter()
-        .map(|(stage, sent)| {
-            let reply = reply_tokens(stage, probe, settings, assumptions);
-            let input_tokens = assumptions.tokens(sent.bytes, sent.messages);
-            let output_tokens = sent.calls.times(reply);
-            let cost = |input: u64, output: u64| {
-                usage_cost(config, stage.as_str(), Usage { input, output, ..Usage::default() })
-            };
-            let cost = cost(input_tokens.low, output_tokens.low)
-                .zip(cost(input_tokens.high, output_tokens.high))
-                .map(|(low, high)| [low, high]);
-            StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
-        })
+        .map(|(stage, sent)| stage_estimate(stage, sent, probe, settings, config, assumptions))
         .collect();
     Estimate {
         steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
@@ -214,6 +211,40 @@ pub fn estimate(
         stages,
         assumptions,
     }
+}
+
+/// What so many passes over the selection split with the initial skill will take.
+pub fn estimate_passes(
+    probe: &Probe,
+    settings: &TrainSettings,
+    config: &Config,
+    assumptions: Assumptions,
+    n_passes: u64,
+) -> StageEstimate {
+    let [_, val, _] = &probe.splits;
+    let n_rollouts =
+        val.n_items.saturating_mul(settings.evidence.selection_repeats as u64).saturating_mul(n_passes);
+    let sent = rollouts(val, n_rollouts, Span::default());
+    stage_estimate(Stage::Baseline, sent, probe, settings, config, assumptions)
+}
+
+fn stage_estimate(
+    stage: Stage,
+    sent: Sent,
+    probe: &Probe,
+    settings: &TrainSettings,
+    config: &Config,
+    assumptions: Assumptions,
+) -> StageEstimate {
+    let input_tokens = assumptions.tokens(sent.bytes, sent.messages);
+    let output_tokens = sent.calls.times(reply_tokens(stage, probe, settings, assumptions));
+    let cost = |input: u64, output: u64| {
+        usage_cost(config, stage.as_str(), Usage { input, output, ..Usage::default() })
+    };
+    let cost = cost(input_tokens.low, output_tokens.low)
+        .zip(cost(input_tokens.high, output_tokens.high))
+        .map(|(low, high)| [low, high]);
+    StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
 }
 
 fn sum(stages: &[StageEstimate]) -> StageEstimate {
@@ -358,6 +389,8 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
         | Stage::Rollout
         | Stage::Update
         | Stage::Evaluate
+        | Stage::FreshBaseline
+        | Stage::FreshBest
         | Stage::TestBaseline
         | Stage::TestBest => probe.target_reply(assumptions),
     }

@@ -69,7 +69,7 @@ fn a_longer_run_of_other_settings_takes_what_was_estimated() {
     context.succeed(&[&["train", CONFIG, "--quiet"], longer.as_slice()].concat());
     check(&estimate, &context.json("demo/run/summary.json"));
     let without_test = estimated(&context, &["--set", "eval.test=false"]);
-    assert_eq!(without_test["stages"].as_array().unwrap().len(), 6);
+    assert_eq!(without_test["stages"].as_array().unwrap().len(), 8);
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_program_that_breaks_in_the_middle_stops_the_run_which_goes_on_when_it_is_me
         context.write("house/world.sh", PROGRAM);
         let config = context.read("house/skillrl.toml");
         let (models, _) = config.split_once("[env]").unwrap();
-        let env = "[env]\nkind = \"exec\"\nprogram = [\"sh\", \"world.sh\"]\nprogram_dir = \".\"\n[train]\nepochs = 1\nbatch_size = 3\n";
+        let env = "[env]\nkind = \"exec\"\nprogram = [\"sh\", \"world.sh\"]\nprogram_dir = \".\"\n[train]\nepochs = 1\nbatch_size = 3\n[eval]\nfresh = false\n";
         context.write("house/skillrl.toml", &format!("{models}{env}"));
         let train = ["train", "house/skillrl.toml", "--quiet", "--set", "run.workers=1"];
         context.write(&format!("house/{trick}"), "");

@@ -3,8 +3,12 @@
 use crate::error::PipelineError;
 use crate::run_dir::format::{StepAction, StepRecord};
 use crate::run_dir::{EvaluationDir, RunReader};
+use crate::stage::evaluate::by_item;
 use serde::Serialize;
-use skill_core::{Edit, EditRow, EditStatus, ItemId, ItemScore, RawPatch, SourceType, StepIdx};
+use skill_core::{
+    Edit, EditRow, EditStatus, Gate, GateMetric, ItemId, ItemScore, RawPatch, SourceType, StepIdx,
+};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// What a step's change of the skill stands on.
@@ -132,17 +136,28 @@ fn flips(
     let (Some(current), Some(candidate)) = (measured(current)?, measured(record.step)?) else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let current: BTreeMap<&ItemId, ItemScore> =
-        current.iter().map(|result| (&result.id, ItemScore::from(result))).collect();
+    let current: BTreeMap<&ItemId, Vec<ItemScore>> =
+        by_item(&current).map(|(result, scores)| (&result.id, scores)).collect();
     let (mut won, mut lost) = (Vec::new(), Vec::new());
-    for result in &candidate {
-        let Some(before) = current.get(&result.id) else { continue };
-        let after = ItemScore::from(result);
-        if after.hard > before.hard || after.hard == before.hard && after.soft > before.soft {
-            won.push(result.id.clone());
-        } else if after != *before {
-            lost.push(result.id.clone());
+    for (result, after) in by_item(&candidate) {
+        // Of an item that was given up early not every draw is known.
+        let Some(before) = current.get(&result.id).filter(|before| before.len() == after.len()) else {
+            continue;
+        };
+        match compare(&after, before) {
+            Ordering::Greater => won.push(result.id.clone()),
+            Ordering::Less => lost.push(result.id.clone()),
+            Ordering::Equal => {}
         }
     }
     Ok((won, lost))
+}
+
+/// What an item's draws come to against other ones: the strict scores decide, and where they are equal the graded ones.
+fn compare(after: &[ItemScore], before: &[ItemScore]) -> Ordering {
+    let by = |metric| {
+        let gate = Gate { metric, ..Gate::default() };
+        gate.total(after).cmp(&gate.total(before))
+    };
+    by(GateMetric::Hard).then_with(|| by(GateMetric::Soft))
 }

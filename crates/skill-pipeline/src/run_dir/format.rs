@@ -5,6 +5,7 @@
 //! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
 //! byte for byte.
 
+use super::paired_format::{FreshRecord, PairedRecord};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,6 +51,11 @@ pub struct RuntimeState {
     /// How often candidates and the current skill differed on an item: what is likely to differ is measured first.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub flips: FlipCounts,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn is_empty(flips: &FlipCounts) -> bool {
@@ -208,14 +214,14 @@ pub struct StepRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_skill_len: Option<usize>,
     /// Items of the selection split that were measured, or known, until the candidate was decided; absent if it was
-    /// not evaluated.
+    /// not evaluated. With several draws per item each draw counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_n_seen: Option<usize>,
-    /// Items of the selection split.
+    /// Items of the selection split, or their draws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_n: Option<usize>,
     /// Of a candidate that was rejected before every item was measured: its score under the gate's metric if the
-    /// others gave nothing, and if they gave everything. The second is not above `score_before`.
+    /// others gave nothing, and if they gave everything. Under the strict gate the second is not above `score_before`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_interval: Option<[f64; 2]>,
     /// The candidate's mean `hard` on the selection split; absent if not every item was measured.
@@ -229,6 +235,12 @@ pub struct StepRecord {
     pub selection_from_step: Option<StepIdx>,
     /// The metric of the gate.
     pub gate_metric: String,
+    /// What the gate asks for besides a higher score; absent where it is `strict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_mode: Option<String>,
+    /// The candidate against the current skill, item by item; absent if it was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<PairedRecord>,
     /// The candidate's score under that metric; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_gate_score: Option<f64>,
@@ -315,6 +327,9 @@ pub struct Summary {
     pub total_accepts: usize,
     /// Steps whose candidate was rejected.
     pub total_rejects: usize,
+    /// Steps whose candidate too few items could tell about.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub total_indecisive: usize,
     /// Steps without an evaluation: no edits, or edits that changed nothing.
     pub total_skips: usize,
     /// The step that made the best skill; 0 is the initial one.
@@ -325,6 +340,12 @@ pub struct Summary {
     pub baseline_selection_score: f64,
     /// The gate's score of the best skill: the best of several noisy measurements, so it flatters.
     pub best_selection_score: f64,
+    /// How many skills the best one is the best of: the initial one, and each candidate that was measured.
+    #[serde(default)]
+    pub best_of: usize,
+    /// The initial and the best skill on the selection split in draws that decided nothing; absent if that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_selection: Option<FreshRecord>,
     /// The gate's score of the last current skill.
     pub current_selection_score: f64,
     /// Mean `hard` of the initial skill on the test split; null if the test split was not read.
@@ -337,6 +358,10 @@ pub struct Summary {
     pub test_soft: Option<f64>,
     /// `test_hard - baseline_test_hard`, to 6 digits.
     pub test_delta_hard: Option<f64>,
+    /// The best skill against the initial one on the test split, by `hard`; absent if the test split was not read or
+    /// they are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_paired: Option<PairedRecord>,
     /// Calls and tokens by stage, of everything that the files of the run stand for: all finished steps and the
     /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,

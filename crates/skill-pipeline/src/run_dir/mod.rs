@@ -3,6 +3,7 @@
 pub mod atomic;
 pub mod event_log;
 pub mod format;
+pub mod paired_format;
 mod reader;
 
 pub use reader::RunReader;
@@ -40,6 +41,10 @@ pub enum EvaluationDir {
     Baseline,
     /// The candidate of a step on the selection split.
     Selection(StepIdx),
+    /// The initial skill on the selection split once more.
+    FreshBaseline,
+    /// The best skill on the selection split once more.
+    FreshBest,
     /// The initial skill on the test split.
     TestBaseline,
     /// The best skill on the test split.
@@ -314,6 +319,8 @@ fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
     match dir {
         EvaluationDir::Baseline => run.join("baseline_selection_eval"),
         EvaluationDir::Selection(step) => step_path(run, step).join("selection_eval"),
+        EvaluationDir::FreshBaseline => run.join("fresh_eval_baseline"),
+        EvaluationDir::FreshBest => run.join("fresh_eval_best"),
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
     }

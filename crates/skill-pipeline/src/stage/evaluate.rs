@@ -1,8 +1,9 @@
 //! Stage 6, evaluate: a skill is measured on a held-out split.
 
 use super::StageCtx;
-use super::rollout::{Agent, Rollout, rollout};
+use super::rollout::{Agent, DRAW_KEY, Rollout};
 use crate::error::PipelineError;
+use serde_json::Value;
 use skill_core::{
     EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult, SkillDoc,
 };
@@ -16,7 +17,7 @@ use std::ops::ControlFlow;
 pub struct Evaluation {
     /// The means over the split.
     pub score: MeanScore,
-    /// One result per item, in the order of the split.
+    /// One result per item and draw, in the order of the split, the draws of an item side by side.
     pub results: Vec<RolloutResult>,
 }
 
@@ -27,7 +28,29 @@ impl Evaluation {
     }
 }
 
-/// Runs the agent with this skill on every item of the split.
+/// One draw of one item.
+pub type Drawn = (ItemId, usize);
+
+/// Which draw of which item a result is of.
+pub fn draw_of(result: &RolloutResult) -> Drawn {
+    let draw = result.extras.get(DRAW_KEY).and_then(Value::as_u64);
+    (result.id.clone(), draw.and_then(|draw| usize::try_from(draw).ok()).unwrap_or(0))
+}
+
+/// The items of an evaluation, each with the scores of its draws: they stand side by side.
+pub fn by_item(results: &[RolloutResult]) -> impl Iterator<Item = (&RolloutResult, Vec<ItemScore>)> {
+    results
+        .chunk_by(|one, next| one.id == next.id)
+        .filter_map(|draws| Some((draws.first()?, draws.iter().map(ItemScore::from).collect())))
+}
+
+/// The draws of these items that a context asks for, those of an item side by side.
+fn draws_of<'item>(items: &'item [Item], ctx: &StageCtx<'_>) -> Vec<(&'item Item, usize)> {
+    let draws = ctx.draws.first..ctx.draws.first.saturating_add(ctx.draws.per_item.max(1));
+    items.iter().flat_map(|item| draws.clone().map(move |draw| (item, draw))).collect()
+}
+
+/// Runs the agent with this skill on every item of the split, in each draw that the context asks for.
 ///
 /// # Errors
 ///
@@ -39,18 +62,24 @@ pub async fn evaluate(
     target: &dyn ChatModel,
     ctx: &StageCtx<'_>,
 ) -> Result<Evaluation, PipelineError> {
-    let items: Vec<&Item> = env.items(split).iter().collect();
-    Ok(Evaluation::of(rollout(env, &items, skill, target, ctx).await?))
+    let agent = Agent::new(env, skill, target, ctx);
+    let work = async |_, (item, draw): (&Item, usize)| agent.work_on(item, draw).await;
+    let rollouts = ctx.map_ordered(draws_of(env.items(split), ctx), work).await?;
+    let counted = |Rollout { result, used }| {
+        ctx.used.add(used);
+        result
+    };
+    Ok(Evaluation::of(rollouts.into_iter().map(counted).collect()))
 }
 
 /// How a candidate is measured.
 pub struct CandidatePlan<'run> {
-    /// Items of the split by index, in the order in which they are measured.
+    /// Draws of the split's items by index, in the order in which they are measured.
     pub order: Vec<usize>,
     /// Ends the evaluation when the candidate cannot win any more; `None` measures every item.
     pub rejection: Option<EarlyRejection>,
     /// Results of this very skill that were measured before.
-    pub known: &'run BTreeMap<ItemId, RolloutResult>,
+    pub known: &'run BTreeMap<Drawn, RolloutResult>,
 }
 
 /// What is known of a candidate when its evaluation ends.
@@ -91,15 +120,17 @@ pub async fn evaluate_candidate(
     plan: CandidatePlan<'_>,
     ctx: &StageCtx<'_>,
 ) -> Result<CandidateEvaluation, PipelineError> {
-    let items = env.items(split);
-    let planned: Vec<(usize, &Item)> =
-        plan.order.iter().filter_map(|&item_idx| Some((item_idx, items.get(item_idx)?))).collect();
+    let draws = draws_of(env.items(split), ctx);
+    let planned: Vec<(usize, &Item, usize)> = plan
+        .order
+        .iter()
+        .filter_map(|&draw_idx| draws.get(draw_idx).map(|(item, draw)| (draw_idx, *item, *draw)))
+        .collect();
     let mut measured: Vec<Option<(usize, Rollout, bool)>> = planned
         .iter()
-        .map(|(item_idx, item)| {
-            let rollout =
-                Rollout { result: plan.known.get(&item.id)?.clone(), used: MeterReading::default() };
-            Some((*item_idx, rollout, true))
+        .map(|(draw_idx, item, draw)| {
+            let result = plan.known.get(&(item.id.clone(), *draw))?.clone();
+            Some((*draw_idx, Rollout { result, used: MeterReading::default() }, true))
         })
         .collect();
     let mut fold = plan.rejection.map(PrefixFold::new);
@@ -118,7 +149,7 @@ pub async fn evaluate_candidate(
             .collect();
         let agent = Agent::new(env, skill, target, ctx);
         let work = async |_, position: usize| match planned.get(position) {
-            Some((item_idx, item)) => Ok((position, *item_idx, agent.work_on(item).await?)),
+            Some((draw_idx, item, draw)) => Ok((position, *draw_idx, agent.work_on(item, *draw).await?)),
             None => Err(PipelineError::Halted),
         };
         let watch = |_, (position, _, rollout): &(usize, usize, Rollout)| {
@@ -132,9 +163,9 @@ pub async fn evaluate_candidate(
             }
         };
         let made = ctx.map_until(unknown.clone(), work, watch).await?;
-        for (position, item_idx, rollout) in made.into_iter().flatten() {
+        for (position, draw_idx, rollout) in made.into_iter().flatten() {
             if let Some(place) = measured.get_mut(position) {
-                *place = Some((item_idx, rollout, false));
+                *place = Some((draw_idx, rollout, false));
             }
         }
     }
@@ -145,7 +176,7 @@ pub async fn evaluate_candidate(
     });
     let n_beyond = measured.iter().skip(n_seen).flatten().filter(|(_, _, was_known)| !*was_known).count();
     let mut counted: Vec<(usize, Rollout, bool)> = measured.into_iter().take(n_seen).flatten().collect();
-    counted.sort_by_key(|(item_idx, _, _)| *item_idx);
+    counted.sort_by_key(|(draw_idx, _, _)| *draw_idx);
     let n_known = counted.iter().filter(|(_, _, was_known)| *was_known).count();
     for (_, rollout, _) in &counted {
         ctx.used.add(rollout.used);

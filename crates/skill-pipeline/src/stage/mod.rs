@@ -30,6 +30,21 @@ use tokio_util::sync::CancellationToken;
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
 pub(crate) const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
+/// Which draws of each item an evaluation measures: attempts of the same skill at the same item that share no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draws {
+    /// The number of the first one, from 0.
+    pub first: usize,
+    /// How many, at least 1.
+    pub per_item: usize,
+}
+
+impl Default for Draws {
+    fn default() -> Self {
+        Self { first: 0, per_item: 1 }
+    }
+}
+
 /// What surrounds one stage: where it stands, how wide it may go, and who is told.
 #[derive(Clone)]
 pub struct StageCtx<'run> {
@@ -39,6 +54,8 @@ pub struct StageCtx<'run> {
     pub stage: Stage,
     /// Which micro-batch of the step, from 0; none where a step has one.
     pub batch_idx: Option<usize>,
+    /// How often each item of an evaluation is measured, and from which draw on.
+    pub draws: Draws,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,
     /// Begins no further unit of work; those under way are finished.
@@ -66,6 +83,7 @@ impl<'run> StageCtx<'run> {
             step: None,
             stage,
             batch_idx: None,
+            draws: Draws::default(),
             workers: 1,
             halt: CancellationToken::new(),
             cancel: CancellationToken::new(),

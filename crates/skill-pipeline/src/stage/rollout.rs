@@ -8,11 +8,12 @@ use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::Stage;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use skill_core::canonical::{canonical_hash, canonical_json, hex_sha256};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
-use skill_llm::{ChatModel, LlmError, MeterReading};
+use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading};
 
 /// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
 pub const ROLLOUT_ATTEMPTS: u32 = 3;
@@ -27,6 +28,14 @@ pub struct Rollout {
     pub result: RolloutResult,
     /// Its model calls.
     pub used: MeterReading,
+}
+
+/// The key of [`RolloutResult::extras`] that holds the number of a draw that is not the first, which has the number 0.
+pub const DRAW_KEY: &str = "draw";
+
+/// What a draw is called, from 2 on.
+fn draw_name(draw: usize) -> Option<String> {
+    (draw > 0).then(|| format!("draw {}", draw + 1))
 }
 
 /// A rollout as the journal holds it.
@@ -69,7 +78,7 @@ pub async fn rollout_batches(
         .flat_map(|(list_idx, (batch, agent))| batch.items.iter().map(move |item| (list_idx, agent, *item)))
         .collect();
     let rollouts = ctx
-        .map_ordered(work, async |_, (list_idx, agent, item)| Ok((list_idx, agent.work_on(item).await?)))
+        .map_ordered(work, async |_, (list_idx, agent, item)| Ok((list_idx, agent.work_on(item, 0).await?)))
         .await?;
     let mut results: Vec<Vec<RolloutResult>> = vec![Vec::new(); batches.len()];
     for (list_idx, Rollout { result, used }) in rollouts {
@@ -115,9 +124,12 @@ impl<'run> Agent<'run> {
         ctx: &'run StageCtx<'run>,
     ) -> Self {
         let scope = match ctx.stage {
-            Stage::Baseline | Stage::Evaluate | Stage::TestBaseline | Stage::TestBest => {
-                "evaluation".to_owned()
-            }
+            Stage::Baseline
+            | Stage::Evaluate
+            | Stage::FreshBaseline
+            | Stage::FreshBest
+            | Stage::TestBaseline
+            | Stage::TestBest => "evaluation".to_owned(),
             Stage::Rollout | Stage::Reflect | Stage::Aggregate | Stage::Select | Stage::Update => {
                 ctx.place().to_string()
             }
@@ -136,14 +148,18 @@ impl<'run> Agent<'run> {
         Self { env, skill, target, ctx, origin }
     }
 
-    /// The rollout of an item: from the journal if it is there, else made and recorded.
-    pub(super) async fn work_on(&self, item: &Item) -> Result<Rollout, PipelineError> {
-        let call = self.ctx.call(&item.id);
+    /// One draw of the rollout of an item: from the journal if it is there, else made and recorded.
+    ///
+    /// Draws have places and keys of their own, but for the first one, which has those of an item that is measured once.
+    pub(super) async fn work_on(&self, item: &Item, draw: usize) -> Result<Rollout, PipelineError> {
+        let call = self.call(item, draw);
         let failed =
             |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
         let kept = match &self.ctx.journal {
             Some(journal) => {
-                let parts = [&self.origin, item.id.as_str(), &canonical_hash(&item.data)];
+                let (data, number) = (canonical_hash(&item.data), draw_name(draw));
+                let mut parts = vec![self.origin.as_str(), item.id.as_str(), &data];
+                parts.extend(number.as_deref());
                 Some((journal, ResultKey::new(KIND, &parts)))
             }
             None => None,
@@ -153,11 +169,14 @@ impl<'run> Agent<'run> {
         {
             return read(&stored, journal.path());
         }
-        let (mut result, used) = self.attempt(item).await.map_err(failed)?;
+        let (mut result, used) = self.attempt(item, draw).await.map_err(failed)?;
         // What the environment leaves open is filled from the item, so that every record can be joined to it.
         result.id = item.id.clone();
         if result.task_type.is_empty() {
             result.task_type.clone_from(&item.task_type);
+        }
+        if draw > 0 {
+            result.extras.insert(DRAW_KEY.to_owned(), Value::from(draw));
         }
         if let Some((journal, key)) = kept {
             let file = RolloutFile { result, calls: used.calls, usage: used.usage };
@@ -179,13 +198,21 @@ impl<'run> Agent<'run> {
 }
 
 impl Agent<'_> {
+    /// Where a draw stands in the run: `baseline / q7`, or `baseline / draw 2 / q7`.
+    fn call(&self, item: &Item, draw: usize) -> CallCtx {
+        match draw_name(draw) {
+            Some(name) => self.ctx.call(format_args!("{name} / {}", item.id)),
+            None => self.ctx.call(&item.id),
+        }
+    }
+
     /// Runs the agent on an item; where the world broke, once more from the start, with the replies that it has had.
-    async fn attempt(&self, item: &Item) -> Result<(RolloutResult, MeterReading), EnvError> {
+    async fn attempt(&self, item: &Item, draw: usize) -> Result<(RolloutResult, MeterReading), EnvError> {
         let mut n_attempts = 0;
         loop {
             n_attempts += 1;
             // A unit of work of its own, so that its calls are those of the attempt before.
-            let ctx = RolloutCtx { call: self.ctx.call(&item.id), judge: self.ctx.judge.clone() };
+            let ctx = RolloutCtx { call: self.call(item, draw), judge: self.ctx.judge.clone() };
             match self.env.rollout(item, self.skill, self.target, &ctx).await {
                 Ok(result) => return Ok((result, ctx.call.scope.used())),
                 Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {

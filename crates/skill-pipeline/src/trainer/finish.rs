@@ -11,6 +11,35 @@ use crate::stage::evaluate::{Evaluation, evaluate};
 use skill_core::{MeanScore, SkillDoc};
 use skill_envs::Split;
 
+/// An evaluation after the last step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    dir: EvaluationDir,
+    /// Where the initial skill was measured in the same way.
+    baseline: EvaluationDir,
+    stage: Stage,
+    split: Split,
+}
+
+impl Place {
+    const TEST_BASELINE: Self =
+        Self { stage: Stage::TestBaseline, dir: EvaluationDir::TestBaseline, ..Self::TEST_BEST };
+    const TEST_BEST: Self = Self {
+        dir: EvaluationDir::TestBest,
+        baseline: EvaluationDir::TestBaseline,
+        stage: Stage::TestBest,
+        split: Split::Test,
+    };
+    pub(super) const FRESH_BASELINE: Self =
+        Self { stage: Stage::FreshBaseline, dir: EvaluationDir::FreshBaseline, ..Self::FRESH_BEST };
+    pub(super) const FRESH_BEST: Self = Self {
+        dir: EvaluationDir::FreshBest,
+        baseline: EvaluationDir::FreshBaseline,
+        stage: Stage::FreshBest,
+        split: Split::Val,
+    };
+}
+
 impl Run<'_> {
     /// Measures the initial and the best skill on the test split, if that is asked, and writes the summary.
     pub(super) async fn finish(&mut self, state: &TrainState) -> Result<Summary, PipelineError> {
@@ -23,15 +52,13 @@ impl Run<'_> {
                 add_tokens(&mut tokens, stage, *used);
             }
         }
-        let (mut baseline_test, mut best_test) = (None, None);
+        let fresh_selection = self.measure_fresh(&state.best, &mut tokens).await?;
+        let (mut baseline_test, mut best_test, mut test_paired) = (None, None, None);
         if self.settings.eval_test {
             let initial = self.initial_skill.clone();
-            let measured =
-                self.test(EvaluationDir::TestBaseline, Stage::TestBaseline, &initial, &mut tokens).await?;
-            baseline_test = Some(measured);
-            best_test = Some(
-                self.test(EvaluationDir::TestBest, Stage::TestBest, &state.best.skill, &mut tokens).await?,
-            );
+            baseline_test = Some(self.measure(Place::TEST_BASELINE, &initial, &mut tokens).await?);
+            best_test = Some(self.measure(Place::TEST_BEST, &state.best.skill, &mut tokens).await?);
+            test_paired = if initial == state.best.skill { None } else { self.compare_tests()? };
         }
         let count = |is_counted: fn(StepAction) -> bool| {
             state.history.iter().filter(|record| is_counted(record.action)).count()
@@ -45,17 +72,21 @@ impl Run<'_> {
             total_steps: state.history.len(),
             total_accepts: count(StepAction::is_accept),
             total_rejects: count(|action| action == StepAction::Reject),
+            total_indecisive: count(|action| action == StepAction::Indecisive),
             total_skips: count(StepAction::is_skip),
             best_step: state.best.step,
             best_skill_hash: state.best.skill.hash(),
             baseline_selection_score: self.settings.gate.score(state.baseline),
             best_selection_score: state.best.score,
+            best_of: 1 + state.history.iter().filter(|record| record.selection_n_seen.is_some()).count(),
+            fresh_selection,
             current_selection_score: state.current.score,
             baseline_test_hard: baseline_test.map(|score| score.hard),
             baseline_test_soft: baseline_test.map(|score| score.soft),
             test_hard: best_test.map(|score| score.hard),
             test_soft: best_test.map(|score| score.soft),
             test_delta_hard: delta,
+            test_paired,
             token_summary: tokens,
             extras: serde_json::Map::new(),
         };
@@ -63,11 +94,10 @@ impl Run<'_> {
         Ok(summary)
     }
 
-    /// Measures a skill on the test split, unless this run has measured the same skill there before.
-    async fn test(
+    /// Measures a skill at a place, unless this run has measured the same skill there, or the initial one, before.
+    pub(super) async fn measure(
         &mut self,
-        place: EvaluationDir,
-        stage: Stage,
+        Place { dir: place, baseline, stage, split }: Place,
         skill: &SkillDoc,
         tokens: &mut TokensByStage,
     ) -> Result<MeanScore, PipelineError> {
@@ -80,17 +110,17 @@ impl Run<'_> {
             self.log.emit(&Event::TestMeasured { stage, score });
             return Ok(score);
         }
-        let (evaluation, used) = match self.dir.read_evaluation(EvaluationDir::TestBaseline)? {
+        let (evaluation, used) = match self.dir.read_evaluation(baseline)? {
             // The best skill is the initial one: its results are known.
             Some(known) if known.skill_hash == hash => {
-                let results = self.dir.read_results(EvaluationDir::TestBaseline)?;
+                let results = self.dir.read_results(baseline)?;
                 let score = MeanScore { hard: known.hard, soft: known.soft };
                 (Evaluation { score, results }, StageTokens::default())
             }
             Some(_) | None => {
                 let watch = self.begin(None, stage);
                 let ctx = self.stage_ctx(&watch);
-                let evaluation = evaluate(self.env, Split::Test, skill, &self.target, &ctx).await?;
+                let evaluation = evaluate(self.env, split, skill, &self.target, &ctx).await?;
                 let used = self.end(&watch);
                 self.warn_of_cut_replies(None, &evaluation.results);
                 // What is said to be measured is on the disk before that is said.

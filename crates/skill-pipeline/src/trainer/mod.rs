@@ -1,6 +1,8 @@
 //! The trainer: it owns the state of a run, calls the stages in order, writes the run directory and emits events.
 
+mod evidence;
 mod finish;
+mod fresh;
 mod run;
 mod speculate;
 mod state;
@@ -8,6 +10,7 @@ mod step;
 
 pub use run::environment_prompts;
 pub use state::{ScoredSkill, TrainState};
+pub(crate) use step::round_6;
 
 use crate::error::PipelineError;
 use crate::event::{EventSink, NoEvents};

@@ -10,7 +10,7 @@ use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageToke
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
-use crate::stage::{Optimizer, StageCtx};
+use crate::stage::{Draws, Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
@@ -28,6 +28,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let settings = &trainer.settings;
     settings.validate()?;
     check_items(trainer.env.as_ref(), settings.eval_test)?;
+    settings.evidence.check_split(settings.gate, trainer.env.items(Split::Val).len())?;
     let prompts = trainer.prompt_library()?;
     let initial_skill =
         trainer.initial_skill.clone().or_else(|| trainer.env.initial_skill()).unwrap_or_default();
@@ -215,6 +216,7 @@ impl Run<'_> {
             }
             None => self.measure_baseline().await?,
         };
+        self.warn_of_what_cannot_be_shown(&state, total_steps);
         let last_step = state.last_step;
         let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
         while let Some(mut plan) = plans.next() {
@@ -360,6 +362,7 @@ impl Run<'_> {
             step: watch.step,
             stage: watch.stage,
             batch_idx: None,
+            draws: self.draws_at(watch.stage),
             workers: self.settings.workers,
             halt: self.stop.soon.clone(),
             cancel: self.stop.now.clone(),
@@ -369,6 +372,22 @@ impl Run<'_> {
             lends: None,
             borrows: None,
             used: Arc::clone(&watch.used),
+        }
+    }
+
+    /// The draws of an evaluation: those that decide come first, and a fresh evaluation has the ones after them.
+    fn draws_at(&self, stage: Stage) -> Draws {
+        let per_item = self.settings.evidence.selection_repeats;
+        match stage {
+            Stage::Baseline | Stage::Evaluate => Draws { first: 0, per_item },
+            Stage::FreshBaseline | Stage::FreshBest => Draws { first: per_item, per_item },
+            Stage::Rollout
+            | Stage::Reflect
+            | Stage::Aggregate
+            | Stage::Select
+            | Stage::Update
+            | Stage::TestBaseline
+            | Stage::TestBest => Draws::default(),
         }
     }
 

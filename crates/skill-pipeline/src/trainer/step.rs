@@ -11,14 +11,10 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
-use crate::settings::EarlyStop;
-use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, evaluate_candidate};
+use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::{
-    EarlyRejection, ItemId, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx,
-    evaluation_order,
-};
+use skill_core::{GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
 use skill_envs::Split;
 use std::collections::BTreeMap;
 
@@ -73,6 +69,10 @@ impl Run<'_> {
             selection_soft: None,
             selection_from_step: None,
             gate_metric: self.settings.gate.metric.as_str().to_owned(),
+            gate_mode: Some(self.settings.evidence.mode)
+                .filter(|mode| *mode != GateMode::Strict)
+                .map(|mode| mode.as_str().to_owned()),
+            paired: None,
             candidate_gate_score: None,
             action: StepAction::SkipNoPatches,
             score_before: state.current.score,
@@ -115,24 +115,17 @@ impl Run<'_> {
         let tokens = self.end(&watch);
         note_tokens(&mut record, Stage::Evaluate, tokens);
         self.warn_of_cut_replies(Some(record.step), &evaluation.results);
-        let items = self.env.items(Split::Val);
-        self.dir.write_candidate_evaluation(record.step, &hash, &evaluation, items.len(), tokens)?;
+        let n_draws = self.env.items(Split::Val).len() * self.settings.evidence.selection_repeats;
+        self.dir.write_candidate_evaluation(record.step, &hash, &evaluation, n_draws, tokens)?;
 
         record.selection_n_seen = Some(evaluation.results.len());
-        record.selection_n = Some(items.len());
+        record.selection_n = Some(n_draws);
         record.selection_interval = evaluation.left_out.map(|interval| [interval.low, interval.high]);
         if evaluation.n_known == evaluation.results.len() {
             record.selection_from_step = state.evaluated.get(&hash).and_then(|steps| steps.last().copied());
         }
-        let mut flips = state.flips.clone();
-        let current: BTreeMap<&ItemId, ItemScore> =
-            items.iter().map(|item| &item.id).zip(state.current.item_scores.iter().copied()).collect();
-        flips.record(
-            evaluation
-                .results
-                .iter()
-                .filter_map(|result| Some((&result.id, ItemScore::from(result), *current.get(&result.id)?))),
-        );
+        record.paired = self.paired_record(state, &evaluation, self.settings.seed);
+        let flips = self.flips_after(state, &evaluation);
         record.action = match self.action(state, &evaluation) {
             GateAction::AcceptNewBest => StepAction::AcceptNewBest,
             GateAction::Accept => StepAction::Accept,
@@ -144,15 +137,6 @@ impl Run<'_> {
         }
         let scored = self.score(candidate, &evaluation.results, &mut record);
         Ok(StepOutcome { record, candidate: Some(scored), flips })
-    }
-
-    /// What the gate says.
-    fn action(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> GateAction {
-        if evaluation.left_out.is_some() {
-            return GateAction::Reject;
-        }
-        let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
-        self.settings.gate.decide_exact(&scores, &state.current.item_scores, &state.best.item_scores)
     }
 
     /// The score of a candidate that was measured whole.
@@ -178,34 +162,13 @@ impl Run<'_> {
         &self,
         state: &TrainState,
         hash: &SkillHash,
-    ) -> Result<BTreeMap<ItemId, RolloutResult>, PipelineError> {
+    ) -> Result<BTreeMap<Drawn, RolloutResult>, PipelineError> {
         let mut known = BTreeMap::new();
         for step in state.evaluated.get(hash).into_iter().flatten() {
             let results = self.dir.read_results(EvaluationDir::of_step(*step))?;
-            known.extend(results.into_iter().map(|result| (result.id.clone(), result)));
+            known.extend(results.into_iter().map(|result| (draw_of(&result), result)));
         }
         Ok(known)
-    }
-
-    fn candidate_plan<'known>(
-        &self,
-        state: &TrainState,
-        known: &'known BTreeMap<ItemId, RolloutResult>,
-    ) -> CandidatePlan<'known> {
-        let items = self.env.items(Split::Val);
-        let current = &state.current.item_scores;
-        match self.settings.early_stop {
-            EarlyStop::Exact => {
-                let ids: Vec<ItemId> = items.iter().map(|item| item.id.clone()).collect();
-                let order = evaluation_order(&ids, current, &state.flips);
-                CandidatePlan {
-                    order,
-                    rejection: Some(EarlyRejection::new(self.settings.gate, current)),
-                    known,
-                }
-            }
-            EarlyStop::Off => CandidatePlan { order: (0..items.len()).collect(), rejection: None, known },
-        }
     }
 
     fn note(&self, step: StepIdx, record: &mut StepRecord, notes: Vec<String>) {
@@ -223,6 +186,6 @@ fn note_tokens(record: &mut StepRecord, stage: Stage, tokens: StageTokens) {
 }
 
 /// Rounds to 6 digits, as the reference prints means.
-pub(super) fn round_6(value: f64) -> f64 {
+pub(crate) fn round_6(value: f64) -> f64 {
     (value * 1e6).round_ties_even() / 1e6
 }

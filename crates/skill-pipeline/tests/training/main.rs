@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accumulation;
+mod evidence;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod world;

@@ -147,6 +147,19 @@ pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
     Arc::new(Counted { inner, n_calls: AtomicUsize::new(0), n_replies: AtomicUsize::new(0), fails_from })
 }
 
+/// A target that solves in the first draw what it can, and the first five words of a split in no other draw.
+pub(crate) fn lucky_target() -> Arc<Counted> {
+    let inner = ScriptedModel::from_fn("target", |request: &ChatRequest, call: &CallCtx| {
+        let word = request.text_of(Role::User);
+        let is_unlucky = call.place.as_str().contains("draw") && WORDS[..5].contains(&word.as_str());
+        let is_known = request.text_of(Role::System).contains(&word) && !is_unlucky;
+        let usage = Usage { input: 10, output: 1, ..Usage::default() };
+        Ok(ChatReply::text(if is_known { "yes" } else { "no" }, usage))
+    });
+    let (n_calls, n_replies) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    Arc::new(Counted { inner, n_calls, n_replies, fails_from: usize::MAX })
+}
+
 /// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
 pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
     Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| {

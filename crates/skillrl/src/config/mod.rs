@@ -33,9 +33,10 @@ pub use tasks::{
     TasksScorer, TasksUnits,
 };
 pub use types::{
-    BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, LimitsConfig, MaxTokensField, Metric,
-    ModelConfig, ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer, ResponseFormat, RetryConfig,
-    RunConfig, Schedule, ScriptedConfig, SimulatedConfig, SkillConfig, TrainConfig,
+    BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode, LimitsConfig,
+    MaxTokensField, Metric, ModelConfig, ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer,
+    ResponseFormat, RetryConfig, RunConfig, Schedule, ScriptedConfig, SimulatedConfig, SkillConfig,
+    TrainConfig,
 };
 pub use worlds::{
     AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,

@@ -325,8 +325,36 @@ pub struct GateConfig {
     pub metric: Metric,
     /// The weight of the soft score in [`Metric::Mixed`], 0 to 1.
     pub mixed_weight: f64,
+    /// What a candidate must show besides a higher score.
+    pub mode: GateMode,
+    /// For [`GateMode::Paired`]: how many standard errors the mean difference must exceed.
+    pub standard_errors: f64,
+    /// For [`GateMode::Mcnemar`] and [`GateMode::Eprocess`]: the level, above 0 and below 1.
+    pub alpha: f64,
+    /// Whether all decisions of the run share `alpha`.
+    pub spend_alpha: bool,
+    /// For [`GateMode::NoRegression`]: items that may be lost.
+    pub max_losses: u32,
+    /// Draws per item of the selection split, at least 1.
+    pub selection_repeats: u32,
     /// When the evaluation of a candidate ends.
     pub early_stop: EarlyStop,
+}
+
+choice! {
+    /// What a candidate must show besides a higher score.
+    GateMode {
+        /// Nothing.
+        Strict = "strict",
+        /// A mean difference of so many standard errors.
+        Paired = "paired",
+        /// A small p-value.
+        Mcnemar = "mcnemar",
+        /// A large e-value.
+        Eprocess = "eprocess",
+        /// Few lost items.
+        NoRegression = "no_regression",
+    }
 }
 
 choice! {
@@ -355,6 +383,8 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvalConfig {
+    /// Whether the first and the best skill are measured on the selection split once more at the end.
+    pub fresh: bool,
     /// Whether the first and the best skill are measured on the test split at the end.
     pub test: bool,
 }

@@ -10,7 +10,7 @@ use skillrl::pipeline::trainer::TrainState;
 #[test]
 fn what_is_finished_is_committed_before_it_is_said() {
     let undisturbed = World::undisturbed(Size::Small);
-    for (event, n_times) in [("baseline_measured", 1), ("step_finished", 4), ("test_measured", 2)] {
+    for (event, n_times) in [("baseline_measured", 1), ("step_finished", 4), ("test_measured", 4)] {
         for number in 1..=n_times {
             let mut world = World::new(Size::Small, 8);
             let mut n_seen = 0;

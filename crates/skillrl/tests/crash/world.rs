@@ -295,6 +295,9 @@ impl World {
         if let Some(test) = stage.strip_prefix("test_") {
             return self.run_dir().join(format!("test_eval_{test}/summary.json")).exists();
         }
+        if let Some(fresh) = stage.strip_prefix("fresh_") {
+            return self.run_dir().join(format!("fresh_eval_{fresh}/summary.json")).exists();
+        }
         let Ok(state) = std::fs::read(self.run_dir().join("runtime_state.json")) else { return false };
         let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
         match stage.strip_prefix("step ") {

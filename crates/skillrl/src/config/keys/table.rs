@@ -36,7 +36,7 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("train", "The training loop. The defaults are the paper's.", &[TRAIN]),
     SectionSpec::new(
         "gate",
-        "What a changed skill must do to be kept: score strictly higher on the selection split.",
+        "What a changed skill must do to be kept: score strictly higher on the selection split, and what mode asks for.",
         &[GATE],
     ),
     SectionSpec::new("eval", "What is measured after training.", &[EVAL]),
@@ -345,6 +345,51 @@ const GATE: &[KeySpec] = &[
         "The weight w of soft in mixed = (1 - w) * hard + w * soft.",
     ),
     KeySpec::new(
+        "mode",
+        ValueType::Choice(&["strict", "paired", "mcnemar", "eprocess", "no_regression"]),
+        Outcome,
+        Value("\"strict\""),
+        "strict: a higher score, as in the paper. paired: a mean difference of more than standard_errors. mcnemar: an\n\
+         exact one-sided p-value of at most alpha. eprocess: an e-value of at least 1 / alpha. no_regression: at most\n\
+         max_losses tasks lost. Where too few tasks differ to tell, a step is indecisive and the skill stays.",
+    ),
+    KeySpec::new(
+        "standard_errors",
+        ValueType::Number { min: 0.0, max: 100.0 },
+        Outcome,
+        Value("1.0"),
+        "For mode = \"paired\": how many standard errors the mean difference must exceed.",
+    ),
+    KeySpec::new(
+        "alpha",
+        ValueType::Number { min: 1e-9, max: 0.999 },
+        Outcome,
+        Value("0.05"),
+        "For mcnemar and eprocess: how probable it may be that a change that helps nothing is kept.",
+    ),
+    KeySpec::new(
+        "spend_alpha",
+        ValueType::Flag,
+        Outcome,
+        Value("false"),
+        "For mcnemar and eprocess: whether alpha holds for all steps together, so that later ones ask for more.",
+    ),
+    KeySpec::new(
+        "max_losses",
+        ValueType::Integer { min: 0, max: MAX_COUNT },
+        Outcome,
+        Value("0"),
+        "For no_regression: how many tasks of the selection split a change may do worse than before.",
+    ),
+    KeySpec::new(
+        "selection_repeats",
+        ValueType::Integer { min: 1, max: 100 },
+        Outcome,
+        Value("1"),
+        "How often each task of the selection split is tried with a skill. A task's tries count together, and each is\n\
+         paid for; for targets whose answers are sampled.",
+    ),
+    KeySpec::new(
         "early_stop",
         ValueType::Choice(&["exact", "off"]),
         Outcome,
@@ -354,13 +399,23 @@ const GATE: &[KeySpec] = &[
     ),
 ];
 
-const EVAL: &[KeySpec] = &[KeySpec::new(
-    "test",
-    ValueType::Flag,
-    Process,
-    Value("true"),
-    "Whether the first and the best skill are measured on the test split at the end.",
-)];
+const EVAL: &[KeySpec] = &[
+    KeySpec::new(
+        "fresh",
+        ValueType::Flag,
+        Process,
+        Value("true"),
+        "Whether the first and the best skill are measured on the selection split once more at the end: the\n\
+         score that a skill was selected by flatters it, and this one does not. It costs one pass or two.",
+    ),
+    KeySpec::new(
+        "test",
+        ValueType::Flag,
+        Process,
+        Value("true"),
+        "Whether the first and the best skill are measured on the test split at the end.",
+    ),
+];
 
 const PROMPTS: &[KeySpec] = &[KeySpec::new(
     "dir",

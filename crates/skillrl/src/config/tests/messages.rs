@@ -42,7 +42,11 @@ fn unknown_keys_name_the_nearest() {
     unknown("run.model", "`model` belongs to [models.target], [models.optimizer] or [models.judge]");
     unknown("gate.metrics", "did you mean `gate.metric`?");
     unknown("gate.weight", "did you mean `gate.mixed_weight`?");
-    unknown("gate.zzz", "valid are metric, mixed_weight, early_stop");
+    unknown(
+        "gate.zzz",
+        "valid are metric, mixed_weight, mode, standard_errors, alpha, spend_alpha, \
+         max_losses, selection_repeats, early_stop",
+    );
     unknown("eval.dir", "`dir` belongs to [run] or [prompts]");
     unknown("env.ratio", "did you mean `env.split_ratio`?");
     unknown("env.dat", "did you mean `env.data`?");

@@ -26,6 +26,13 @@ fn values_that_are_taken() {
     check("run.dir=a=b", r#""a=b""#);
     check("run.dir= a", r#"" a""#);
     check("run.seed=0", "0");
+    check("gate.mode=no_regression", r#""no_regression""#);
+    check("gate.standard_errors=2", "2.0");
+    check("gate.alpha=0.01", "0.01");
+    check("gate.spend_alpha=true", "true");
+    check("gate.max_losses=3", "3");
+    check("gate.selection_repeats=4", "4");
+    check("eval.fresh=false", "false");
     check("run.seed=0x2a", "42");
     check("run.seed=1_000", "1000");
     check("run.seed= 7 ", "7");

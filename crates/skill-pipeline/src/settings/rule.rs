@@ -1,0 +1,90 @@
+//! What the gate asks for besides a higher score, and what is measured so that a claim holds.
+
+use crate::error::PipelineError;
+use serde_json::{Value, json};
+use skill_core::{Gate, GateMode, GateRule};
+
+/// The settings of the gate's evidence; the defaults are the paper's protocol, which asks for none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// What a candidate must show.
+    pub mode: GateMode,
+    /// Whether the decisions of the whole run share the mode's `alpha`, so that the later ones ask for more.
+    pub spends_alpha: bool,
+    /// Times that a skill is measured on each item of the selection split, at least 1; an item's draws count together.
+    pub selection_repeats: usize,
+    /// Whether the initial and the best skill are measured on the selection split once more at the end, in draws that
+    /// decided nothing.
+    pub fresh: bool,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self { mode: GateMode::Strict, spends_alpha: false, selection_repeats: 1, fresh: false }
+    }
+}
+
+impl Evidence {
+    /// The rule for decision number `test` of the run, from 1.
+    pub fn rule(&self, gate: Gate, test: u32) -> GateRule {
+        let mode = if self.spends_alpha { self.mode.at_test(test) } else { self.mode };
+        GateRule { gate, mode, repeats: self.selection_repeats.max(1) }
+    }
+
+    /// Refuses settings that cannot work.
+    pub(super) fn validate(&self) -> Result<(), PipelineError> {
+        let refused = |message: String| Err(PipelineError::Settings { message });
+        if self.selection_repeats == 0 {
+            return refused("`gate.selection_repeats` is 0; it must be at least 1".to_owned());
+        }
+        match self.mode {
+            GateMode::Paired { standard_errors }
+                if !(standard_errors.is_finite() && standard_errors >= 0.0) =>
+            {
+                refused(format!(
+                    "`gate.standard_errors` is {standard_errors}; it must be a number of at least 0"
+                ))
+            }
+            GateMode::Mcnemar { alpha } | GateMode::EProcess { alpha } if !(alpha > 0.0 && alpha < 1.0) => {
+                refused(format!("`gate.alpha` is {alpha}; it must be above 0 and below 1"))
+            }
+            GateMode::Strict
+            | GateMode::Paired { .. }
+            | GateMode::Mcnemar { .. }
+            | GateMode::EProcess { .. }
+            | GateMode::NoRegression { .. } => Ok(()),
+        }
+    }
+
+    /// Refuses a selection split on which the gate could accept nothing, however good a candidate is.
+    pub(crate) fn check_split(&self, gate: Gate, n_items: usize) -> Result<(), PipelineError> {
+        let mode = self.rule(gate, 1).mode;
+        let least = mode.least_discordant(n_items);
+        if least <= n_items || n_items == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "`gate.mode` = \"{}\" accepts nothing unless at least {least} items differ, but the selection split has {n_items}: \
+             give it more items, or ask for less evidence",
+            mode.as_str()
+        );
+        Err(PipelineError::Settings { message })
+    }
+
+    /// What of it decides results, by name.
+    pub(super) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let own = match self.mode {
+            GateMode::Strict => None,
+            GateMode::Paired { standard_errors } => Some(("gate.standard_errors", json!(standard_errors))),
+            GateMode::Mcnemar { alpha } | GateMode::EProcess { alpha } => Some(("gate.alpha", json!(alpha))),
+            GateMode::NoRegression { max_losses } => Some(("gate.max_losses", json!(max_losses))),
+        };
+        [
+            ("gate.mode", json!(self.mode.as_str())),
+            ("gate.spend_alpha", json!(self.spends_alpha)),
+            ("gate.selection_repeats", json!(self.selection_repeats)),
+        ]
+        .into_iter()
+        .chain(own)
+    }
+}

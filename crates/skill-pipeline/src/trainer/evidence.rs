@@ -1,0 +1,118 @@
+//! What the gate makes of a candidate, and what the record says about it.
+
+use super::run::Run;
+use super::{TrainState, round_6};
+use crate::event::{Event, EventSink as _};
+use crate::run_dir::paired_format::PairedRecord;
+use crate::settings::EarlyStop;
+use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
+use skill_core::gate::GateAction;
+use skill_core::{EarlyRejection, FlipCounts, GateRule, ItemId, ItemScore, evaluation_order};
+use skill_envs::Split;
+use std::collections::BTreeMap;
+
+impl Run<'_> {
+    /// The rule for the next decision: it is one test more than there have been.
+    pub(super) fn rule(&self, state: &TrainState) -> GateRule {
+        let n_tests = state.history.iter().filter(|record| record.selection_n_seen.is_some()).count();
+        let test = u32::try_from(n_tests).unwrap_or(u32::MAX).saturating_add(1);
+        self.settings.evidence.rule(self.settings.gate, test)
+    }
+
+    /// What the gate says.
+    pub(super) fn action(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> GateAction {
+        let rule = self.rule(state);
+        if evaluation.left_out.is_some() {
+            let can_show = rule.can_show(&state.current.item_scores);
+            return if can_show { GateAction::Reject } else { GateAction::Indecisive };
+        }
+        let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
+        rule.decide(&scores, &state.current.item_scores, &state.best.item_scores)
+    }
+
+    /// The numbers of the comparison with the current skill.
+    pub(super) fn paired_record(
+        &self,
+        state: &TrainState,
+        evaluation: &CandidateEvaluation,
+        seed: u64,
+    ) -> Option<PairedRecord> {
+        let (rule, current) = (self.rule(state), &state.current.item_scores);
+        let Some(interval) = evaluation.left_out else {
+            let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
+            return Some(PairedRecord::of(&rule, &rule.compare(&scores, current)?, seed));
+        };
+        let seen: BTreeMap<Drawn, ItemScore> =
+            evaluation.results.iter().map(|result| (draw_of(result), ItemScore::from(result))).collect();
+        let known: Vec<Option<ItemScore>> = self.draws().iter().map(|draw| seen.get(draw).copied()).collect();
+        let counts = rule.counts_of_known(&known, current);
+        let n_draws = current.len().max(1) as f64;
+        let current_score = rule.gate.total(current).to_f64() / n_draws;
+        Some(PairedRecord {
+            wins: counts.wins,
+            losses: counts.losses,
+            ties: counts.ties,
+            bounds: Some([interval.low, interval.high].map(|score| round_6(score - current_score))),
+            ..PairedRecord::empty(&rule, self.env.items(Split::Val).len())
+        })
+    }
+
+    /// All draws of the selection split in order: those of an item side by side.
+    fn draws(&self) -> Vec<Drawn> {
+        let repeats = self.settings.evidence.selection_repeats;
+        let items = self.env.items(Split::Val).iter();
+        items.flat_map(|item| (0..repeats).map(|draw| (item.id.clone(), draw))).collect()
+    }
+
+    /// The counts of flips after a candidate.
+    pub(super) fn flips_after(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> FlipCounts {
+        let mut flips = state.flips.clone();
+        let draws = self.draws();
+        let current: BTreeMap<&Drawn, ItemScore> =
+            draws.iter().zip(state.current.item_scores.iter().copied()).collect();
+        flips.record(evaluation.results.iter().filter_map(|result| {
+            Some((&result.id, ItemScore::from(result), *current.get(&draw_of(result))?))
+        }));
+        flips
+    }
+
+    /// How a candidate is measured.
+    pub(super) fn candidate_plan<'known>(
+        &self,
+        state: &TrainState,
+        known: &'known BTreeMap<Drawn, skill_core::RolloutResult>,
+    ) -> CandidatePlan<'known> {
+        let (draws, current) = (self.draws(), &state.current.item_scores);
+        match self.settings.early_stop {
+            EarlyStop::Exact => {
+                let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
+                let order = evaluation_order(&ids, current, &state.flips);
+                let rejection = EarlyRejection::of_rule(self.rule(state), current, &order);
+                CandidatePlan { order, rejection: Some(rejection), known }
+            }
+            EarlyStop::Off => CandidatePlan { order: (0..draws.len()).collect(), rejection: None, known },
+        }
+    }
+
+    /// Says before the first step what the gate will not be able to tell.
+    pub(super) fn warn_of_what_cannot_be_shown(&self, state: &TrainState, total_steps: u32) {
+        let evidence = self.settings.evidence;
+        let n_items = self.env.items(Split::Val).len();
+        let warn = |message: String| self.log.emit(&Event::Warning { step: None, message });
+        let first = evidence.rule(self.settings.gate, 1);
+        if !first.can_show(&state.current.item_scores) {
+            warn(format!(
+                "the initial skill fails fewer than {} items of the selection split, and `gate.mode` = \"{}\" accepts nothing on fewer: \
+                 no candidate will be measured; give the split more or harder items, or ask for less evidence",
+                first.mode.least_discordant(n_items),
+                first.mode.as_str()
+            ));
+        }
+        let last = evidence.rule(self.settings.gate, total_steps).mode.least_discordant(n_items);
+        if last > n_items {
+            warn(format!(
+                "with `gate.spend_alpha` the last step accepts nothing unless {last} items differ, and the selection split has {n_items}"
+            ));
+        }
+    }
+}
