@@ -83,11 +83,14 @@ fn axes(svg: &mut String, scale: &Scale) {
     }
 }
 
-/// The candidate of a step: a disc where it was accepted, a cross where it was rejected, a dash where there was none.
+/// The candidate of a step: a disc where it was accepted, a cross where it was rejected, a diamond where too
+/// few items could tell, a dash where there was none.
 fn candidate(svg: &mut String, scale: &Scale, step: &StepRow) {
     let x = scale.x(f64::from(step.step));
     let title = format!("<title>step {}: {}</title>", step.step, what(step));
-    let interval = match (step.score, step.interval, step.n_items) {
+    // Draws of one item are not as good as items.
+    let n_items = step.paired.as_ref().map(|paired| paired.n_items).or(step.n_items);
+    let interval = match (step.score, step.interval, n_items) {
         (Some(score), _, Some(n_items)) => Some(score_interval(score, n_items, crate::LEVEL)),
         (None, Some(interval), _) => Some(interval),
         _ => None,
@@ -110,6 +113,13 @@ fn candidate(svg: &mut String, scale: &Scale, step: &StepRow) {
             let _ = write!(
                 svg,
                 "<path d=\"M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{right:.1} {top:.1}L{left:.1} {bottom:.1}\"/>"
+            );
+        }
+        "indecisive" => {
+            let (left, right, top, bottom) = (x - 5.0, x + 5.0, y - 5.0, y + 5.0);
+            let _ = write!(
+                svg,
+                "<path d=\"M{left:.1} {y:.1}L{x:.1} {top:.1}L{right:.1} {y:.1}L{x:.1} {bottom:.1}Z\"/>"
             );
         }
         _ => {

@@ -3,7 +3,7 @@
 //! Every text goes through the template's escaping; the pictures are made by [`crate::chart`], which writes numbers
 //! and words of its own alone.
 
-use crate::data::headline::{percent, points};
+use crate::data::headline::{p_words, percent, points};
 use crate::{Report, ReportError, chart};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -28,8 +28,7 @@ pub fn page(report: &Report) -> Result<String, ReportError> {
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
     environment.add_filter("money", |money: f64| format!("{money:.4}"));
     environment.add_filter("grouped", |number: u64| grouped(number));
-    environment
-        .add_filter("p", |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") });
+    environment.add_filter("p", |p: f64| p_words(p));
     environment.add_template("report.html", PAGE)?;
     let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
     let rendered = environment.get_template("report.html")?.render(context! {

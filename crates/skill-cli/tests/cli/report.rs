@@ -2,6 +2,7 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 #[test]
 fn the_report_of_the_demo_says_what_the_run_came_to() {
@@ -26,6 +27,16 @@ fn the_report_of_the_demo_says_what_the_run_came_to() {
         assert!(page.contains(&format!("<details id=\"step-{step}\">")), "{step}");
     }
     assert_eq!(report["headline"]["test"]["counts"]["wins"], 34);
+    // Each decision with its evidence, and the scores that decided nothing.
+    for (step, record) in report["steps"].as_array().unwrap().iter().zip(summed_up(&context)) {
+        assert_eq!(step["paired"], record["paired"], "{record}");
+        let evidence = step["evidence"].as_str().unwrap_or_default();
+        assert_eq!(evidence.contains("McNemar p"), !record["paired"]["mcnemar_p"].is_null(), "{evidence}");
+        assert!(page.contains(&evidence.replace('<', "&lt;")), "{evidence}");
+    }
+    assert_eq!(report["headline"]["fresh"], summary["fresh_selection"]);
+    assert_eq!(report["headline"]["best_of"], summary["best_of"]);
+    assert!(page.contains("Selection split, measured anew"));
     let shown = count("/trajectories/shown") as u64;
     let left_out = report["trajectories"]["n_left_out"].as_u64().unwrap();
     assert_eq!(shown + left_out + report["trajectories"]["n_kept"].as_u64().unwrap(), 40);
@@ -34,6 +45,38 @@ fn the_report_of_the_demo_says_what_the_run_came_to() {
     assert_eq!(context.succeed(&["report", "demo/run", "--output", "other.html"]), "other.html\n");
     assert_eq!(context.read("other.html"), page);
     assert_same_files(&files, &context.untimed_files("demo/run"));
+}
+
+/// The records of the demo's run.
+fn summed_up(context: &TestContext) -> Vec<Value> {
+    context.json("demo/run/history.json").as_array().unwrap().clone()
+}
+
+#[test]
+fn a_report_counts_items_where_each_is_tried_more_than_once() {
+    let context = TestContext::with_demo();
+    let settings = ["gate.selection_repeats=2", "gate.mode=mcnemar", "train.epochs=1"];
+    let set = settings.iter().flat_map(|setting| ["--set", *setting]);
+    context.succeed(&["train", "demo/skillrl.toml", "--quiet"].into_iter().chain(set).collect::<Vec<_>>());
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    assert_eq!(report["items"]["rows"].as_array().unwrap().len(), 40);
+    let selection = &report["headline"]["selection"];
+    let count = |name: &str| selection["counts"][name].as_u64().unwrap();
+    assert_eq!((&selection["n"], count("wins") + count("losses") + count("ties")), (&Value::from(40), 40));
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.iter().any(|step| step["outcome"] == "indecisive"), "{steps:?}");
+    // What an item won is won by its draws together.
+    let blame: Value = serde_json::from_str(&context.succeed(&["blame", "demo/run", "--json"])).unwrap();
+    let blamed = blame["steps"].as_array().unwrap();
+    assert!(!blamed.is_empty(), "{steps:?}");
+    for step in blamed {
+        let won = step["won"].as_array().unwrap();
+        let ids: BTreeSet<&str> = won.iter().map(|id| id.as_str().unwrap()).collect();
+        assert!(!won.is_empty() && ids.len() == won.len(), "{step}");
+    }
+    for step in steps.iter().filter(|step| !step["paired"].is_null()) {
+        assert!(step["evidence"].as_str().unwrap().contains("2 draws of each item"), "{step}");
+    }
 }
 
 #[test]

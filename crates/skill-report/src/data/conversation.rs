@@ -7,6 +7,7 @@ use serde::Serialize;
 use skill_core::{Role, RolloutResult, Turn};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::{RuntimeState, StepRecord};
+use skill_pipeline::stage::evaluate::draw_of;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 
@@ -86,10 +87,12 @@ fn choose(
     after: &[RolloutResult],
     options: &ReportOptions,
 ) -> Trajectories {
+    // Of several draws the first one is shown.
+    let is_first = |result: &&RolloutResult| draw_of(result).1 == 0;
     let known: BTreeMap<&str, &RolloutResult> =
-        before.iter().map(|result| (result.id.as_str(), result)).collect();
+        before.iter().filter(is_first).map(|result| (result.id.as_str(), result)).collect();
     let mut of_outcome: [Vec<(&RolloutResult, &RolloutResult)>; 4] = Default::default();
-    for result in after {
+    for result in after.iter().filter(is_first) {
         let earlier = known.get(result.id.as_str()).copied().unwrap_or(result);
         let place = match (earlier.is_success(), result.is_success()) {
             (true, false) => 0,

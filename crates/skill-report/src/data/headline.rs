@@ -6,6 +6,8 @@ use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, sc
 use skill_core::{Gate, ItemScore, RolloutResult, StepIdx};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
+use skill_pipeline::run_dir::paired_format::FreshRecord;
+use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 
@@ -18,6 +20,10 @@ pub struct Headline {
     pub test: Option<Comparison>,
     /// The same on the selection split, by which the best skill was chosen.
     pub selection: Comparison,
+    /// The same in draws of the selection split that decided nothing, where they were made.
+    pub fresh: Option<FreshRecord>,
+    /// Of how many skills the best one is the best.
+    pub best_of: usize,
     /// The step that made the best skill; 0 is the initial one.
     pub best_step: u32,
     /// Candidates that were measured.
@@ -52,26 +58,26 @@ pub struct Comparison {
 impl Comparison {
     /// Compares two evaluations on the items that both have; `None` where there are none.
     pub fn of(gate: Gate, before: &[RolloutResult], after: &[RolloutResult]) -> Option<Self> {
-        let known: BTreeMap<_, _> = before.iter().map(|result| (&result.id, result)).collect();
-        let pairs: Vec<(ItemScore, ItemScore)> = after
-            .iter()
-            .filter_map(|result| Some((ItemScore::from(*known.get(&result.id)?), ItemScore::from(result))))
+        let known: BTreeMap<_, _> = by_item(before).map(|(result, draws)| (&result.id, draws)).collect();
+        let pairs: Vec<(&Vec<ItemScore>, Vec<ItemScore>)> = by_item(after)
+            .filter_map(|(result, draws)| Some((known.get(&result.id)?, draws)))
+            .filter(|(before, after)| before.len() == after.len())
             .collect();
-        if pairs.is_empty() {
-            return None;
-        }
-        let (before, after): (Vec<ItemScore>, Vec<ItemScore>) = pairs.into_iter().unzip();
-        let paired = Paired::of(gate, 1, &after, &before)?;
+        let (n_items, repeats) = (pairs.len(), pairs.first()?.1.len());
+        let (before, after): (Vec<&[ItemScore]>, Vec<Vec<ItemScore>>) =
+            pairs.into_iter().map(|(before, after)| (before.as_slice(), after)).unzip();
+        let (before, after) = (before.concat(), after.concat());
+        let paired = Paired::of(gate, repeats, &after, &before)?;
         let score = |scores: &[ItemScore]| {
             let pairs = scores.iter().map(|score| (score.hard, score.soft));
             gate.score(skill_core::MeanScore::of(pairs))
         };
         let after_score = score(&after);
         Some(Self {
-            n: after.len(),
+            n: n_items,
             before: score(&before),
             after: after_score,
-            after_interval: score_interval(after_score, after.len(), LEVEL),
+            after_interval: score_interval(after_score, n_items, LEVEL),
             difference: paired.mean(),
             difference_interval: difference_interval(&paired, LEVEL),
             counts: paired.counts,
@@ -104,12 +110,15 @@ impl Headline {
             || history.iter().flat_map(|record| record.tokens.values()).map(|used| used.calls).sum(),
             |summary| summary.token_summary.values().map(|used| used.calls).sum(),
         );
+        let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count();
         Ok(Self {
             sentence: sentence(test.as_ref(), &selection, state.best_step),
             test,
             selection,
+            fresh: summary.and_then(|summary| summary.fresh_selection.clone()),
+            best_of: n_candidates + 1,
             best_step: state.best_step.0,
-            n_candidates: history.iter().filter(|record| record.selection_n_seen.is_some()).count(),
+            n_candidates,
             n_accepted: history.iter().filter(|record| record.action.is_accept()).count(),
             n_calls,
         })
@@ -158,4 +167,8 @@ pub(crate) fn percent(score: f64) -> String {
 
 pub(crate) fn points(difference: f64) -> String {
     format!("{:+.1} points", difference * 100.0)
+}
+
+pub(crate) fn p_words(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }
 }

@@ -2,14 +2,12 @@
 
 use super::headline::measured_at;
 use serde::Serialize;
-use skill_core::{RolloutResult, StepIdx};
+use skill_core::{ItemScore, RolloutResult, StepIdx};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::StepRecord;
+use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
-
-/// A score of at least this is a success.
-const SUCCESS: f64 = 1e-9;
 
 /// Items in rows, evaluations in columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -29,7 +27,7 @@ pub struct ItemRow {
     pub id: String,
     /// Its kind, where items have one.
     pub task_type: String,
-    /// For each column `+` (solved), `-` (failed) or a blank (not measured).
+    /// For each column `+` (solved), `-` (failed), `~` (solved in some draws) or a blank (not measured).
     pub cells: String,
     /// What became of it between the first and the best skill.
     pub outcome: ItemOutcome,
@@ -39,7 +37,7 @@ pub struct ItemRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
-    /// Failed before, solved now.
+    /// Failed before, solved now; with several draws, in at least half of them.
     Won,
     /// Solved before, failed now.
     Lost,
@@ -54,27 +52,33 @@ pub enum ItemOutcome {
 pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Items, PipelineError> {
     let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
     let mut items = Items { columns: vec![0], is_accepted: vec![true], rows: Vec::new() };
-    let mut columns: Vec<BTreeMap<String, bool>> = vec![solved(&baseline)];
+    let mut columns: Vec<Column> = vec![column(&baseline)];
     // A skill that was measured before has no results of its own.
     for record in history.iter().filter(|record| record.selection_n_seen.is_some()) {
         let results = run.results(EvaluationDir::of_step(measured_at(history, record.step)))?;
         items.columns.push(record.step.0);
         items.is_accepted.push(record.action.is_accept());
-        columns.push(solved(&results.unwrap_or_default()));
+        columns.push(column(&results.unwrap_or_default()));
     }
     let best = run.state()?.map_or(StepIdx(0), |state| state.best_step);
     let best_column = items.columns.iter().position(|step| *step == best.0).unwrap_or(0);
-    items.rows = baseline.iter().map(|result| row(result, &columns, best_column)).collect();
+    items.rows = by_item(&baseline).map(|(result, _)| row(result, &columns, best_column)).collect();
     Ok(items)
 }
 
-fn solved(results: &[RolloutResult]) -> BTreeMap<String, bool> {
-    results.iter().map(|result| (result.id.as_str().to_owned(), result.hard >= SUCCESS)).collect()
+/// Of each item how many draws were solved, and how many there were.
+type Column = BTreeMap<String, (usize, usize)>;
+
+fn column(results: &[RolloutResult]) -> Column {
+    let count = |draws: Vec<ItemScore>| (draws.iter().filter(|draw| draw.is_success()).count(), draws.len());
+    by_item(results).map(|(result, draws)| (result.id.as_str().to_owned(), count(draws))).collect()
 }
 
-fn row(result: &RolloutResult, columns: &[BTreeMap<String, bool>], best_column: usize) -> ItemRow {
+fn row(result: &RolloutResult, columns: &[Column], best_column: usize) -> ItemRow {
     let id = result.id.as_str();
-    let cells: Vec<Option<bool>> = columns.iter().map(|column| column.get(id).copied()).collect();
+    let counts: Vec<Option<(usize, usize)>> = columns.iter().map(|column| column.get(id).copied()).collect();
+    let is_solved = |(n_solved, n_draws): (usize, usize)| 2 * n_solved >= n_draws;
+    let cells: Vec<Option<bool>> = counts.iter().map(|count| count.map(is_solved)).collect();
     let first = cells.first().copied().flatten().unwrap_or_default();
     let best = cells.get(best_column).copied().flatten().unwrap_or(first);
     let outcome = match (first, best) {
@@ -84,15 +88,16 @@ fn row(result: &RolloutResult, columns: &[BTreeMap<String, bool>], best_column: 
         (false, false) if cells.contains(&Some(true)) => ItemOutcome::Passing,
         (false, false) => ItemOutcome::Never,
     };
-    let sign = |cell: &Option<bool>| match cell {
-        Some(true) => '+',
-        Some(false) => '-',
+    let sign = |count: &Option<(usize, usize)>| match count {
+        Some((n_solved, n_draws)) if n_solved == n_draws => '+',
+        Some((0, _)) => '-',
+        Some(_) => '~',
         None => ' ',
     };
     ItemRow {
         id: id.to_owned(),
         task_type: result.task_type.clone(),
-        cells: cells.iter().map(sign).collect(),
+        cells: counts.iter().map(sign).collect(),
         outcome,
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::{StageTokens, StepRecord, TokensByStage};
+use skill_pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 use steps::StepRow;
@@ -229,11 +229,22 @@ fn not_measured(headline: &Headline, history: &[StepRecord], is_finished: bool) 
              scores are not known; the chart shows the interval in which they are."
         ));
     }
-    let n_candidates = headline.n_candidates;
-    if n_candidates > 1 {
+    let n_indecisive = history.iter().filter(|record| record.action == StepAction::Indecisive).count();
+    if n_indecisive > 0 {
         said.push(format!(
-            "The selection score of the best skill is the best of {n_candidates} measurements, so it flatters; the \
-             test split is what counts."
+            "Of {n_indecisive} candidates too few items could tell: they were neither better nor worse as far as the \
+             selection split can show."
+        ));
+    }
+    if headline.n_candidates > 1 {
+        let instead = match headline.fresh {
+            Some(_) => "the scores that were measured anew do not, and",
+            None => "it was not measured anew;",
+        };
+        said.push(format!(
+            "The selection score of the best skill is the best of {} measurements, so it flatters; {instead} the test \
+             split is what counts.",
+            headline.best_of
         ));
     }
     said

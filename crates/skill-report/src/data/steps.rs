@@ -1,10 +1,13 @@
 //! The steps of a run: edits, differences and decisions.
 
+use super::headline::{p_words, points};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use skill_core::{EditRow, StepIdx};
 use skill_pipeline::run_dir::format::{StepAction, StepRecord};
+use skill_pipeline::run_dir::paired_format::PairedRecord;
 use skill_pipeline::{PipelineError, RunReader};
+use std::fmt::Write as _;
 
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 2;
@@ -20,7 +23,7 @@ pub struct StepRow {
     pub action: StepAction,
     /// The same in words.
     pub decision: String,
-    /// `accepted`, `rejected` or `skipped`: what it came to in the rough.
+    /// `accepted`, `rejected`, `indecisive` or `skipped`: what it came to in the rough.
     pub outcome: &'static str,
     /// The mean score of the agent on the step's batch.
     pub batch: f64,
@@ -34,6 +37,10 @@ pub struct StepRow {
     pub score: Option<f64>,
     /// The interval of a candidate that was rejected early.
     pub interval: Option<[f64; 2]>,
+    /// How its items fell against the current skill's, and what that shows.
+    pub paired: Option<PairedRecord>,
+    /// The same in words.
+    pub evidence: Option<String>,
     /// Items that were measured.
     pub n_seen: Option<usize>,
     /// Items of the selection split.
@@ -97,6 +104,8 @@ fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
         before: record.score_before,
         score: record.candidate_gate_score,
         interval: record.selection_interval,
+        paired: record.paired.clone(),
+        evidence: record.paired.as_ref().map(evidence),
         n_seen: record.selection_n_seen,
         n_items: record.selection_n,
         current: record.current_score,
@@ -125,8 +134,49 @@ fn outcome(action: StepAction) -> &'static str {
     match (action.is_accept(), action.is_skip()) {
         (true, _) => "accepted",
         (false, true) => "skipped",
+        (false, false) if action == StepAction::Indecisive => "indecisive",
         (false, false) => "rejected",
     }
+}
+
+/// What is known about a candidate beside its score.
+fn evidence(paired: &PairedRecord) -> String {
+    let PairedRecord { wins, losses, ties, .. } = paired;
+    let mut said = format!("{wins} won, {losses} lost, {ties} the same");
+    if paired.repeats > 1 {
+        let _ = write!(said, ", {} draws of each item", paired.repeats);
+    }
+    if let (Some(difference), Some([low, high])) = (paired.difference, paired.interval) {
+        let _ = write!(
+            said,
+            "; difference {} (95 % interval {} to {})",
+            points(difference),
+            points(low),
+            points(high)
+        );
+    }
+    // What was given up early is no sample, so that only its bounds are known.
+    if let Some([low, high]) = paired.bounds {
+        let _ = write!(
+            said,
+            " (of what was measured); the difference lies from {} to {}",
+            points(low),
+            points(high)
+        );
+    }
+    if let Some(p) = paired.mcnemar_p {
+        let _ = write!(said, "; McNemar p {}", p_words(p));
+    }
+    if let Some(p) = paired.sign_flip_p {
+        let _ = write!(said, "; sign-flip p {}", p_words(p));
+    }
+    if let Some(ln_e_value) = paired.ln_e_value {
+        let _ = write!(said, "; e-value {:.3}", ln_e_value.exp());
+    }
+    if let Some(alpha) = paired.alpha {
+        let _ = write!(said, "; level {alpha:.4}");
+    }
+    said
 }
 
 /// The lines that differ, with a few around them.
