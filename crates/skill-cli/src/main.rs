@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Train(args) => command::train::run(&args),
         Command::Eval(args) => command::eval::run(&args),
         Command::Estimate(args) => command::estimate::run(&args),
+        Command::Noise(args) => command::noise::run(&args),
         Command::Init(args) => command::init::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Config(ConfigCommand::Show(args)) => command::config::show(&args),

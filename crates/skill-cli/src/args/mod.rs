@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Says what a run will take: calls, tokens and money, by stage; nothing is sent.
     Estimate(EstimateArgs),
+    /// Measures the first skill twice: how much its score varies, and what the selection split can show.
+    Noise(NoiseArgs),
     /// Writes a commented configuration file, or the demo's files.
     Init(InitArgs),
     /// Trains on a bundled task with simulated models: no network, no key.
@@ -130,6 +132,32 @@ pub(crate) struct EstimateArgs {
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NoiseArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The skill to measure; without it, the one that a run would start from.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// The improvement of the score that you want to see: says how many items that needs.
+    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.05)]
+    pub(crate) effect: f64,
+
+    /// Says what it will take and sends nothing.
+    #[arg(long)]
+    pub(crate) estimate: bool,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

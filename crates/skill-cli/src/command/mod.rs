@@ -8,6 +8,7 @@ pub(crate) mod estimate;
 pub(crate) mod eval;
 pub(crate) mod init;
 pub(crate) mod journal;
+pub(crate) mod noise;
 pub(crate) mod prompts;
 pub(crate) mod replay;
 pub(crate) mod report;

@@ -17,6 +17,7 @@ mod interrupt;
 mod journal;
 mod killed;
 mod look;
+mod noise;
 mod prompts;
 mod replay;
 mod report;

@@ -1,0 +1,173 @@
+//! `skillrl noise`: what the selection split can show, before money is spent on training.
+
+use crate::args::NoiseArgs;
+use crate::progress::{Progress, Show};
+use crate::table::grouped;
+use skillrl::assemble::{self, ModelRole};
+use skillrl::config::{LoadedConfig, ModelConfig};
+use skillrl::core::{ItemScore, SkillDoc};
+use skillrl::engine::Engine;
+use skillrl::envs::{Env, Split};
+use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_steps, probe};
+use skillrl::llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
+use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
+use skillrl::pipeline::run_dir::RunDir;
+use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::{Draws, StageCtx};
+use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+/// The passes, with the places that a run would make them at: it finds them in its journal.
+const PASSES: [Stage; 2] = [Stage::Baseline, Stage::FreshBaseline];
+
+pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
+    if !(args.effect > 0.0 && args.effect <= 1.0) {
+        let error = super::UsageError::new(format!("--effect is {}", args.effect));
+        return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
+    }
+    let loaded = super::load_to_run(&args.config)?;
+    let settings = assemble::settings(&loaded.config)?;
+    settings.validate().map_err(skillrl::Error::Pipeline)?;
+    let mut engine = if args.estimate { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
+    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    if env.items(Split::Val).is_empty() {
+        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
+        return Err(skillrl::Error::Pipeline(error).into());
+    }
+    let skill = match (&args.skill, assemble::initial_skill(&loaded)?) {
+        (Some(path), _) => assemble::read_skill(path)?,
+        (None, Some(skill)) => skill,
+        (None, None) => env.initial_skill().unwrap_or_default(),
+    };
+    let cost = cost(&loaded, env.as_ref(), &skill, &settings)?;
+    if args.estimate {
+        return if args.json {
+            super::print(&format!("{}\n", serde_json::to_string(&cost)?))
+        } else {
+            super::print(&format!("{}\n", describe_cost(&cost)))
+        };
+    }
+    writeln!(anstream::stderr(), "{}", describe_cost(&cost)).unwrap_or_default();
+
+    let target = engine.model(ModelRole::Target)?;
+    let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };
+    let passes = measure(&loaded, env.as_ref(), &skill, target, &settings, show)?;
+    let rule = settings.evidence.rule(settings.gate, 1);
+    let steps = n_steps(env.items(Split::Train).len(), &settings);
+    let question =
+        NoiseQuestion { effect: args.effect, n_candidates: usize::try_from(steps).unwrap_or(usize::MAX) };
+    let [first, second] = &passes;
+    let Some(report) = NoiseReport::of(&rule, first, second, question) else {
+        anyhow::bail!("the two passes are not of the same items");
+    };
+    if args.json {
+        super::print(&format!("{}\n", serde_json::to_string(&report)?))
+    } else {
+        super::print(&describe(&report))
+    }
+}
+
+/// What the two passes will take at most: a pass that the run's journal holds is not paid for again.
+fn cost(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    skill: &SkillDoc,
+    settings: &TrainSettings,
+) -> anyhow::Result<StageEstimate> {
+    let prompts = assemble::prompts(loaded, env)?;
+    let max_tokens = match &loaded.config.models.target {
+        ModelConfig::OpenAi(model) => model.max_tokens,
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    };
+    let probing = probe(env, &prompts, skill, settings, max_tokens);
+    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
+        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
+    let n_passes = PASSES.len() as u64;
+    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
+}
+
+/// Both passes, through the journal of the run: what is measured here, a run from the same skill does not pay for again.
+fn measure(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    skill: &SkillDoc,
+    target: Arc<dyn ChatModel>,
+    settings: &TrainSettings,
+    show: Show,
+) -> anyhow::Result<[Vec<ItemScore>; 2]> {
+    let dir = RunDir::open(&assemble::run_dir(loaded)).map_err(skillrl::Error::Pipeline)?;
+    let journal = Journal::open(&dir.journal_path(), JournalOptions::default())
+        .map_err(|error| skillrl::Error::Pipeline(PipelineError::from(error)))?;
+    let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
+    let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
+    let target = kept(target);
+    let (stop, progress) = (StopSignal::default(), Progress::new(show));
+    let per_item = settings.evidence.selection_repeats;
+    let (halt, cancel) = (stop.soon.clone(), stop.now.clone());
+    let passes = async {
+        let mut passes = [Vec::new(), Vec::new()];
+        for (pass_idx, (scores, stage)) in passes.iter_mut().zip(PASSES).enumerate() {
+            let ctx = StageCtx {
+                draws: Draws { first: pass_idx * per_item, per_item },
+                workers: settings.workers,
+                halt: halt.clone(),
+                cancel: cancel.clone(),
+                journal: Some(journal.clone()),
+                judge: judge.clone(),
+                ..StageCtx::new(stage, &progress)
+            };
+            let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
+            *scores = evaluation.results.iter().map(ItemScore::from).collect();
+        }
+        journal.flush().await?;
+        Ok::<_, PipelineError>(passes)
+    };
+    Ok(super::block_on(stop, "stopping", passes)?.map_err(skillrl::Error::Pipeline)?)
+}
+
+fn describe_cost(cost: &StageEstimate) -> String {
+    let range = |span: Span| match span {
+        Span { low, high } if low == high => grouped(high),
+        Span { low, high } => format!("{} to {}", grouped(low), grouped(high)),
+    };
+    let money = cost.cost.map(|[low, high]| format!(", {low:.4} to {high:.4} of money")).unwrap_or_default();
+    format!(
+        "two passes over the selection split: {} calls, {} tokens in, {} tokens out{money}; what the run's journal holds is not paid for again",
+        range(cost.calls),
+        range(cost.input_tokens),
+        range(cost.output_tokens)
+    )
+}
+
+fn describe(report: &NoiseReport) -> String {
+    let points = |difference: f64| format!("{:.1} points", 100.0 * difference);
+    let [first, second] = report.scores;
+    let mut text = format!(
+        "split       {} items{}\nscores      {first:.4} and {second:.4}\nflip rate   {:.1} % of the answers change from one pass to the next\n",
+        report.n_items,
+        if report.repeats > 1 { format!(", {} draws each", report.repeats) } else { String::new() },
+        100.0 * report.flip_rate,
+    );
+    let _ = write!(
+        text,
+        "noise       two passes differ by {} (one standard error)\n\
+         best of     {} candidates without any effect would seem {} better than they are\n\
+         can show    an improvement of {} or more (80 % power, one-sided 5 %), and at least {} items won with none lost\n\
+         to see {:<5}{} items are needed\n",
+        points(report.standard_error),
+        report.n_candidates,
+        points(report.expected_inflation),
+        points(report.smallest_effect),
+        report.least_wins,
+        format!("{:.0}", 100.0 * report.effect),
+        grouped(report.items_needed as u64),
+    );
+    if report.flip_rate == 0.0 {
+        text.push_str(
+            "No answer changed: the target is deterministic here, and a higher score is a difference.\n",
+        );
+    }
+    text
+}

@@ -1,0 +1,50 @@
+//! `skillrl noise`: what the selection split can show.
+
+use crate::context::{TestContext, code};
+use serde_json::Value;
+
+const CONFIG: &str = "demo/skillrl.toml";
+
+#[test]
+fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
+    let context = TestContext::with_demo();
+    let cost: Value =
+        serde_json::from_str(&context.succeed(&["noise", CONFIG, "--estimate", "--json"])).unwrap();
+    assert_eq!(cost["calls"]["high"], 80);
+    assert!(!context.path("demo/run/journal.sqlite").exists(), "an estimate leaves nothing");
+
+    let outcome = context.run(&["noise", CONFIG, "--quiet"]);
+    outcome.assert_code(code::SUCCESS);
+    insta::assert_snapshot!("noise", outcome.stdout);
+    assert!(
+        outcome.stderr.starts_with("two passes over the selection split: 80 calls, "),
+        "{}",
+        outcome.stderr
+    );
+
+    let report: Value = serde_json::from_str(&context.succeed(&["noise", CONFIG, "--json"])).unwrap();
+    assert_eq!((&report["n_items"], &report["flip_rate"]), (&Value::from(40), &Value::from(0.0)));
+    assert_eq!(report["scores"][0], report["scores"][1]);
+
+    // The baseline of a run is the first pass, and its fresh baseline the second one.
+    context.succeed(&["train", CONFIG, "--quiet"]);
+    let summary = context.json("demo/run/summary.json");
+    for stage in ["baseline", "fresh_baseline"] {
+        assert_eq!(summary["token_summary"][stage]["calls"], 40);
+        let list = ["journal", "list", "demo/run", "--json", "--last", "1000", "--place", stage];
+        let ids: Vec<u64> = context
+            .succeed(&list)
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap())
+            .collect();
+        assert!(ids.len() == 40 && ids.iter().all(|id| *id <= 80), "{stage}: {ids:?}");
+    }
+}
+
+#[test]
+fn an_effect_that_cannot_be_is_refused() {
+    let context = TestContext::with_demo();
+    let outcome = context.run(&["noise", CONFIG, "--effect", "0"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("--effect is 0"), "{}", outcome.stderr);
+}
