@@ -65,7 +65,7 @@ proptest! {
         let text = value.as_str().map_or_else(|| value::to_toml(&value), str::to_owned);
         settings.extend(super::env_settings(key));
         if section.is_optional && key.name == "kind"
-            || ["preset", "scorer", "extract", "judge"].contains(&key.name)
+            || ["preset", "scorer", "extract", "judge", "file_tools"].contains(&key.name)
         {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());
