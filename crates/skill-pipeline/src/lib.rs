@@ -12,6 +12,7 @@
 pub mod error;
 pub mod event;
 pub mod identity;
+pub mod memory;
 pub mod noise;
 pub mod prompts;
 pub mod provenance;

@@ -5,6 +5,7 @@ mod rule;
 pub use rule::Evidence;
 
 use crate::error::PipelineError;
+use crate::memory::MAX_MEMORY_STEPS;
 use serde_json::{Value, json};
 use skill_core::gate::Gate;
 use skill_core::schedule::EditBudget;
@@ -27,6 +28,10 @@ pub struct TrainSettings {
     pub merge_batch_size: usize,
     /// The most edits per step, and how that falls over the run.
     pub edit_budget: EditBudget,
+    /// Steps whose outcome every optimizer prompt shows, at most [`crate::memory::MAX_MEMORY_STEPS`]; 0 shows none.
+    pub memory_steps: usize,
+    /// The most characters that these take in a prompt; the oldest give way.
+    pub memory_chars: usize,
     /// How a candidate is compared with the current skill.
     pub gate: Gate,
     /// What it must show besides, and how often each item is measured.
@@ -54,6 +59,8 @@ impl Default for TrainSettings {
             minibatch_size: 8,
             merge_batch_size: 8,
             edit_budget: EditBudget::default(),
+            memory_steps: 10,
+            memory_chars: 8_000,
             gate: Gate::default(),
             evidence: Evidence::default(),
             early_stop: EarlyStop::default(),
@@ -83,6 +90,13 @@ impl TrainSettings {
         if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return Err(PipelineError::Settings { message: format!("`{name}` is 0; it must be at least 1") });
         }
+        if self.memory_steps > MAX_MEMORY_STEPS {
+            let message = format!(
+                "`train.memory_steps` is {}; it must be at most {MAX_MEMORY_STEPS}",
+                self.memory_steps
+            );
+            return Err(PipelineError::Settings { message });
+        }
         if self.merge_batch_size < 2 {
             let message =
                 format!("`train.merge_batch_size` is {}; it must be at least 2", self.merge_batch_size);
@@ -102,6 +116,8 @@ impl TrainSettings {
             ("train.edit_budget", json!(self.edit_budget.max)),
             ("train.min_edit_budget", json!(self.edit_budget.min)),
             ("train.schedule", json!(self.edit_budget.schedule)),
+            ("train.memory_steps", json!(self.memory_steps)),
+            ("train.memory_chars", json!(self.memory_chars)),
             ("gate.metric", json!(self.gate.metric)),
             ("gate.mixed_weight", json!(self.gate.mixed_weight)),
             ("gate.early_stop", json!(self.early_stop.as_str())),

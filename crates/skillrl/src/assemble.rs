@@ -295,6 +295,8 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         minibatch_size: count(config.train.minibatch_size),
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,
+        memory_steps: count(config.train.memory_steps),
+        memory_chars: count(config.train.memory_chars),
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
         evidence: evidence(config),
         early_stop: match config.gate.early_stop {

@@ -5,7 +5,7 @@ use super::diagnosis::{Finding, diagnose};
 use super::flaws::{malform, spoil};
 use super::hash::Dice;
 use super::lessons::glossary_rules;
-use super::prompts::{Request, Trajectory};
+use super::prompts::{Request, Trajectory, without_memory};
 use super::proposals::propose;
 use super::{PROVIDER, reply_to};
 use crate::call::CallCtx;
@@ -53,7 +53,8 @@ impl SimulatedOptimizer {
     }
 
     fn answer(&self, message: &str) -> String {
-        let dice = Dice::new(self.seed, &[message]);
+        // What it knows of earlier steps does not change its mind.
+        let dice = Dice::new(self.seed, &[&without_memory(message)]);
         let reply = match Request::read(message) {
             Some(Request::Analyse { skill, budget, successes, trajectories }) => {
                 self.analysis(&skill, budget, successes, &trajectories, dice)

@@ -50,6 +50,8 @@ impl Request {
     /// Reads a user message; `None` if it is none of the calls that the optimizer understands.
     pub(super) fn read(message: &str) -> Option<Self> {
         let (skill, rest) = skill_and_rest(message);
+        let rest = without_memory(rest);
+        let rest = rest.as_str();
         let heading = |start: &str| rest.lines().any(|line| line.starts_with(start));
         if heading("# Failed trajectories") || heading("# Successful trajectories") {
             return Some(Self::Analyse {
@@ -78,6 +80,15 @@ fn skill_and_rest(message: &str) -> (String, &str) {
     let Some((skill, rest)) = after.split_once(CLOSE) else { return (String::new(), after) };
     let is_empty = skill.trim_start().starts_with("(empty:");
     (if is_empty { String::new() } else { skill.to_owned() }, rest)
+}
+
+/// The prompt without its block about earlier steps, which quotes edits.
+pub(super) fn without_memory(text: &str) -> String {
+    let block = text.split_once("# Earlier steps\n").and_then(|(before, block)| {
+        let (_, after) = block.split_once("\n</memory>\n")?;
+        Some(format!("{before}{}", after.trim_start_matches('\n')))
+    });
+    block.unwrap_or_else(|| text.to_owned())
 }
 
 /// The first number below the heading `# Edit budget`.

@@ -55,7 +55,7 @@ pub struct PromptLibrary {
 /// A field without text is left out by the built-in prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Background {
-    /// What earlier steps came to, in words.
+    /// What earlier steps came to, see [`crate::memory`].
     pub memory: String,
 }
 
@@ -82,6 +82,13 @@ impl PromptLibrary {
     #[must_use]
     pub fn with_background(self, background: Background) -> Self {
         Self { background, ..self }
+    }
+
+    /// The same prompts that show what earlier steps came to.
+    #[must_use]
+    pub fn with_memory(mut self, memory: String) -> Self {
+        self.background.memory = memory;
+        self
     }
 
     /// What every prompt may show besides the material of its call.

@@ -20,7 +20,7 @@ mod context;
 mod library;
 mod name;
 pub mod schema;
-mod text;
+pub(crate) mod text;
 pub mod trajectory;
 
 pub use library::{Background, PromptLibrary, PromptLibraryError};

@@ -8,6 +8,9 @@ const NOTE_CHARS: usize = 60;
 /// The tags that begin and end blocks around trajectories and everything in them, in lower case.
 const TRAJECTORY_TAGS: [&str; 4] = ["</trajectory", "<trajectory", "</skill", "<skill"];
 
+/// The tags that begin and end the blocks around and before the step memory.
+const MEMORY_TAGS: [&str; 6] = ["</trajectory", "<trajectory", "</skill", "<skill", "</memory", "<memory"];
+
 /// The tag that would end the block around the skill.
 const SKILL_TAGS: [&str; 1] = ["</skill"];
 
@@ -36,6 +39,16 @@ pub(crate) fn escape_in_trajectory(text: &str) -> Cow<'_, str> {
 /// Text that cannot end the skill's block.
 pub(crate) fn escape_in_skill(text: &str) -> Cow<'_, str> {
     escape_tags(text, &SKILL_TAGS)
+}
+
+/// Text that cannot end the step memory's block, nor begin another.
+pub(crate) fn escape_in_memory(text: &str) -> Cow<'_, str> {
+    escape_tags(text, &MEMORY_TAGS)
+}
+
+/// Text on one line: every run of white space is a blank.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Puts a backslash behind the `<` of every tag that begins like one of `tags`, in upper or lower case.

@@ -9,6 +9,7 @@ mod reader;
 pub use reader::RunReader;
 
 use crate::error::PipelineError;
+use crate::memory::MemoryEntry;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use format::{
     ConfigFile, EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, RuntimeState, StageTokens,
@@ -173,6 +174,30 @@ impl RunDir {
     /// A file that cannot be written.
     pub fn write_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
         atomic::write_json(&self.path.join("history.json"), &history)
+    }
+
+    /// Writes what a step leaves for the optimizer to know.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_digest(&self, digest: &MemoryEntry) -> Result<(), PipelineError> {
+        atomic::write_json(&self.digest_path(digest.step), digest)
+    }
+
+    /// What a finished step left for the optimizer to know.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, cannot be read, or is not what it should be.
+    pub fn read_digest(&self, step: StepIdx) -> Result<MemoryEntry, PipelineError> {
+        let path = self.digest_path(step);
+        let message = || "is missing".to_owned();
+        read_versioned(&path)?.ok_or_else(|| PipelineError::Corrupt { path, message: message() })
+    }
+
+    fn digest_path(&self, step: StepIdx) -> PathBuf {
+        self.step_dir(step).join("trajectory_digest.json")
     }
 
     /// Writes the skill that is current after a step.

@@ -2,8 +2,10 @@
 
 use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
+use crate::memory::FailurePattern;
 use crate::prompts::PromptLibrary;
 use crate::prompts::schema::analyst_schema;
+use serde_json::Value;
 use skill_core::json::read_patch;
 use skill_core::plan::plan_minibatches;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
@@ -33,6 +35,8 @@ pub struct ReflectBatch<'run> {
 pub struct Reflection {
     /// The patches of the analysts whose reply had one: failures first, each in minibatch order.
     pub patches: Vec<RawPatch>,
+    /// How tasks failed, in the words of the analysts, in the same order.
+    pub failure_patterns: Vec<FailurePattern>,
     /// What was wrong with replies, one sentence each.
     pub notes: Vec<String>,
 }
@@ -57,29 +61,29 @@ pub async fn reflect(
         .flat_map(|(list_idx, batch)| minibatches(list_idx, *batch, settings.minibatch_size))
         .collect();
     let replies = ctx
-        .map_ordered(
-            minibatches,
-            async |_, Minibatch { list_idx, batch_idx, source, number, trajectories }| {
-                let ctx = ctx.at_batch(batch_idx);
-                let name = format!("{} {number}", source.as_str());
-                let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
-                let reply = optimizer.ask(messages, analyst_schema(source), &name, &ctx).await?;
-                let notes = finish_note(&reply, optimizer.max_tokens);
-                let (patch, notes) =
-                    read_analysis(&reply.text, source, &trajectories, settings.edit_budget, notes);
-                let batch =
-                    batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
-                let notes = notes.into_iter().map(|note| format!("analyst {batch}{name}: {note}"));
-                Ok((list_idx, patch, notes.collect::<Vec<_>>()))
-            },
-        )
+        .map_ordered(minibatches, async |_, minibatch| {
+            let Minibatch { list_idx, batch_idx, source, number, trajectories } = minibatch;
+            let ctx = ctx.at_batch(batch_idx);
+            let name = format!("{} {number}", source.as_str());
+            let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
+            let reply = optimizer.ask(messages, analyst_schema(source), &name, &ctx).await?;
+            let finish = finish_note(&reply, optimizer.max_tokens);
+            let mut analysis =
+                read_analysis(&reply.text, source, &trajectories, settings.edit_budget, finish);
+            let batch = batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
+            for note in &mut analysis.notes {
+                *note = format!("analyst {batch}{name}: {note}");
+            }
+            Ok((list_idx, analysis))
+        })
         .await?;
 
     let mut reflections = vec![Reflection::default(); batches.len()];
-    for (list_idx, patch, notes) in replies {
+    for (list_idx, analysis) in replies {
         if let Some(reflection) = reflections.get_mut(list_idx) {
-            reflection.patches.extend(patch);
-            reflection.notes.extend(notes);
+            reflection.patches.extend(analysis.patch);
+            reflection.failure_patterns.extend(analysis.failure_patterns);
+            reflection.notes.extend(analysis.notes);
         }
     }
     Ok(reflections)
@@ -113,19 +117,27 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, minibatch_size: usize) 
         .collect()
 }
 
-/// Reads an analyst's reply: the patch if there is one, and what was wrong with it.
+/// What one analyst came up with.
+struct Analysis {
+    patch: Option<RawPatch>,
+    failure_patterns: Vec<FailurePattern>,
+    notes: Vec<String>,
+}
+
+/// Reads an analyst's reply: the patch if there is one, how tasks failed, and what was wrong with it.
 fn read_analysis(
     text: &str,
     source: SourceType,
     trajectories: &[&RolloutResult],
     edit_budget: u32,
     finish: Option<String>,
-) -> (Option<RawPatch>, Vec<String>) {
+) -> Analysis {
     let reply = read_patch(text);
+    let failure_patterns = failure_patterns(reply.value.as_ref(), trajectories.len());
     let mut notes: Vec<String> = finish.into_iter().chain(reply.notes).collect();
     let Some(mut patch) = reply.patch else {
         notes.push("the reply holds no patch; this minibatch gives no edits".to_owned());
-        return (None, notes);
+        return Analysis { patch: None, failure_patterns, notes };
     };
     let n_proposed = patch.edits.len();
     let budget = usize::try_from(edit_budget).unwrap_or(usize::MAX);
@@ -139,5 +151,26 @@ fn read_analysis(
         edit.source_type = Some(source);
     }
     let item_ids = trajectories.iter().map(|result| result.id.clone()).collect();
-    (Some(RawPatch { patch, source_type: source, batch_size, item_ids, notes: notes.clone() }), notes)
+    let patch = RawPatch { patch, source_type: source, batch_size, item_ids, notes: notes.clone() };
+    Analysis { patch: Some(patch), failure_patterns, notes }
+}
+
+/// The rows of a reply's `failure_summary`; what has no name is left out, and a count is at most the minibatch's size.
+fn failure_patterns(reply: Option<&Value>, n_trajectories: usize) -> Vec<FailurePattern> {
+    let rows = reply.and_then(|reply| reply.get("failure_summary")).and_then(Value::as_array);
+    let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    rows.into_iter()
+        .flatten()
+        .map(|row| FailurePattern {
+            failure_type: text(row, "failure_type"),
+            count: row
+                .get("count")
+                .and_then(Value::as_u64)
+                .and_then(|count| usize::try_from(count).ok())
+                .unwrap_or(1)
+                .clamp(1, n_trajectories.max(1)),
+            description: text(row, "description"),
+        })
+        .filter(|pattern| !pattern.failure_type.trim().is_empty())
+        .collect()
 }

@@ -297,6 +297,7 @@ impl Run<'_> {
             &self.dir.step_dir(record.step).join("step_record.json"),
             &record,
         )?;
+        self.dir.write_digest(&outcome.digest)?;
         state.apply(outcome);
         state.write(&self.dir)?;
         self.write_timings()?;

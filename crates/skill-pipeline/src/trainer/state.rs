@@ -1,6 +1,7 @@
 //! What the trainer knows between steps.
 
 use crate::error::PipelineError;
+use crate::memory::{MAX_MEMORY_STEPS, MemoryEntry, StepMemory};
 use crate::run_dir::format::{FORMAT_VERSION, RuntimeState, StepAction, StepRecord};
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::stage::evaluate::Evaluation;
@@ -47,6 +48,8 @@ pub struct TrainState {
     pub history: Vec<StepRecord>,
     /// How often candidates and the current skill differed on an item.
     pub flips: FlipCounts,
+    /// What the last steps left for the optimizer to know.
+    pub memory: StepMemory,
     /// What is measured already.
     pub(super) evaluated: Evaluated,
 }
@@ -64,6 +67,7 @@ impl TrainState {
             baseline: baseline.score,
             history: Vec::new(),
             flips: FlipCounts::default(),
+            memory: StepMemory::default(),
             evaluated,
         }
     }
@@ -95,6 +99,9 @@ impl TrainState {
         for record in &history {
             remember(&mut evaluated, record);
         }
+        let remembered = history.iter().rev().take(MAX_MEMORY_STEPS).rev();
+        let memory: Result<Vec<MemoryEntry>, _> =
+            remembered.map(|record| dir.read_digest(record.step)).collect();
         Ok(Some(Self {
             last_step: stored.last_completed_step,
             current,
@@ -102,6 +109,7 @@ impl TrainState {
             baseline: stored.baseline,
             history,
             flips: stored.flips,
+            memory: StepMemory::new(memory?),
             evaluated,
         }))
     }
@@ -131,9 +139,10 @@ impl TrainState {
 
     /// Takes over what a step came to.
     pub(super) fn apply(&mut self, outcome: StepOutcome) {
-        let StepOutcome { record, candidate, flips } = outcome;
+        let StepOutcome { record, candidate, flips, digest } = outcome;
         self.last_step = record.step;
         self.flips = flips;
+        self.memory.push(digest);
         remember(&mut self.evaluated, &record);
         if let Some(scored) = candidate
             && record.action.is_accept()
@@ -154,4 +163,6 @@ pub(super) struct StepOutcome {
     pub(super) candidate: Option<ScoredSkill>,
     /// The state's counts after the step.
     pub(super) flips: FlipCounts,
+    /// What the step leaves for the optimizer to know.
+    pub(super) digest: MemoryEntry,
 }

@@ -8,15 +8,34 @@ use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
+use crate::memory::{MemoryEntry, StepTrace};
+use crate::prompts::PromptLibrary;
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::{GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use skill_core::{FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
 use skill_envs::Split;
 use std::collections::BTreeMap;
+
+/// A step that is under way.
+struct StepWork {
+    record: StepRecord,
+    /// What the optimizer is to know of it later.
+    trace: StepTrace,
+    /// The prompts with what the optimizer knows of earlier steps.
+    prompts: PromptLibrary,
+}
+
+/// What the gate came to.
+struct Decision {
+    /// The candidate, if it was measured whole.
+    candidate: Option<ScoredSkill>,
+    /// The state's counts after the step.
+    flips: FlipCounts,
+}
 
 impl Run<'_> {
     /// Makes a step; returns its record and, if there was one, its candidate.
@@ -27,18 +46,40 @@ impl Run<'_> {
     ) -> Result<StepOutcome, PipelineError> {
         // What an earlier process left of this step belongs to calls that are made again now.
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
-        let mut record = self.new_record(state, &plan);
-        let unchanged = |record| StepOutcome { record, candidate: None, flips: state.flips.clone() };
-        let Some(patch) = self.propose(&state.current, &plan, &mut record).await? else {
-            record.action = StepAction::SkipNoPatches;
-            return Ok(unchanged(record));
+        let mut work = self.begin_work(state, &plan);
+        let decision = match self.candidate(&state.current, &plan, &mut work).await? {
+            Ok(candidate) => self.decide(state, candidate, plan.upcoming.as_ref(), &mut work.record).await?,
+            Err(skipped) => {
+                work.record.action = skipped;
+                Decision { candidate: None, flips: state.flips.clone() }
+            }
         };
-        let candidate = self.update(&state.current, &patch, &mut record)?;
-        if candidate == state.current.skill {
-            record.action = StepAction::SkipNoOp;
-            return Ok(unchanged(record));
+        let StepWork { record, trace, .. } = work;
+        let digest = MemoryEntry::of(&record, trace);
+        Ok(StepOutcome { record, candidate: decision.candidate, flips: decision.flips, digest })
+    }
+
+    /// Stages 1 to 5: what is to be measured, or why nothing is.
+    async fn candidate(
+        &mut self,
+        current: &ScoredSkill,
+        plan: &StepPlan,
+        work: &mut StepWork,
+    ) -> Result<Result<SkillDoc, StepAction>, PipelineError> {
+        let Some(patch) = self.propose(current, plan, work).await? else {
+            return Ok(Err(StepAction::SkipNoPatches));
+        };
+        let candidate = self.update(current, &patch, work)?;
+        Ok(if candidate == current.skill { Err(StepAction::SkipNoOp) } else { Ok(candidate) })
+    }
+
+    fn begin_work(&self, state: &TrainState, plan: &StepPlan) -> StepWork {
+        let memory = state.memory.render(self.settings.memory_steps, self.settings.memory_chars);
+        StepWork {
+            record: self.new_record(state, plan),
+            trace: StepTrace::default(),
+            prompts: self.prompts.clone().with_memory(memory),
         }
-        self.decide(state, candidate, plan.upcoming.as_ref(), record).await
     }
 
     fn new_record(&self, state: &TrainState, plan: &StepPlan) -> StepRecord {
@@ -90,8 +131,8 @@ impl Run<'_> {
         state: &TrainState,
         candidate: SkillDoc,
         upcoming: Option<&(StepIdx, Vec<BatchPlan>)>,
-        mut record: StepRecord,
-    ) -> Result<StepOutcome, PipelineError> {
+        record: &mut StepRecord,
+    ) -> Result<Decision, PipelineError> {
         let hash = candidate.hash();
         let known = self.known_results(state, &hash)?;
         let plan = self.candidate_plan(state, &known);
@@ -113,7 +154,7 @@ impl Run<'_> {
             self.note_speculation(record.step, speculated);
         }
         let tokens = self.end(&watch);
-        note_tokens(&mut record, Stage::Evaluate, tokens);
+        note_tokens(record, Stage::Evaluate, tokens);
         self.warn_of_cut_replies(Some(record.step), &evaluation.results);
         let n_draws = self.env.items(Split::Val).len() * self.settings.evidence.selection_repeats;
         self.dir.write_candidate_evaluation(record.step, &hash, &evaluation, n_draws, tokens)?;
@@ -133,10 +174,10 @@ impl Run<'_> {
             GateAction::Indecisive => StepAction::Indecisive,
         };
         if evaluation.left_out.is_some() {
-            return Ok(StepOutcome { record, candidate: None, flips });
+            return Ok(Decision { candidate: None, flips });
         }
-        let scored = self.score(candidate, &evaluation.results, &mut record);
-        Ok(StepOutcome { record, candidate: Some(scored), flips })
+        let scored = self.score(candidate, &evaluation.results, record);
+        Ok(Decision { candidate: Some(scored), flips })
     }
 
     /// The score of a candidate that was measured whole.

@@ -3,6 +3,7 @@
 
 mod accumulation;
 mod evidence;
+mod memory;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod world;

@@ -303,6 +303,10 @@ pub struct TrainConfig {
     pub min_edit_budget: u32,
     /// How the edits per step fall.
     pub schedule: Schedule,
+    /// Steps whose outcome the optimizer's prompts show, at most 100.
+    pub memory_steps: u32,
+    /// The most characters that these take in a prompt.
+    pub memory_chars: u32,
 }
 
 choice! {

@@ -24,6 +24,9 @@ const EDIT_BYTES: [usize; 2] = [40, 300];
 /// Bytes of a long answer, as it stands in a judge's prompt.
 const JUDGED_ANSWER_BYTES: usize = 1_500;
 
+/// Bytes around what the optimizer is shown of earlier steps.
+const MEMORY_FRAME_BYTES: usize = 400;
+
 /// No prompt is made up with more edits than these.
 const MOST_EDITS: usize = 2_000;
 
@@ -206,7 +209,7 @@ fn probe_analysts(
         trajectory_bytes.push(sum.div_ceil(trajectories.len().max(1) as u64));
     }
     let schema = schema_bytes(&analyst_schema(SourceType::Failure));
-    found.analyst_bytes = span_of(&overheads).plus(Span::new(0, schema));
+    found.analyst_bytes = span_of(&overheads).plus(Span::new(0, schema)).plus(memory_bytes(settings));
     found.trajectory_bytes = span_of(&trajectory_bytes);
     Ok(())
 }
@@ -237,14 +240,23 @@ fn probe_editors(
     let [one, other] = &few;
     bytes.push(bytes_of(&prompts.merge_final(skill, one, other)?));
     bytes.push(bytes_of(&prompts.merge_final(skill, &all_edits, one)?));
-    found.merge_bytes = span_of(&bytes).plus(Span::new(0, schema_bytes(&merge_schema())));
+    found.merge_bytes =
+        span_of(&bytes).plus(Span::new(0, schema_bytes(&merge_schema()))).plus(memory_bytes(settings));
 
     let budget = settings.edit_budget.min;
     let least_edits = patch(budget as usize + 1, short, 0).edits;
     let least = bytes_of(&prompts.ranking(skill, &least_edits, budget)?);
     let most = bytes_of(&prompts.ranking(skill, &all_edits.edits, budget)?);
-    found.ranking_bytes = Span::new(least, most).plus(Span::new(0, schema_bytes(&ranking_schema())));
+    found.ranking_bytes = Span::new(least, most)
+        .plus(Span::new(0, schema_bytes(&ranking_schema())))
+        .plus(memory_bytes(settings));
     Ok(())
+}
+
+/// What the optimizer is shown of earlier steps: nothing in the first step, and then as much as there is room.
+fn memory_bytes(settings: &TrainSettings) -> Span {
+    let most = if settings.memory_steps == 0 { 0 } else { settings.memory_chars + MEMORY_FRAME_BYTES };
+    Span::new(0, most as u64)
 }
 
 fn patch(n_edits: usize, edit_bytes: usize, reasoning_bytes: usize) -> Patch {

@@ -1,10 +1,10 @@
 //! The first five stages of a step: from the current skill to the candidate.
 
-use super::{note_tokens, round_6};
+use super::{StepWork, note_tokens, round_6};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{ApplySummary, MicroBatchRecord, StepRecord};
+use crate::run_dir::format::{ApplySummary, MicroBatchRecord};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
 use crate::stage::rollout::{Batch, rollout_batches};
@@ -36,13 +36,13 @@ impl<'run> Run<'run> {
         &mut self,
         current: &ScoredSkill,
         plan: &StepPlan,
-        record: &mut StepRecord,
+        work: &mut StepWork,
     ) -> Result<Option<Patch>, PipelineError> {
-        let raw_patches = self.gather(&current.skill, plan, record).await?;
+        let raw_patches = self.gather(&current.skill, plan, work).await?;
         if raw_patches.is_empty() {
             return Ok(None);
         }
-        self.narrow(&current.skill, &raw_patches, record).await
+        self.narrow(&current.skill, &raw_patches, work).await
     }
 
     /// Stages 1 and 2: what the agent did with the current skill, and what the analysts make of it.
@@ -50,9 +50,10 @@ impl<'run> Run<'run> {
         &mut self,
         skill: &SkillDoc,
         plan: &StepPlan,
-        record: &mut StepRecord,
+        work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
+        let StepWork { record, trace, prompts } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
@@ -81,7 +82,7 @@ impl<'run> Run<'run> {
                 results,
             })
             .collect();
-        let (prompts, ctx) = (&self.prompts, self.stage_ctx(&watch));
+        let ctx = self.stage_ctx(&watch);
         let reflections = reflect(&to_read, skill, settings, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Reflect, self.end(&watch));
         for (batch, reflection) in to_read.iter().zip(&reflections) {
@@ -90,10 +91,13 @@ impl<'run> Run<'run> {
             record.accumulation_batches.extend(micro_batch_record(*batch, reflection));
         }
         let mut raw_patches = Vec::new();
+        let mut failure_patterns = Vec::new();
         for reflection in reflections {
             self.note(step, record, reflection.notes);
             raw_patches.extend(reflection.patches);
+            failure_patterns.extend(reflection.failure_patterns);
         }
+        trace.observe(&all, failure_patterns);
         record.n_failure_patches = n_patches(&raw_patches, SourceType::Failure);
         record.n_success_patches = n_patches(&raw_patches, SourceType::Success);
         Ok(raw_patches)
@@ -104,12 +108,13 @@ impl<'run> Run<'run> {
         &mut self,
         skill: &SkillDoc,
         raw_patches: &[RawPatch],
-        record: &mut StepRecord,
+        work: &mut StepWork,
     ) -> Result<Option<Patch>, PipelineError> {
+        let StepWork { record, trace, prompts } = work;
         let (step, step_dir) = (record.step, self.dir.step_dir(record.step));
         let watch = self.begin(Some(step), Stage::Aggregate);
         let merge_batch = self.settings.merge_batch_size;
-        let (prompts, ctx) = (&self.prompts, self.stage_ctx(&watch));
+        let ctx = self.stage_ctx(&watch);
         let merged = aggregate(raw_patches, skill, merge_batch, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Aggregate, self.end(&watch));
         atomic::write_json(&step_dir.join("merged_patch.json"), &merged.patch)?;
@@ -120,13 +125,14 @@ impl<'run> Run<'run> {
         }
 
         let watch = self.begin(Some(step), Stage::Select);
-        let (prompts, ctx) = (&self.prompts, self.stage_ctx(&watch));
+        let ctx = self.stage_ctx(&watch);
         let selected =
             select(merged.patch, skill, record.edit_budget, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Select, self.end(&watch));
         atomic::write_json(&step_dir.join("ranked_patch.json"), &selected.patch)?;
         self.note(step, record, selected.notes);
         record.n_edits_ranked = Some(selected.patch.edits.len());
+        trace.try_patch(&selected.patch);
         Ok(Some(selected.patch))
     }
 
@@ -135,8 +141,9 @@ impl<'run> Run<'run> {
         &mut self,
         current: &ScoredSkill,
         patch: &Patch,
-        record: &mut StepRecord,
+        work: &mut StepWork,
     ) -> Result<SkillDoc, PipelineError> {
+        let StepWork { record, trace, .. } = work;
         let watch = self.begin(Some(record.step), Stage::Update);
         let candidate = update(&current.skill, patch);
         self.end(&watch);
@@ -145,6 +152,7 @@ impl<'run> Run<'run> {
         atomic::write_json(&step_dir.join("edit_apply_report.json"), &candidate.report)?;
         let (total, applied) =
             (candidate.report.len(), candidate.report.iter().filter(|row| row.status.is_applied()).count());
+        trace.report(&candidate.report);
         record.apply_report = Some(ApplySummary { total, applied, skipped: total - applied });
         record.candidate_hash = Some(candidate.skill.hash());
         record.candidate_skill_len = Some(candidate.skill.text().chars().count());

@@ -327,6 +327,21 @@ const TRAIN: &[KeySpec] = &[
         Value("\"cosine\""),
         "How the edits per step fall from edit_budget to min_edit_budget.",
     ),
+    KeySpec::new(
+        "memory_steps",
+        ValueType::Integer { min: 0, max: 100 },
+        Outcome,
+        Value("10"),
+        "Steps whose failures, rejected edits and scores every prompt of the optimizer shows, over epochs too.\n\
+         0 shows none.",
+    ),
+    KeySpec::new(
+        "memory_chars",
+        ValueType::Integer { min: 0, max: MAX_COUNT },
+        Outcome,
+        Value("8000"),
+        "The most characters that these take in a prompt; the oldest steps give way.",
+    ),
 ];
 
 const GATE: &[KeySpec] = &[

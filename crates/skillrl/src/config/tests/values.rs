@@ -102,6 +102,8 @@ fn values_that_are_taken() {
     check("train.min_edit_budget=4", "4");
     check("train.schedule=constant", r#""constant""#);
     check("train.schedule=linear", r#""linear""#);
+    check("train.memory_steps=0", "0");
+    check("train.memory_chars=500", "500");
     check("gate.metric=soft", r#""soft""#);
     check("gate.metric=mixed", r#""mixed""#);
     check("gate.mixed_weight=0", "0.0");
@@ -197,6 +199,7 @@ fn values_that_are_refused() {
     refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
     refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
     refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
+    refused("train.memory_steps=101", "takes a whole number from 0 to 100, not 101");
     refused("train.edit_budget=0", "takes a whole number from 1 to 1000, not 0");
     refused("train.min_edit_budget=0", "takes a whole number from 1 to 1000, not 0");
     refused(

@@ -1,0 +1,318 @@
+//! The step memory: what earlier steps tried and what came of it, for every prompt of the optimizer.
+//!
+//! Each step leaves a [`MemoryEntry`] in `trajectory_digest.json`. Entries are bounded when they are made, and so is
+//! what is shown of them: the newest steps that fit. The memory goes on over epochs and is read back on resume.
+
+use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
+use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
+use serde::{Deserialize, Serialize};
+use skill_core::editor::EditRow;
+use skill_core::{Edit, EpochIdx, Patch, RolloutResult, StepIdx};
+use std::collections::VecDeque;
+
+/// The most steps that are remembered, whatever the settings say.
+pub const MAX_MEMORY_STEPS: usize = 100;
+
+/// The most failure patterns that one step leaves.
+pub const MAX_PATTERNS: usize = 6;
+
+/// The most edits, and the most notes about edits, that one step leaves.
+pub const MAX_REMEMBERED_EDITS: usize = 12;
+
+/// The most characters of one text of an entry: a description, a target, a content.
+pub const MAX_TEXT_CHARS: usize = 400;
+
+/// A way in which tasks failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailurePattern {
+    /// A short name.
+    pub failure_type: String,
+    /// Tasks that failed so.
+    pub count: usize,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+/// An edit that a step tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RememberedEdit {
+    /// What it did.
+    pub op: String,
+    /// Its anchor, or its title where it is no edit of a line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// Its text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
+}
+
+/// Why an edit did not do what was meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditIssue {
+    /// Its anchor does not stand in the skill, and it was left out.
+    AnchorMissed,
+    /// Its anchor does not stand in the skill, and its text was appended.
+    AnchorMissedAppended,
+    /// The skill says it already, and it was left out.
+    Duplicate,
+}
+
+impl EditIssue {
+    fn phrase(self) -> &'static str {
+        match self {
+            Self::AnchorMissed => "Left out, since its target does not stand in the skill",
+            Self::AnchorMissedAppended => "Appended, since its target does not stand in the skill",
+            Self::Duplicate => "Left out, since the skill says it already",
+        }
+    }
+}
+
+/// An edit that did not do what was meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditNote {
+    /// Why.
+    pub issue: EditIssue,
+    /// The edit.
+    pub edit: RememberedEdit,
+    /// The text of the skill that is nearest to what was looked for, where one is near.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+impl EditNote {
+    /// What a row of the editor's report tells the optimizer; `None` if the edit did what was meant.
+    pub fn of(row: &EditRow) -> Option<Self> {
+        row.missed_anchor()?;
+        let issue =
+            if row.status.is_applied() { EditIssue::AnchorMissedAppended } else { EditIssue::AnchorMissed };
+        let edit = RememberedEdit::new(row.op.as_str(), &row.target, &row.content_preview);
+        Some(Self { issue, edit, nearest: None })
+    }
+}
+
+impl RememberedEdit {
+    fn new(op: &str, target: &str, content: &str) -> Self {
+        let clipped = |text: &str| clip(text, MAX_TEXT_CHARS).into_owned();
+        Self { op: clipped(op), target: clipped(target), content: clipped(content) }
+    }
+}
+
+impl From<&Edit> for RememberedEdit {
+    fn from(edit: &Edit) -> Self {
+        Self::new(edit.op.as_str(), &edit.target, &edit.content)
+    }
+}
+
+/// What a step saw and tried, as far as it has come.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepTrace {
+    n_total: usize,
+    n_fail: usize,
+    failure_patterns: Vec<FailurePattern>,
+    tried: Vec<RememberedEdit>,
+    edit_notes: Vec<EditNote>,
+}
+
+impl StepTrace {
+    /// Takes in the batch: what failed in the analysts' words, or by the environment's reasons where they name none.
+    pub fn observe(&mut self, results: &[RolloutResult], patterns: Vec<FailurePattern>) {
+        self.n_total = results.len();
+        self.n_fail = results.iter().filter(|result| !result.is_success()).count();
+        let patterns = if patterns.is_empty() { patterns_of_reasons(results) } else { patterns };
+        self.failure_patterns = folded(patterns);
+    }
+
+    /// Takes in what is tried.
+    pub fn try_patch(&mut self, patch: &Patch) {
+        self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(RememberedEdit::from).collect();
+    }
+
+    /// Takes in what became of the edits.
+    pub fn report(&mut self, rows: &[EditRow]) {
+        self.edit_notes = rows.iter().filter_map(EditNote::of).take(MAX_REMEMBERED_EDITS).collect();
+    }
+}
+
+/// Patterns by the part of each failure's reason before the colon, in order of appearance.
+fn patterns_of_reasons(results: &[RolloutResult]) -> Vec<FailurePattern> {
+    let reasons = results.iter().filter(|result| !result.is_success()).map(|result| &result.fail_reason);
+    reasons
+        .filter_map(|reason| reason.split(':').next())
+        .map(str::trim)
+        .filter(|reason| !reason.is_empty())
+        .map(|reason| FailurePattern {
+            failure_type: reason.to_owned(),
+            count: 1,
+            description: String::new(),
+        })
+        .collect()
+}
+
+/// Patterns of the same name as one, the commonest first.
+fn folded(patterns: Vec<FailurePattern>) -> Vec<FailurePattern> {
+    let mut folded: Vec<FailurePattern> = Vec::new();
+    for pattern in patterns {
+        let shortened = |text: &str| clip(&one_line(text), MAX_TEXT_CHARS).into_owned();
+        let name = shortened(&pattern.failure_type);
+        match folded.iter_mut().find(|known| known.failure_type.eq_ignore_ascii_case(&name)) {
+            Some(known) => known.count = known.count.saturating_add(pattern.count),
+            None => folded.push(FailurePattern {
+                failure_type: name,
+                count: pattern.count,
+                description: shortened(&pattern.description),
+            }),
+        }
+    }
+    folded.sort_by_key(|pattern| std::cmp::Reverse(pattern.count));
+    folded.truncate(MAX_PATTERNS);
+    folded
+}
+
+/// `steps/step_0001/trajectory_digest.json`: what a step leaves for the optimizer to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryEntry {
+    /// See [`FORMAT_VERSION`].
+    pub format_version: String,
+    /// The step, from 1.
+    pub step: StepIdx,
+    /// The epoch, from 1.
+    pub epoch: EpochIdx,
+    /// What the step came to.
+    pub action: StepAction,
+    /// Tasks of the batch.
+    pub n_total: usize,
+    /// Those that failed.
+    pub n_fail: usize,
+    /// How they failed, the commonest first.
+    pub failure_patterns: Vec<FailurePattern>,
+    /// The score of the current skill before the step.
+    pub score_before: f64,
+    /// The candidate's score; absent if not every item was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_after: Option<f64>,
+    /// Of a candidate that was rejected before every item was measured: where its score would have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_interval: Option<[f64; 2]>,
+    /// Items that were measured of the candidate, and items of the selection split, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_measured: Option<[usize; 2]>,
+    /// What was tried in vain: the edits of a candidate that was rejected or changed nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_edits: Vec<RememberedEdit>,
+    /// Edits that did not do what was meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edit_notes: Vec<EditNote>,
+}
+
+impl MemoryEntry {
+    /// What a finished step leaves.
+    pub fn of(record: &StepRecord, trace: StepTrace) -> Self {
+        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes } = trace;
+        let is_in_vain = match record.action {
+            StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
+            StepAction::AcceptNewBest | StepAction::Accept | StepAction::SkipNoPatches => false,
+        };
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            step: record.step,
+            epoch: record.epoch,
+            action: record.action,
+            n_total,
+            n_fail,
+            failure_patterns,
+            score_before: record.score_before,
+            score_after: record.candidate_gate_score,
+            score_interval: record.selection_interval,
+            n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
+            rejected_edits: if is_in_vain { tried } else { Vec::new() },
+            edit_notes,
+        }
+    }
+
+    /// The entry as the optimizer reads it: one line says what became of the step, and each further line one thing.
+    fn render(&self) -> String {
+        let mut lines = vec![format!("Step {} (epoch {}): {}", self.step, self.epoch, self.outcome())];
+        lines.extend(self.rejected_edits.iter().map(|edit| format!("- Tried: {}", json(edit))));
+        if self.n_fail > 0 {
+            lines.push(format!("- {} of {} tasks failed.", self.n_fail, self.n_total));
+        }
+        for FailurePattern { failure_type, count, description } in &self.failure_patterns {
+            let description = if description.is_empty() { String::new() } else { format!(": {description}") };
+            lines.push(format!("- Failed in this way ({count}): {failure_type}{description}"));
+        }
+        for EditNote { issue, edit, nearest } in &self.edit_notes {
+            let nearest = nearest.as_ref().map(|text| format!("; the nearest text is {}", json(text)));
+            lines.push(format!("- {}: {}{}", issue.phrase(), json(edit), nearest.unwrap_or_default()));
+        }
+        escape_in_memory(&lines.join("\n")).into_owned()
+    }
+
+    fn outcome(&self) -> String {
+        let before = score_text(self.score_before);
+        let with = |found: &str| match (self.score_after, self.score_interval, self.n_measured) {
+            (Some(after), _, _) => {
+                format!("{found}, the score was {before} before and {} with the edits.", score_text(after))
+            }
+            // There is no score over a part of the items: what is known is where it would have been.
+            (None, Some([low, high]), Some([seen, n])) => format!(
+                "{found} after {seen} of {n} items, the score was {before} before and would have been between {} and {} with the edits.",
+                score_text(low),
+                score_text(high)
+            ),
+            (None, _, _) => format!("{found}."),
+        };
+        match self.action {
+            StepAction::AcceptNewBest => with("accepted, the best so far"),
+            StepAction::Accept => with("accepted"),
+            StepAction::Reject => with("rejected"),
+            StepAction::Indecisive => with("not kept for want of evidence"),
+            StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
+            StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
+        }
+    }
+}
+
+/// One line of JSON.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// What the last steps left, the oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepMemory {
+    entries: VecDeque<MemoryEntry>,
+}
+
+impl StepMemory {
+    /// The memory of these steps, in order.
+    pub fn new(entries: impl IntoIterator<Item = MemoryEntry>) -> Self {
+        let mut memory = Self::default();
+        entries.into_iter().for_each(|entry| memory.push(entry));
+        memory
+    }
+
+    /// Remembers a step, and forgets the oldest one if there are too many.
+    pub fn push(&mut self, entry: MemoryEntry) {
+        self.entries.push_back(entry);
+        if self.entries.len() > MAX_MEMORY_STEPS {
+            self.entries.pop_front();
+        }
+    }
+
+    /// The newest steps, at most `n_steps` of them and as many as fit into `max_chars`; empty if none is left.
+    pub fn render(&self, n_steps: usize, max_chars: usize) -> String {
+        let mut shown = Vec::new();
+        let mut left = max_chars;
+        for entry in self.entries.iter().rev().take(n_steps) {
+            let text = entry.render();
+            // With a blank line between two.
+            let Some(rest) = left.checked_sub(text.chars().count() + 2) else { break };
+            left = rest;
+            shown.push(text);
+        }
+        shown.reverse();
+        shown.join("\n\n")
+    }
+}
