@@ -70,6 +70,9 @@ proptest! {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());
         }
+        if path == "env.kind" && text == "exec" {
+            settings.push("env.program=[\"p\"]".to_owned());
+        }
         settings.push(format!("{path}={text}"));
         super::fit_to_world(&mut settings);
         // A text that stands in quotes loses them, and one that looks like a key is refused: neither is meant here.
