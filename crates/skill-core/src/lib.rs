@@ -10,6 +10,7 @@
 //! - [`tokens`]: how many tokens a text has, about;
 //! - [`package`]: skills that are folders, in the form of the Agent Skills specification;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
+//! - [`autonomous`]: that budget where the optimizer chooses it;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
@@ -47,6 +48,7 @@
 //! assert_eq!(decision.state.best_score, 0.5);
 //! ```
 
+pub mod autonomous;
 pub mod canonical;
 pub mod early;
 pub mod edit;
@@ -73,6 +75,7 @@ pub mod stats;
 pub mod tokens;
 pub mod usage;
 
+pub use autonomous::BudgetChoice;
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
 pub use editor::{EditRow, EditRules, EditStatus, FoldedAnchor, apply_edit, apply_patch};
@@ -87,7 +90,7 @@ pub use random::PyRandom;
 pub use region::{Region, RegionKind, protected_regions};
 pub use rollout::{MeanScore, Role, RolloutResult, Turn};
 pub use rule::{GateMode, GateRule};
-pub use schedule::{EditBudget, Schedule, ScheduleError};
+pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
 pub use split::{split_by_ratio, split_counts};

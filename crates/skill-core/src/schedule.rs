@@ -38,6 +38,41 @@ impl Schedule {
     }
 }
 
+/// Who decides how many edits a step may apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetControl {
+    /// The schedule.
+    #[default]
+    Fixed,
+    /// The optimizer, at each step.
+    Autonomous,
+    /// Nobody: a rewrite of the whole skill has no edits to count. Where there are edits it is [`Self::Fixed`], as in
+    /// the reference.
+    None,
+}
+
+impl BudgetControl {
+    /// The name used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Autonomous => "autonomous",
+            Self::None => "none",
+        }
+    }
+
+    /// What a configuration of the reference means by a name; it knows several for each, in any case.
+    pub fn from_reference(name: &str) -> Option<Self> {
+        match name.trim().to_lowercase().as_str() {
+            "" | "fixed" | "manual" | "scheduler" | "scheduled" => Some(Self::Fixed),
+            "autonomous" | "auto" | "optimizer" => Some(Self::Autonomous),
+            "none" | "off" | "no_lr" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+
 /// Why an edit budget cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ScheduleError {

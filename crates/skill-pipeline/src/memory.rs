@@ -268,6 +268,7 @@ impl MemoryEntry {
             StepAction::Accept => with("accepted"),
             StepAction::Reject => with("rejected"),
             StepAction::Indecisive => with("not kept for want of evidence"),
+            StepAction::SkipNoOp if self.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
             StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
             StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
         }

@@ -8,7 +8,7 @@ use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
 use serde_json::{Value, json};
 use skill_core::gate::Gate;
-use skill_core::schedule::EditBudget;
+use skill_core::schedule::{BudgetControl, EditBudget};
 use tokio_util::sync::CancellationToken;
 
 /// How to train.
@@ -26,8 +26,12 @@ pub struct TrainSettings {
     pub minibatch_size: usize,
     /// Patches per merge call; at least 2.
     pub merge_batch_size: usize,
-    /// The most edits per step, and how that falls over the run.
+    /// The most edits per step, and how that falls over the run; an analyst may always propose the maximum.
     pub edit_budget: EditBudget,
+    /// Who decides how many edits a step may apply.
+    pub budget_control: BudgetControl,
+    /// Whether failed trajectories alone are reflected on.
+    pub failure_only: bool,
     /// Steps whose outcome every optimizer prompt shows, at most [`crate::memory::MAX_MEMORY_STEPS`]; 0 shows none.
     pub memory_steps: usize,
     /// The most characters that these take in a prompt; the oldest give way.
@@ -59,6 +63,8 @@ impl Default for TrainSettings {
             minibatch_size: 8,
             merge_batch_size: 8,
             edit_budget: EditBudget::default(),
+            budget_control: BudgetControl::Fixed,
+            failure_only: false,
             memory_steps: 10,
             memory_chars: 8_000,
             gate: Gate::default(),
@@ -116,6 +122,8 @@ impl TrainSettings {
             ("train.edit_budget", json!(self.edit_budget.max)),
             ("train.min_edit_budget", json!(self.edit_budget.min)),
             ("train.schedule", json!(self.edit_budget.schedule)),
+            ("train.budget_control", json!(self.budget_control)),
+            ("train.failure_only", json!(self.failure_only)),
             ("train.memory_steps", json!(self.memory_steps)),
             ("train.memory_chars", json!(self.memory_chars)),
             ("gate.metric", json!(self.gate.metric)),

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use skill_core::SourceType;
-use skill_pipeline::prompts::schema::{analyst_schema, merge_schema, ranking_schema};
+use skill_pipeline::prompts::schema::{analyst_schema, budget_schema, merge_schema, ranking_schema};
 use skill_pipeline::prompts::{PromptLibrary, PromptLibraryError, PromptName, embedded_sources};
 use std::error::Error as _;
 use std::path::Path;
@@ -30,7 +30,15 @@ fn what_is_built_in_is_valid() {
     let names: Vec<&str> = embedded_sources().iter().map(|(name, _)| *name).collect();
     assert_eq!(
         names,
-        ["analyst_error", "analyst_success", "merge_failure", "merge_success", "merge_final", "ranking"]
+        [
+            "analyst_error",
+            "analyst_success",
+            "merge_failure",
+            "merge_success",
+            "merge_final",
+            "lr_autonomous",
+            "ranking"
+        ]
     );
     for name in PromptName::ALL {
         assert_eq!(PromptName::parse(name.as_str()), Some(name));
@@ -56,9 +64,13 @@ fn the_copies_at_the_top_of_the_workspace_are_the_same() {
 #[test]
 fn every_prompt_says_what_a_reply_needs() {
     for (name, source) in embedded_sources() {
-        let key = if name == "ranking" { "selected_indices" } else { "support_count" };
+        let key = match name {
+            "ranking" => "selected_indices",
+            "lr_autonomous" => "learning_rate",
+            _ => "support_count",
+        };
         assert!(source.contains(key), "{name} does not explain {key}");
-        if name != "ranking" {
+        if key == "support_count" {
             for marker in ["SLOW_UPDATE_START", "SLOW_UPDATE_END", "APPENDIX_START", "APPENDIX_END"] {
                 assert!(source.contains(&format!("<!-- {marker} -->")), "{name} does not name {marker}");
             }
@@ -75,6 +87,7 @@ fn the_examples_are_valid_json_of_the_reply_shape() {
         merge_schema(),
         merge_schema(),
         merge_schema(),
+        budget_schema(),
         ranking_schema(),
     ];
     for ((name, source), schema) in embedded_sources().into_iter().zip(schemas) {

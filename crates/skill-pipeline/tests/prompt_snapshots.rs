@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, Turn};
 use skill_llm::Message;
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS};
-use skill_pipeline::prompts::{PromptLibrary, trajectory::render_trajectories};
+use skill_pipeline::prompts::{BatchScore, PromptLibrary, trajectory::render_trajectories};
 
 const SKILL: &str =
     "# Reading timetables\n\n- Find the row of the ship first.\n- Give dates as YYYY-MM-DD.\n";
@@ -167,6 +167,13 @@ fn merge_of_successes_at_level_2_without_a_skill() {
 fn final_merge() {
     let messages = library().merge_final(&SKILL.into(), &failure_patch(), &success_patch()).unwrap();
     insta::assert_snapshot!(whole(messages));
+}
+
+#[test]
+fn edit_budget() {
+    let edits = [failure_patch().edits, success_patch().edits].concat();
+    let batch = BatchScore { n_rollouts: 40, hard: 0.225, soft: 1.0 / 3.0 };
+    insta::assert_snapshot!(whole(library().edit_budget(&SKILL.into(), &edits, batch).unwrap()));
 }
 
 #[test]

@@ -140,14 +140,17 @@ fn what(step: &StepRow) -> String {
 /// The edit budget by step, as bars.
 pub(crate) fn budgets(steps: &[StepRow]) -> String {
     const HEIGHT: f64 = 60.0;
-    let highest = f64::from(steps.iter().map(|step| step.edit_budget).max().unwrap_or(1).max(1));
+    let n_applied = |step: &StepRow| step.edits.iter().filter(|edit| edit.is_applied).count();
+    // A step without a budget has a bar for its edits alone.
+    let budget = |step: &StepRow| step.edit_budget.map_or(0.0, f64::from);
+    let highest = steps.iter().map(|step| budget(step).max(n_applied(step) as f64)).fold(1.0, f64::max);
     let width = WIDTH / steps.len().max(1) as f64;
     let mut svg =
         format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Edit budget by step\">");
     for (place, step) in steps.iter().enumerate() {
-        let (x, applied) = (place as f64 * width, step.edits.iter().filter(|edit| edit.is_applied).count());
-        let (full, used) =
-            (HEIGHT * f64::from(step.edit_budget) / highest, HEIGHT * applied as f64 / highest);
+        let (x, applied) = (place as f64 * width, n_applied(step));
+        let (full, used) = (HEIGHT * budget(step) / highest, HEIGHT * applied as f64 / highest);
+        let at_most = step.edit_budget.map(|edits| format!("of at most {edits} ")).unwrap_or_default();
         let bar = |class: &str, height: f64| {
             let (y, width) = (HEIGHT - height.min(HEIGHT), width * 0.8);
             format!(
@@ -157,9 +160,8 @@ pub(crate) fn budgets(steps: &[StepRow]) -> String {
         };
         let _ = write!(
             svg,
-            "<g><title>step {}: {applied} of at most {} edits applied</title>{}{}</g>",
+            "<g><title>step {}: {applied} {at_most}edits applied</title>{}{}</g>",
             step.step,
-            step.edit_budget,
             bar("budget", full),
             bar("applied", used)
         );

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use skill_core::SkillDoc;
 use skill_core::gate::{Gate, GateMetric};
-use skill_core::schedule::EditBudget;
+use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
@@ -279,6 +279,12 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         Schedule::Constant => skill_core::schedule::Schedule::Constant,
         Schedule::Linear => skill_core::schedule::Schedule::Linear,
         Schedule::Cosine => skill_core::schedule::Schedule::Cosine,
+        // Nothing falls: the maximum is what an analyst may propose.
+        Schedule::Autonomous => skill_core::schedule::Schedule::Constant,
+    };
+    let budget_control = match config.train.schedule {
+        Schedule::Constant | Schedule::Linear | Schedule::Cosine => BudgetControl::Fixed,
+        Schedule::Autonomous => BudgetControl::Autonomous,
     };
     let edit_budget = EditBudget::new(schedule, config.train.edit_budget, config.train.min_edit_budget)
         .map_err(|error| Error::Env(EnvError::Configuration { message: error.to_string() }))?;
@@ -295,6 +301,8 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         minibatch_size: count(config.train.minibatch_size),
         merge_batch_size: count(config.train.merge_batch_size),
         edit_budget,
+        budget_control,
+        failure_only: config.train.failure_only,
         memory_steps: count(config.train.memory_steps),
         memory_chars: count(config.train.memory_chars),
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },

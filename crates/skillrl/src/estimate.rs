@@ -12,7 +12,7 @@ pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
 use crate::config::Config;
 use crate::cost::usage_cost;
 use serde::Serialize;
-use skill_core::{StepIdx, Usage, steps_per_epoch};
+use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_pipeline::{Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
@@ -187,7 +187,7 @@ pub fn estimate(
         (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_items(), step.growth[0]))),
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
-        (Stage::Select, over_steps(&|step| up_to(ranking(probe, step)))),
+        (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
         (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
     if settings.evidence.fresh {
@@ -316,12 +316,17 @@ fn rollouts(split: &SplitProbe, n_items: u64, growth: Span) -> Sent {
 /// One analyst per minibatch of failures and of successes, which are grouped apart.
 fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: Assumptions) -> Sent {
     let minibatch = settings.minibatch_size as u64;
-    let calls = step.batches.iter().map(|batch| analyst_calls(*batch, minibatch));
-    let calls = calls.fold(Span::default(), Span::plus);
+    let of_batch = |batch: &u64| match settings.failure_only {
+        false => analyst_calls(*batch, minibatch),
+        true => Span::new(0, batch.div_ceil(minibatch.max(1))),
+    };
+    let calls = step.batches.iter().map(of_batch).fold(Span::default(), Span::plus);
     let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
     // The agent's words stand there as its answer and as a turn; both are cut at a length.
     let said = Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes));
-    let trajectories = Span::exactly(step.n_items()).times(probe.trajectory_bytes.plus(said));
+    let n_read =
+        if settings.failure_only { Span::new(0, step.n_items()) } else { Span::exactly(step.n_items()) };
+    let trajectories = n_read.times(probe.trajectory_bytes.plus(said));
     let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]));
     Sent::optimizer(calls, asked.plus(trajectories))
 }
@@ -376,8 +381,14 @@ fn most_tree_calls(n_patches: u64, merge_batch: u64) -> Vec<u64> {
         .collect()
 }
 
-fn ranking(probe: &Probe, step: &Step) -> Sent {
-    Sent::optimizer(Span::exactly(1), probe.ranking_bytes.plus(step.growth[0]))
+/// A ranking, and before it the question of how many edits to apply where the optimizer decides that.
+fn selection(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
+    let calls = match settings.budget_control {
+        BudgetControl::Fixed | BudgetControl::None => 1,
+        BudgetControl::Autonomous => 2,
+    };
+    let calls = Span::exactly(calls);
+    Sent::optimizer(calls, calls.times(probe.ranking_bytes.plus(step.growth[0])))
 }
 
 fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {

@@ -60,6 +60,7 @@ impl SimulatedOptimizer {
                 self.analysis(&skill, budget, successes, &trajectories, dice)
             }
             Some(Request::Merge { edits }) => merge(edits),
+            Some(Request::ChooseBudget { edits }) => choose_budget(&edits),
             Some(Request::Rank { budget, edits }) => rank(&edits, budget),
             None => return "I do not understand what I am asked to do here.".to_owned(),
         };
@@ -217,6 +218,15 @@ fn unite_glossaries(edit: &mut Edit, other: &Edit) {
     if let Some(rule) = glossary_rules(&field, &all).first() {
         edit.content = format!("- {rule}");
     }
+}
+
+/// As many edits as more than one trajectory speaks for, and at least one.
+fn choose_budget(edits: &[Edit]) -> Value {
+    let n_supported = edits.iter().filter(|edit| edit.support_count.unwrap_or(1) > 1).count();
+    json!({
+        "reasoning": format!("{n_supported} edits rest on more than one trajectory."),
+        "learning_rate": n_supported.max(1),
+    })
 }
 
 /// The best supported edits; of equals the earlier one.

@@ -22,6 +22,11 @@ pub(super) enum Request {
         /// The edits of all patches, in order.
         edits: Vec<Edit>,
     },
+    /// Say how many of the edits are to be applied.
+    ChooseBudget {
+        /// The edits, in order.
+        edits: Vec<Edit>,
+    },
     /// Choose the most important edits.
     Rank {
         /// How many to choose.
@@ -64,8 +69,11 @@ impl Request {
         if heading("# Patches to merge") || heading("# Patch groups to combine") {
             return Some(Self::Merge { edits: edits_of_patches(&fenced_json(rest)?) });
         }
+        if heading("# Proposed edits") {
+            return Some(Self::ChooseBudget { edits: numbered_edits(rest, "# Proposed edits") });
+        }
         if heading("# Edits") {
-            let edits = numbered_edits(rest);
+            let edits = numbered_edits(rest, "# Edits");
             return Some(Self::Rank { budget: budget(rest).unwrap_or(edits.len()), edits });
         }
         None
@@ -150,9 +158,9 @@ fn edits_of_patches(patches: &Value) -> Vec<Edit> {
     edits.flatten().filter_map(|edit| serde_json::from_value(edit.clone()).ok()).collect()
 }
 
-/// The edits in blocks that begin with `[0] `.
-fn numbered_edits(text: &str) -> Vec<Edit> {
-    let Some((_, section)) = text.split_once("# Edits") else { return Vec::new() };
+/// The edits below a heading, in blocks that begin with `[0] `.
+fn numbered_edits(text: &str, heading: &str) -> Vec<Edit> {
+    let Some((_, section)) = text.split_once(heading) else { return Vec::new() };
     let mut blocks: Vec<String> = Vec::new();
     for line in section.lines() {
         let start = format!("[{}]", blocks.len());

@@ -1,6 +1,6 @@
 //! The variables that the templates get.
 
-use super::text::{escape_in_skill, fence_for};
+use super::text::{escape_in_skill, fence_for, score_text};
 use super::trajectory::render_trajectories;
 use serde::Serialize;
 use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType};
@@ -82,21 +82,61 @@ pub(super) struct RankingContext {
 
 impl RankingContext {
     pub(super) fn new(skill: &SkillDoc, edits: &[Edit], budget: u32) -> serde_json::Result<Self> {
-        let lines: Result<Vec<String>, _> = edits
-            .iter()
-            .enumerate()
-            .map(|(index, edit)| {
-                let view = EditView { source_type: edit.source_type, ..EditView::new(edit) };
-                serde_json::to_string(&view).map(|json| format!("[{index}] {json}"))
-            })
-            .collect();
         Ok(Self {
             skill: skill_text(skill),
             edit_budget: budget,
             n_edits: edits.len(),
-            edits: lines?.join("\n"),
+            edits: edit_lines(edits)?,
         })
     }
+}
+
+/// How the agent did on a batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchScore {
+    /// Tasks.
+    pub n_rollouts: usize,
+    /// Mean `hard`.
+    pub hard: f64,
+    /// Mean `soft`.
+    pub soft: f64,
+}
+
+/// Variables of `lr_autonomous`.
+#[derive(Debug, Serialize)]
+pub(super) struct BudgetContext {
+    skill: String,
+    n_rollouts: usize,
+    hard: String,
+    soft: String,
+    n_edits: usize,
+    edits: String,
+}
+
+impl BudgetContext {
+    pub(super) fn new(skill: &SkillDoc, edits: &[Edit], batch: BatchScore) -> serde_json::Result<Self> {
+        Ok(Self {
+            skill: skill_text(skill),
+            n_rollouts: batch.n_rollouts,
+            hard: score_text(batch.hard),
+            soft: score_text(batch.soft),
+            n_edits: edits.len(),
+            edits: edit_lines(edits)?,
+        })
+    }
+}
+
+/// One line for each edit, with its index in brackets.
+fn edit_lines(edits: &[Edit]) -> serde_json::Result<String> {
+    let lines: Result<Vec<String>, _> = edits
+        .iter()
+        .enumerate()
+        .map(|(index, edit)| {
+            let view = EditView { source_type: edit.source_type, ..EditView::new(edit) };
+            serde_json::to_string(&view).map(|json| format!("[{index}] {json}"))
+        })
+        .collect();
+    Ok(lines?.join("\n"))
 }
 
 /// A patch as the optimizer sees and writes it.

@@ -1,6 +1,8 @@
 //! The templates of a run, and what they render to.
 
-use super::context::{AnalystContext, FinalMergeContext, MergeContext, RankingContext};
+use super::context::{
+    AnalystContext, BatchScore, BudgetContext, FinalMergeContext, MergeContext, RankingContext,
+};
 use super::name::{PromptName, Templates};
 use serde::Serialize;
 use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn};
@@ -158,6 +160,7 @@ impl PromptLibrary {
             self.merge_final(&skill, small, large)?;
             self.merge_final(&skill, large, small)?;
             self.ranking(&skill, &edits, budget)?;
+            self.edit_budget(&skill, &edits, BatchScore { n_rollouts: 4, hard: 0.5, soft: 0.25 })?;
         }
         Ok(())
     }
@@ -250,6 +253,20 @@ impl PromptLibrary {
         budget: u32,
     ) -> Result<Vec<Message>, PromptError> {
         self.render(PromptName::Ranking, RankingContext::new(skill, edits, budget))
+    }
+
+    /// What the optimizer is told to say how many of `edits` are to be applied.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn edit_budget(
+        &self,
+        skill: &SkillDoc,
+        edits: &[Edit],
+        batch: BatchScore,
+    ) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::LrAutonomous, BudgetContext::new(skill, edits, batch))
     }
 
     fn render(

@@ -23,5 +23,6 @@ pub mod schema;
 pub(crate) mod text;
 pub mod trajectory;
 
+pub use context::BatchScore;
 pub use library::{Background, PromptLibrary, PromptLibraryError};
 pub use name::{PromptName, embedded_sources};

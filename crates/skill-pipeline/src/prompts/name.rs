@@ -70,6 +70,8 @@ prompts! {
     MergeSuccess = merge_success,
     /// The patch from failures and the patch from successes become one.
     MergeFinal = merge_final,
+    /// The optimizer chooses how many edits are applied.
+    LrAutonomous = lr_autonomous,
     /// The most important edits are chosen.
     Ranking = ranking,
 }

@@ -4,6 +4,7 @@
 //! no others. The properties stand in the order in which a model should write them: the argument before the edits.
 
 use serde_json::{Value, json};
+use skill_core::autonomous::LEARNING_RATE;
 use skill_core::{EditOp, SourceType};
 use skill_llm::ResponseSchema;
 
@@ -32,6 +33,11 @@ pub fn merge_schema() -> ResponseSchema {
 pub fn ranking_schema() -> ResponseSchema {
     let properties = vec![("reasoning", string()), ("selected_indices", list(integer()))];
     response("ranking", object(properties))
+}
+
+/// The reply where the optimizer chooses the edit budget: a number of edits.
+pub fn budget_schema() -> ResponseSchema {
+    response("lr_autonomous", object(vec![("reasoning", string()), (LEARNING_RATE, integer())]))
 }
 
 fn response(name: &str, schema: Value) -> ResponseSchema {

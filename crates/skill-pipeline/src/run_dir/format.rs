@@ -9,7 +9,7 @@ use super::paired_format::{FreshRecord, PairedRecord};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::{EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, StepIdx};
+use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, StepIdx};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 
@@ -151,6 +151,23 @@ impl std::ops::AddAssign for StageTokens {
 /// Calls and tokens by stage, in the order in which the stages ran.
 pub type TokensByStage = IndexMap<String, StageTokens>;
 
+/// `lr_decision.json`: how the optimizer chose the edit budget of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetDecision {
+    /// The edits to apply, at most as many as there are.
+    pub learning_rate: u32,
+    /// The number in the reply; a negative one is 0.
+    pub raw_learning_rate: u32,
+    /// The edits that there were.
+    pub available_update_items: usize,
+    /// Whether the reply asked for more than there are.
+    pub clamped: bool,
+    /// Whether the reply named no number, so that nothing was applied.
+    pub fallback: bool,
+    /// The optimizer's argument.
+    pub reasoning: String,
+}
+
 /// One micro-batch of a step with gradient accumulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MicroBatchRecord {
@@ -202,8 +219,15 @@ pub struct StepRecord {
     /// Edits after ranking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_edits_ranked: Option<usize>,
-    /// The most edits that this step could apply.
-    pub edit_budget: u32,
+    /// The most edits that this step could apply; absent if nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit_budget: Option<u32>,
+    /// Who decided that.
+    #[serde(default)]
+    pub lr_control_mode: BudgetControl,
+    /// How the optimizer chose it, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lr_decision: Option<BudgetDecision>,
     /// How the edits fared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apply_report: Option<ApplySummary>,

@@ -17,6 +17,8 @@ pub struct ReflectSettings {
     pub minibatch_size: usize,
     /// The most edits that one analyst may propose: the maximum of the schedule, as the reference has it.
     pub edit_budget: u32,
+    /// Whether trajectories that succeeded are passed over.
+    pub failure_only: bool,
 }
 
 /// A micro-batch's results, which are grouped by themselves.
@@ -58,7 +60,7 @@ pub async fn reflect(
     let minibatches: Vec<Minibatch<'_>> = batches
         .iter()
         .enumerate()
-        .flat_map(|(list_idx, batch)| minibatches(list_idx, *batch, settings.minibatch_size))
+        .flat_map(|(list_idx, batch)| minibatches(list_idx, *batch, settings))
         .collect();
     let replies = ctx
         .map_ordered(minibatches, async |_, minibatch| {
@@ -100,9 +102,9 @@ struct Minibatch<'run> {
 }
 
 /// The minibatches of a micro-batch: failures first.
-fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, minibatch_size: usize) -> Vec<Minibatch<'_>> {
+fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, settings: ReflectSettings) -> Vec<Minibatch<'_>> {
     let is_success: Vec<bool> = batch.results.iter().map(RolloutResult::is_success).collect();
-    let groups = plan_minibatches(&is_success, minibatch_size, Some(batch.seed));
+    let groups = plan_minibatches(&is_success, settings.minibatch_size, Some(batch.seed));
     let of_source = |source: SourceType, groups: Vec<Vec<usize>>| {
         (1..).zip(groups).map(move |(number, group)| Minibatch {
             list_idx,
@@ -112,9 +114,8 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, minibatch_size: usize) 
             trajectories: group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect(),
         })
     };
-    of_source(SourceType::Failure, groups.failures)
-        .chain(of_source(SourceType::Success, groups.successes))
-        .collect()
+    let successes = if settings.failure_only { Vec::new() } else { groups.successes };
+    of_source(SourceType::Failure, groups.failures).chain(of_source(SourceType::Success, successes)).collect()
 }
 
 /// What one analyst came up with.

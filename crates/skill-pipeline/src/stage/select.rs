@@ -2,8 +2,10 @@
 
 use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
-use crate::prompts::PromptLibrary;
-use crate::prompts::schema::ranking_schema;
+use crate::prompts::schema::{budget_schema, ranking_schema};
+use crate::prompts::{BatchScore, PromptLibrary};
+use serde_json::Value;
+use skill_core::autonomous::{BudgetChoice, LEARNING_RATE};
 use skill_core::json::read_object;
 use skill_core::select::select_edits;
 use skill_core::{Patch, SkillDoc};
@@ -15,6 +17,56 @@ pub struct Selection {
     pub patch: Patch,
     /// One sentence each.
     pub notes: Vec<String>,
+}
+
+/// How many edits the optimizer wants applied, its argument, and what was wrong with its reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenBudget {
+    /// The number.
+    pub choice: BudgetChoice,
+    /// Why, in the optimizer's words.
+    pub reasoning: String,
+    /// One sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Asks the optimizer how many of the edits are to be applied.
+///
+/// A reply without a number applies none.
+///
+/// # Errors
+///
+/// A call that cannot be made ends the stage.
+pub async fn choose_budget(
+    patch: &Patch,
+    skill: &SkillDoc,
+    batch: BatchScore,
+    prompts: &PromptLibrary,
+    optimizer: &Optimizer<'_>,
+    ctx: &StageCtx<'_>,
+) -> Result<ChosenBudget, PipelineError> {
+    let messages = prompts.edit_budget(skill, &patch.edits, batch)?;
+    let replies = ctx
+        .map_ordered(vec![messages], async |_, messages| {
+            optimizer.ask(messages, budget_schema(), "edit budget", ctx).await
+        })
+        .await?;
+    let mut notes = Vec::new();
+    let mut value = None;
+    for reply in replies {
+        notes.extend(finish_note(&reply, optimizer.max_tokens));
+        value = read_object(&reply.text, LEARNING_RATE).map(|extracted| extracted.value);
+    }
+    let choice = BudgetChoice::read(value.as_ref(), patch.edits.len());
+    if choice.fallback {
+        notes.push("the reply names no number of edits; none is applied".to_owned());
+    }
+    let reasoning = value.as_ref().and_then(|value| value.get("reasoning")).and_then(Value::as_str);
+    Ok(ChosenBudget {
+        choice,
+        reasoning: reasoning.unwrap_or_default().to_owned(),
+        notes: notes.into_iter().map(|note| format!("edit budget: {note}")).collect(),
+    })
 }
 
 /// Asks the optimizer to rank the edits if there are more than the budget, and keeps the first ones.

@@ -16,7 +16,9 @@ use crate::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage}
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::{FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use skill_core::{
+    BudgetControl, FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx,
+};
 use skill_envs::Split;
 use std::collections::BTreeMap;
 
@@ -99,7 +101,14 @@ impl Run<'_> {
             n_success_patches: 0,
             n_edits_merged: None,
             n_edits_ranked: None,
-            edit_budget: self.settings.edit_budget.at(plan.step, plan.total_steps),
+            edit_budget: match self.settings.budget_control {
+                BudgetControl::Fixed | BudgetControl::None => {
+                    Some(self.settings.edit_budget.at(plan.step, plan.total_steps))
+                }
+                BudgetControl::Autonomous => None,
+            },
+            lr_control_mode: self.settings.budget_control,
+            lr_decision: None,
             apply_report: None,
             candidate_hash: None,
             candidate_skill_len: None,

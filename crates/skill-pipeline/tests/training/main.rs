@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accumulation;
+mod budget;
 mod evidence;
 mod memory;
 #[path = "../support/run_files.rs"]

@@ -29,8 +29,8 @@ pub struct StepRow {
     pub batch: f64,
     /// Items of the batch.
     pub batch_n: usize,
-    /// The most edits it might apply.
-    pub edit_budget: u32,
+    /// The most edits it might apply; absent if nobody said.
+    pub edit_budget: Option<u32>,
     /// The score of the current skill before it.
     pub before: f64,
     /// The candidate's score; `None` if not every item was measured.

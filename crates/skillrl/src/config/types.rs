@@ -303,6 +303,8 @@ pub struct TrainConfig {
     pub min_edit_budget: u32,
     /// How the edits per step fall.
     pub schedule: Schedule,
+    /// Whether failed trajectories alone are reflected on.
+    pub failure_only: bool,
     /// Steps whose outcome the optimizer's prompts show, at most 100.
     pub memory_steps: u32,
     /// The most characters that these take in a prompt.
@@ -318,6 +320,8 @@ choice! {
         Linear = "linear",
         /// Along half a cosine.
         Cosine = "cosine",
+        /// As the optimizer says at each step.
+        Autonomous = "autonomous",
     }
 }
 

@@ -3,17 +3,18 @@
 use super::{StepWork, note_tokens, round_6};
 use crate::error::PipelineError;
 use crate::event::Stage;
+use crate::prompts::BatchScore;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{ApplySummary, MicroBatchRecord};
+use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
 use crate::stage::rollout::{Batch, rollout_batches};
-use crate::stage::select::select;
+use crate::stage::select::{ChosenBudget, choose_budget, select};
 use crate::stage::update::update;
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::plan::BatchPlan;
-use skill_core::{MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
+use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,7 @@ impl<'run> Run<'run> {
         let settings = ReflectSettings {
             minibatch_size: self.settings.minibatch_size,
             edit_budget: self.settings.edit_budget.max,
+            failure_only: self.settings.failure_only,
         };
         let to_read: Vec<ReflectBatch<'_>> = batches
             .iter()
@@ -110,7 +112,7 @@ impl<'run> Run<'run> {
         raw_patches: &[RawPatch],
         work: &mut StepWork,
     ) -> Result<Option<Patch>, PipelineError> {
-        let StepWork { record, trace, prompts } = work;
+        let StepWork { record, prompts, .. } = work;
         let (step, step_dir) = (record.step, self.dir.step_dir(record.step));
         let watch = self.begin(Some(step), Stage::Aggregate);
         let merge_batch = self.settings.merge_batch_size;
@@ -124,16 +126,46 @@ impl<'run> Run<'run> {
             return Ok(None);
         }
 
+        self.select(skill, merged.patch, work).await.map(Some)
+    }
+
+    /// Stage 4: as many of the merged edits as the edit budget allows.
+    async fn select(
+        &mut self,
+        skill: &SkillDoc,
+        merged: Patch,
+        work: &mut StepWork,
+    ) -> Result<Patch, PipelineError> {
+        let StepWork { record, trace, prompts } = work;
+        let (step, step_dir) = (record.step, self.dir.step_dir(record.step));
         let watch = self.begin(Some(step), Stage::Select);
         let ctx = self.stage_ctx(&watch);
-        let selected =
-            select(merged.patch, skill, record.edit_budget, prompts, &self.optimizer(), &ctx).await?;
+        let mut notes = Vec::new();
+        let edit_budget = match record.edit_budget {
+            Some(edit_budget) => edit_budget,
+            None => {
+                let batch = BatchScore {
+                    n_rollouts: record.rollout_n,
+                    hard: record.rollout_hard,
+                    soft: record.rollout_soft,
+                };
+                let chosen = choose_budget(&merged, skill, batch, prompts, &self.optimizer(), &ctx).await?;
+                let decision = budget_decision(&chosen, merged.edits.len());
+                atomic::write_json(&step_dir.join("lr_decision.json"), &decision)?;
+                record.lr_decision = Some(decision);
+                notes.extend(chosen.notes);
+                chosen.choice.learning_rate
+            }
+        };
+        record.edit_budget = Some(edit_budget);
+        let selected = select(merged, skill, edit_budget, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Select, self.end(&watch));
         atomic::write_json(&step_dir.join("ranked_patch.json"), &selected.patch)?;
-        self.note(step, record, selected.notes);
+        notes.extend(selected.notes);
+        self.note(step, record, notes);
         record.n_edits_ranked = Some(selected.patch.edits.len());
         trace.try_patch(&selected.patch);
-        Ok(Some(selected.patch))
+        Ok(selected.patch)
     }
 
     /// Stage 5: the candidate.
@@ -184,4 +216,16 @@ fn micro_batch_record(batch: ReflectBatch<'_>, reflection: &Reflection) -> Optio
 
 fn n_patches(patches: &[RawPatch], source: SourceType) -> usize {
     patches.iter().filter(|raw| raw.source_type == source).count()
+}
+
+fn budget_decision(chosen: &ChosenBudget, n_available: usize) -> BudgetDecision {
+    let BudgetChoice { learning_rate, raw_learning_rate, clamped, fallback } = chosen.choice;
+    BudgetDecision {
+        learning_rate,
+        raw_learning_rate,
+        available_update_items: n_available,
+        clamped,
+        fallback,
+        reasoning: chosen.reasoning.clone(),
+    }
 }

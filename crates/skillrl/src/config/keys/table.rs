@@ -322,10 +322,18 @@ const TRAIN: &[KeySpec] = &[
     ),
     KeySpec::new(
         "schedule",
-        ValueType::Choice(&["constant", "linear", "cosine"]),
+        ValueType::Choice(&["constant", "linear", "cosine", "autonomous"]),
         Outcome,
         Value("\"cosine\""),
-        "How the edits per step fall from edit_budget to min_edit_budget.",
+        "How the edits per step fall from edit_budget to min_edit_budget. autonomous: the optimizer is asked at each\n\
+         step how many edits to apply.",
+    ),
+    KeySpec::new(
+        "failure_only",
+        ValueType::Flag,
+        Outcome,
+        Value("false"),
+        "Whether failed trajectories alone are reflected on.",
     ),
     KeySpec::new(
         "memory_steps",

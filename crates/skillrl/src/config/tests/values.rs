@@ -102,6 +102,8 @@ fn values_that_are_taken() {
     check("train.min_edit_budget=4", "4");
     check("train.schedule=constant", r#""constant""#);
     check("train.schedule=linear", r#""linear""#);
+    check("train.schedule=autonomous", r#""autonomous""#);
+    check("train.failure_only=true", "true");
     check("train.memory_steps=0", "0");
     check("train.memory_chars=500", "500");
     check("gate.metric=soft", r#""soft""#);
@@ -204,7 +206,7 @@ fn values_that_are_refused() {
     refused("train.min_edit_budget=0", "takes a whole number from 1 to 1000, not 0");
     refused(
         "train.schedule=cosin",
-        "takes \"constant\", \"linear\" or \"cosine\", not \"cosin\"; did you mean \"cosine\"?",
+        "takes \"constant\", \"linear\", \"cosine\" or \"autonomous\", not \"cosin\"; did you mean \"cosine\"?",
     );
     refused("gate.metric=sum", "takes \"hard\", \"soft\" or \"mixed\", not \"sum\"");
     refused(
