@@ -25,6 +25,8 @@ pub enum Stage {
     Update,
     /// The candidate on the selection split.
     Evaluate,
+    /// The notes of a long appendix become fewer.
+    Appendix,
     /// The initial skill on the selection split once more, after the last step.
     FreshBaseline,
     /// The best skill on the selection split once more, after the last step.
@@ -46,6 +48,7 @@ impl Stage {
             Self::Select => "select",
             Self::Update => "update",
             Self::Evaluate => "evaluate",
+            Self::Appendix => "appendix",
             Self::FreshBaseline => "fresh_baseline",
             Self::FreshBest => "fresh_best",
             Self::TestBaseline => "test_baseline",

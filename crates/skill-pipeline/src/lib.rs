@@ -26,5 +26,5 @@ pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
 pub use run_dir::RunReader;
 pub use run_dir::format::{StepAction, StepRecord, Summary};
-pub use settings::{EarlyStop, Evidence, StopSignal, TrainSettings};
+pub use settings::{AppendixSource, EarlyStop, Evidence, SkillAware, StopSignal, TrainSettings};
 pub use trainer::{RunConfig, Trainer};

@@ -6,7 +6,7 @@
 use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
 use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
 use serde::{Deserialize, Serialize};
-use skill_core::editor::EditRow;
+use skill_core::editor::{EditRow, EditStatus};
 use skill_core::{Edit, EpochIdx, Patch, RolloutResult, StepIdx};
 use std::collections::VecDeque;
 
@@ -57,6 +57,10 @@ pub enum EditIssue {
     AnchorMissedAppended,
     /// The skill says it already, and it was left out.
     Duplicate,
+    /// The skill would have grown past its limit, and it was left out.
+    OverSizeLimit,
+    /// It would have touched a protected region, and it was left out.
+    Protected,
 }
 
 impl EditIssue {
@@ -65,6 +69,8 @@ impl EditIssue {
             Self::AnchorMissed => "Left out, since its target does not stand in the skill",
             Self::AnchorMissedAppended => "Appended, since its target does not stand in the skill",
             Self::Duplicate => "Left out, since the skill says it already",
+            Self::OverSizeLimit => "Left out, since the skill would have grown past its limit",
+            Self::Protected => "Left out, since it would have touched a protected region",
         }
     }
 }
@@ -84,11 +90,31 @@ pub struct EditNote {
 impl EditNote {
     /// What a row of the editor's report tells the optimizer; `None` if the edit did what was meant.
     pub fn of(row: &EditRow) -> Option<Self> {
-        row.missed_anchor()?;
-        let issue =
-            if row.status.is_applied() { EditIssue::AnchorMissedAppended } else { EditIssue::AnchorMissed };
+        use EditStatus as Status;
+        let issue = match row.status {
+            Status::SkippedReplaceTargetNotFound | Status::SkippedDeleteTargetNotFound => {
+                EditIssue::AnchorMissed
+            }
+            Status::AppliedInsertAfterFallbackAppend
+            | Status::AppliedInsertAfterFallbackBeforeProtectedRegion => EditIssue::AnchorMissedAppended,
+            Status::SkippedDuplicateContent => EditIssue::Duplicate,
+            Status::SkippedOverSizeLimit => EditIssue::OverSizeLimit,
+            Status::SkippedProtectedRegion => EditIssue::Protected,
+            Status::AppliedAppend
+            | Status::AppliedAppendBeforeProtectedRegion
+            | Status::AppliedInsertAfter
+            | Status::AppliedReplace
+            | Status::AppliedDelete
+            | Status::SkippedEmptyContent
+            | Status::SkippedReplaceMissingTarget
+            | Status::SkippedDeleteMissingTarget
+            | Status::SkippedUnknownFile
+            | Status::SkippedFileNotEditable
+            | Status::SkippedUnknownOp
+            | Status::Error => return None,
+        };
         let edit = RememberedEdit::new(row.op.as_str(), &row.target, &row.content_preview);
-        Some(Self { issue, edit, nearest: None })
+        Some(Self { issue, edit, nearest: row.nearest.clone() })
     }
 }
 

@@ -7,6 +7,7 @@ pub use rule::Evidence;
 use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
 use serde_json::{Value, json};
+use skill_core::SourceType;
 use skill_core::gate::Gate;
 use skill_core::schedule::{BudgetControl, EditBudget};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ pub struct TrainSettings {
     pub budget_control: BudgetControl,
     /// Whether failed trajectories alone are reflected on.
     pub failure_only: bool,
+    /// Whether lapses of the agent are told apart from defects of the skill, and how.
+    pub skill_aware: Option<SkillAware>,
     /// Steps whose outcome every optimizer prompt shows, at most [`crate::memory::MAX_MEMORY_STEPS`]; 0 shows none.
     pub memory_steps: usize,
     /// The most characters that these take in a prompt; the oldest give way.
@@ -65,6 +68,7 @@ impl Default for TrainSettings {
             edit_budget: EditBudget::default(),
             budget_control: BudgetControl::Fixed,
             failure_only: false,
+            skill_aware: None,
             memory_steps: 10,
             memory_chars: 8_000,
             gate: Gate::default(),
@@ -124,6 +128,9 @@ impl TrainSettings {
             ("train.schedule", json!(self.edit_budget.schedule)),
             ("train.budget_control", json!(self.budget_control)),
             ("train.failure_only", json!(self.failure_only)),
+            ("train.skill_aware", json!(self.skill_aware.is_some())),
+            ("train.appendix_source", json!(self.skill_aware.map(|aware| aware.source.as_str()))),
+            ("train.appendix_limit", json!(self.skill_aware.map(|aware| aware.consolidate_above))),
             ("train.memory_steps", json!(self.memory_steps)),
             ("train.memory_chars", json!(self.memory_chars)),
             ("gate.metric", json!(self.gate.metric)),
@@ -132,6 +139,44 @@ impl TrainSettings {
         ]
         .into_iter()
         .chain(self.evidence.identity())
+    }
+}
+
+/// Skill-aware reflection: a defect of the skill is mended by edits, and where the skill is right and the agent did not
+/// keep to it a note goes into the skill's appendix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SkillAware {
+    /// Which analysts may write notes.
+    pub source: AppendixSource,
+    /// With more notes than this the optimizer is asked for fewer; 0 never asks.
+    pub consolidate_above: usize,
+}
+
+/// Which analysts may write notes for the appendix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AppendixSource {
+    /// Those of failures and those of successes.
+    #[default]
+    Both,
+    /// Those of failures.
+    FailureOnly,
+}
+
+impl AppendixSource {
+    /// The name used in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::FailureOnly => "failure_only",
+        }
+    }
+
+    /// Whether the analysts of these trajectories may write notes.
+    pub fn has(self, source: SourceType) -> bool {
+        match (self, source) {
+            (_, SourceType::Failure) | (Self::Both, SourceType::Success) => true,
+            (Self::FailureOnly, SourceType::Success) => false,
+        }
     }
 }
 

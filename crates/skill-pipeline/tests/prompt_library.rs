@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 use skill_core::SourceType;
-use skill_pipeline::prompts::schema::{analyst_schema, budget_schema, merge_schema, ranking_schema};
+use skill_pipeline::prompts::schema::{
+    analyst_schema, appendix_schema, budget_schema, merge_schema, ranking_schema,
+};
 use skill_pipeline::prompts::{PromptLibrary, PromptLibraryError, PromptName, embedded_sources};
 use std::error::Error as _;
 use std::path::Path;
@@ -37,7 +39,8 @@ fn what_is_built_in_is_valid() {
             "merge_success",
             "merge_final",
             "lr_autonomous",
-            "ranking"
+            "ranking",
+            "appendix_consolidate"
         ]
     );
     for name in PromptName::ALL {
@@ -67,6 +70,7 @@ fn every_prompt_says_what_a_reply_needs() {
         let key = match name {
             "ranking" => "selected_indices",
             "lr_autonomous" => "learning_rate",
+            "appendix_consolidate" => "appendix_notes",
             _ => "support_count",
         };
         assert!(source.contains(key), "{name} does not explain {key}");
@@ -82,13 +86,14 @@ fn every_prompt_says_what_a_reply_needs() {
 #[test]
 fn the_examples_are_valid_json_of_the_reply_shape() {
     let schemas = [
-        analyst_schema(SourceType::Failure),
-        analyst_schema(SourceType::Success),
+        analyst_schema(SourceType::Failure, false),
+        analyst_schema(SourceType::Success, false),
         merge_schema(),
         merge_schema(),
         merge_schema(),
         budget_schema(),
         ranking_schema(),
+        appendix_schema(),
     ];
     for ((name, source), schema) in embedded_sources().into_iter().zip(schemas) {
         let replies: Vec<&str> = source.lines().filter(|line| line.starts_with("{\"")).collect();
@@ -131,8 +136,8 @@ fn check_against(schema: &Value, value: &Value, place: &str) {
 #[test]
 fn reply_schemas() {
     let schemas = [
-        analyst_schema(SourceType::Failure),
-        analyst_schema(SourceType::Success),
+        analyst_schema(SourceType::Failure, false),
+        analyst_schema(SourceType::Success, false),
         merge_schema(),
         ranking_schema(),
     ];

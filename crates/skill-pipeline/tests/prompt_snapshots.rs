@@ -170,6 +170,20 @@ fn final_merge() {
 }
 
 #[test]
+fn skill_aware_analysts() {
+    let (failure, skill) = (failure(), SKILL.into());
+    let texts = [SourceType::Failure, SourceType::Success]
+        .map(|source| whole(library().skill_aware_analyst(source, &skill, 2, &[&failure]).unwrap()));
+    insta::assert_snapshot!(texts.join("\n\n"));
+}
+
+#[test]
+fn appendix_consolidation() {
+    let notes = ["Name the day.", "Show ``` as it is."].map(str::to_owned);
+    insta::assert_snapshot!(whole(library().appendix_consolidate(&notes).unwrap()));
+}
+
+#[test]
 fn edit_budget() {
     let edits = [failure_patch().edits, success_patch().edits].concat();
     let batch = BatchScore { n_rollouts: 40, hard: 0.225, soft: 1.0 / 3.0 };

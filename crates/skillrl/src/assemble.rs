@@ -7,7 +7,7 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule,
+    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule,
 };
 use crate::engine::Engine;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::trainer::environment_prompts;
-use skill_pipeline::{EventSink, Evidence, RunConfig, StopSignal, TrainSettings, Trainer};
+use skill_pipeline::{EventSink, Evidence, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -303,6 +303,13 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         edit_budget,
         budget_control,
         failure_only: config.train.failure_only,
+        skill_aware: config.train.skill_aware.then(|| SkillAware {
+            source: match config.train.appendix_source {
+                AppendixSource::Both => skill_pipeline::AppendixSource::Both,
+                AppendixSource::FailureOnly => skill_pipeline::AppendixSource::FailureOnly,
+            },
+            consolidate_above: count(config.train.appendix_limit),
+        }),
         memory_steps: count(config.train.memory_steps),
         memory_chars: count(config.train.memory_chars),
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },

@@ -190,6 +190,10 @@ pub fn estimate(
         (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
         (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
+    if settings.skill_aware.is_some_and(|aware| aware.consolidate_above > 0) {
+        let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
+        sent.push((Stage::Appendix, over_steps(&consolidation)));
+    }
     if settings.evidence.fresh {
         sent.push((Stage::FreshBaseline, of_val(Span::default())));
         // As with the test: a best skill that is still the initial one is not measured twice.
@@ -393,7 +397,7 @@ fn selection(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
 
 fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {
     match stage {
-        Stage::Reflect | Stage::Aggregate | Stage::Select => {
+        Stage::Reflect | Stage::Aggregate | Stage::Select | Stage::Appendix => {
             bounded(assumptions.optimizer_reply_tokens, Some(settings.max_reply_tokens))
         }
         Stage::Baseline

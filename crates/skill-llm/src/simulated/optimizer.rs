@@ -4,9 +4,9 @@ use super::conventions::{Statement, glossary, statements};
 use super::diagnosis::{Finding, diagnose};
 use super::flaws::{malform, spoil};
 use super::hash::Dice;
-use super::lessons::glossary_rules;
+use super::lessons::{glossary_rules, phrasings};
 use super::prompts::{Request, Trajectory, without_memory};
-use super::proposals::propose;
+use super::proposals::{propose, says_so};
 use super::{PROVIDER, reply_to};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
@@ -52,14 +52,22 @@ impl SimulatedOptimizer {
         self
     }
 
-    fn answer(&self, message: &str) -> String {
+    fn answer(&self, system: &str, message: &str) -> String {
         // What it knows of earlier steps does not change its mind.
         let dice = Dice::new(self.seed, &[&without_memory(message)]);
         let reply = match Request::read(message) {
             Some(Request::Analyse { skill, budget, successes, trajectories }) => {
-                self.analysis(&skill, budget, successes, &trajectories, dice)
+                let mut analysis = self.analysis(&skill, budget, successes, &trajectories, dice);
+                if system.contains("`appendix_notes`")
+                    && let Some(fields) = analysis.as_object_mut()
+                {
+                    let counted = if successes { Vec::new() } else { count(&trajectories) };
+                    fields.insert("appendix_notes".to_owned(), json!(reminders(&skill, &counted)));
+                }
+                analysis
             }
             Some(Request::Merge { edits }) => merge(edits),
+            Some(Request::Shorten { notes }) => shorten(&notes),
             Some(Request::ChooseBudget { edits }) => choose_budget(&edits),
             Some(Request::Rank { budget, edits }) => rank(&edits, budget),
             None => return "I do not understand what I am asked to do here.".to_owned(),
@@ -113,7 +121,7 @@ impl ChatModel for SimulatedOptimizer {
         if call.cancel.is_cancelled() {
             return Err(LlmError::Cancelled);
         }
-        Ok(reply_to(request, self.answer(&request.text_of(Role::User))))
+        Ok(reply_to(request, self.answer(&request.text_of(Role::System), &request.text_of(Role::User))))
     }
 }
 
@@ -218,6 +226,29 @@ fn unite_glossaries(edit: &mut Edit, other: &Edit) {
     if let Some(rule) = glossary_rules(&field, &all).first() {
         edit.content = format!("- {rule}");
     }
+}
+
+/// The notes without those that remind of the same rule as an earlier one, and at most half of them.
+fn shorten(notes: &[String]) -> Value {
+    let said = |note: &String| -> Vec<Statement> { statements(note) };
+    let mut kept: Vec<&String> = Vec::new();
+    for note in notes {
+        if !kept.iter().any(|known| *known == note || !said(note).is_empty() && said(known) == said(note)) {
+            kept.push(note);
+        }
+    }
+    kept.truncate(notes.len().div_ceil(2));
+    json!({ "appendix_notes": kept })
+}
+
+/// Reminders of rules that the skill has for what went wrong all the same.
+fn reminders(skill: &str, counted: &[(Finding, u32)]) -> Vec<String> {
+    counted
+        .iter()
+        .filter(|(finding, _)| says_so(skill, finding, None))
+        .filter_map(|(finding, _)| phrasings(finding).into_iter().next())
+        .map(|rule| format!("Keep to this rule of the skill: {rule}"))
+        .collect()
 }
 
 /// As many edits as more than one trajectory speaks for, and at least one.

@@ -17,6 +17,11 @@ pub(super) enum Request {
         /// What the agent did.
         trajectories: Vec<Trajectory>,
     },
+    /// Make fewer notes of these.
+    Shorten {
+        /// The notes, in order.
+        notes: Vec<String>,
+    },
     /// Make one patch of these; earlier ones have priority.
     Merge {
         /// The edits of all patches, in order.
@@ -68,6 +73,9 @@ impl Request {
         }
         if heading("# Patches to merge") || heading("# Patch groups to combine") {
             return Some(Self::Merge { edits: edits_of_patches(&fenced_json(rest)?) });
+        }
+        if heading("# Notes to shorten") {
+            return Some(Self::Shorten { notes: serde_json::from_value(fenced_json(rest)?).ok()? });
         }
         if heading("# Proposed edits") {
             return Some(Self::ChooseBudget { edits: numbered_edits(rest, "# Proposed edits") });

@@ -73,7 +73,7 @@ fn same_anchor_or_text(a: &Edit, b: &Edit) -> bool {
 }
 
 /// Whether the skill says somewhere what would mend the finding.
-fn says_so(skill: &str, finding: &Finding, stance: Option<Stance>) -> bool {
+pub(super) fn says_so(skill: &str, finding: &Finding, stance: Option<Stance>) -> bool {
     match finding.convention() {
         Some(convention) => {
             stance == Some(Stance::Wanted)

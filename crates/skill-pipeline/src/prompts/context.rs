@@ -15,6 +15,7 @@ pub(super) struct AnalystContext {
     edit_budget: u32,
     n_trajectories: usize,
     trajectories: String,
+    skill_aware: bool,
 }
 
 impl AnalystContext {
@@ -24,7 +25,28 @@ impl AnalystContext {
             edit_budget,
             n_trajectories: trajectories.len(),
             trajectories: render_trajectories(skill, trajectories),
+            skill_aware: false,
         }
+    }
+
+    /// The same for an analyst that tells lapses of the agent apart from defects of the skill.
+    pub(super) fn skill_aware(self) -> Self {
+        Self { skill_aware: true, ..self }
+    }
+}
+
+/// Variables of `appendix_consolidate`.
+#[derive(Debug, Serialize)]
+pub(super) struct AppendixContext {
+    n_notes: usize,
+    notes: String,
+    fence: String,
+}
+
+impl AppendixContext {
+    pub(super) fn new(notes: &[String]) -> serde_json::Result<Self> {
+        let json = serde_json::to_string_pretty(notes)?;
+        Ok(Self { n_notes: notes.len(), fence: fence_for(&json), notes: json })
     }
 }
 

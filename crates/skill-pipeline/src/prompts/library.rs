@@ -1,7 +1,8 @@
 //! The templates of a run, and what they render to.
 
 use super::context::{
-    AnalystContext, BatchScore, BudgetContext, FinalMergeContext, MergeContext, RankingContext,
+    AnalystContext, AppendixContext, BatchScore, BudgetContext, FinalMergeContext, MergeContext,
+    RankingContext,
 };
 use super::name::{PromptName, Templates};
 use serde::Serialize;
@@ -155,11 +156,13 @@ impl PromptLibrary {
             let skill = SkillDoc::new(skill);
             for source in [SourceType::Failure, SourceType::Success] {
                 self.analyst(source, &skill, budget, results)?;
+                self.skill_aware_analyst(source, &skill, budget, results)?;
                 self.merge(source, &skill, &patches, 1)?;
             }
             self.merge_final(&skill, small, large)?;
             self.merge_final(&skill, large, small)?;
             self.ranking(&skill, &edits, budget)?;
+            self.appendix_consolidate(&["One note.".to_owned(), "Another one.".to_owned()])?;
             self.edit_budget(&skill, &edits, BatchScore { n_rollouts: 4, hard: 0.5, soft: 0.25 })?;
         }
         Ok(())
@@ -201,11 +204,32 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
-        let name = match source {
-            SourceType::Failure => PromptName::AnalystError,
-            SourceType::Success => PromptName::AnalystSuccess,
-        };
-        self.render(name, Ok(AnalystContext::new(skill, edit_budget, trajectories)))
+        self.render(analyst_name(source), Ok(AnalystContext::new(skill, edit_budget, trajectories)))
+    }
+
+    /// What an analyst is told who also tells lapses of the agent apart from defects of the skill.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn skill_aware_analyst(
+        &self,
+        source: SourceType,
+        skill: &SkillDoc,
+        edit_budget: u32,
+        trajectories: &[&RolloutResult],
+    ) -> Result<Vec<Message>, PromptError> {
+        let context = AnalystContext::new(skill, edit_budget, trajectories).skill_aware();
+        self.render(analyst_name(source), Ok(context))
+    }
+
+    /// What the optimizer is told to make fewer notes of these.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn appendix_consolidate(&self, notes: &[String]) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::AppendixConsolidate, AppendixContext::new(notes))
     }
 
     /// What the optimizer is told to merge patches of one kind; `level` is the merge tree's, from 1.
@@ -280,6 +304,13 @@ impl PromptLibrary {
             message: format!("cannot write the edits as JSON: {error}"),
         })?;
         template.render(Variables { background: &self.background, context })
+    }
+}
+
+fn analyst_name(source: SourceType) -> PromptName {
+    match source {
+        SourceType::Failure => PromptName::AnalystError,
+        SourceType::Success => PromptName::AnalystSuccess,
     }
 }
 

@@ -74,6 +74,8 @@ prompts! {
     LrAutonomous = lr_autonomous,
     /// The most important edits are chosen.
     Ranking = ranking,
+    /// The notes of a long appendix become fewer.
+    AppendixConsolidate = appendix_consolidate,
 }
 
 impl PromptName {

@@ -9,7 +9,9 @@ use skill_core::{EditOp, SourceType};
 use skill_llm::ResponseSchema;
 
 /// The reply of an analyst: what went wrong, or for successes what worked, and a patch.
-pub fn analyst_schema(source: SourceType) -> ResponseSchema {
+///
+/// `writes_notes` adds the notes for the appendix.
+pub fn analyst_schema(source: SourceType, writes_notes: bool) -> ResponseSchema {
     let (name, summary_key, summary) = match source {
         SourceType::Failure => {
             let failure =
@@ -19,7 +21,11 @@ pub fn analyst_schema(source: SourceType) -> ResponseSchema {
         SourceType::Success => ("analyst_success", "success_patterns", list(string())),
     };
     let patch = object(vec![("reasoning", string()), ("edits", list(edit()))]);
-    response(name, object(vec![(summary_key, summary), ("patch", patch)]))
+    let notes = writes_notes.then(|| (APPENDIX_NOTES, list(string())));
+    response(
+        name,
+        object([(summary_key, summary)].into_iter().chain(notes).chain([("patch", patch)]).collect()),
+    )
 }
 
 /// The reply of a merge, final or not: a patch, and whether the skill should stay as it is.
@@ -33,6 +39,14 @@ pub fn merge_schema() -> ResponseSchema {
 pub fn ranking_schema() -> ResponseSchema {
     let properties = vec![("reasoning", string()), ("selected_indices", list(integer()))];
     response("ranking", object(properties))
+}
+
+/// The key of a reply that holds notes for the appendix.
+pub const APPENDIX_NOTES: &str = "appendix_notes";
+
+/// The reply of a consolidation: fewer notes.
+pub fn appendix_schema() -> ResponseSchema {
+    response("appendix_consolidate", object(vec![(APPENDIX_NOTES, list(string()))]))
 }
 
 /// The reply where the optimizer chooses the edit budget: a number of edits.

@@ -270,6 +270,21 @@ pub struct StepRecord {
     pub candidate_gate_score: Option<f64>,
     /// What the step came to.
     pub action: StepAction,
+    /// Notes for the appendix that this step's analysts wrote; absent without any.
+    ///
+    /// They are in the skill after the step, while `current_score` is of the skill without them: a reminder is not
+    /// measured, as in the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_execution_lapse_notes: Option<usize>,
+    /// Those of them that the appendix did not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_appendix_notes_added: Option<usize>,
+    /// Notes in the appendix after the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_appendix_notes_total: Option<usize>,
+    /// Notes that were left when the optimizer made fewer of them; absent if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_appendix_notes_consolidated: Option<usize>,
     /// The score of the current skill before the step.
     pub score_before: f64,
     /// The score of the current skill after the step.

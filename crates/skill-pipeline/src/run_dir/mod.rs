@@ -229,6 +229,20 @@ impl RunDir {
         Err(PipelineError::Corrupt { path, message })
     }
 
+    /// The skill that a step made, if it is the one that the hash names: that after the step, or, where notes were
+    /// added to that, the candidate itself.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or has been changed.
+    pub fn read_made_skill(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
+        let candidate = fs::read_to_string(self.step_dir(step).join("candidate_skill.md")).map(SkillDoc::new);
+        match candidate {
+            Ok(candidate) if candidate.hash() == *hash => Ok(candidate),
+            Ok(_) | Err(_) => self.read_snapshot(step, hash),
+        }
+    }
+
     /// Writes `current_skill.md` and `best_skill.md`.
     ///
     /// # Errors

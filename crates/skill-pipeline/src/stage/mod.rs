@@ -4,6 +4,7 @@
 //! about the run: that is the trainer's.
 
 pub mod aggregate;
+pub mod appendix;
 pub mod evaluate;
 pub mod reflect;
 pub mod rollout;

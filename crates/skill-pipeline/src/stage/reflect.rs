@@ -4,9 +4,11 @@ use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
 use crate::memory::FailurePattern;
 use crate::prompts::PromptLibrary;
-use crate::prompts::schema::analyst_schema;
+use crate::prompts::schema::{APPENDIX_NOTES, analyst_schema};
+use crate::settings::AppendixSource;
+use crate::stage::appendix::notes_in;
 use serde_json::Value;
-use skill_core::json::read_patch;
+use skill_core::json::{read_object, read_patch};
 use skill_core::plan::plan_minibatches;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
 
@@ -19,6 +21,8 @@ pub struct ReflectSettings {
     pub edit_budget: u32,
     /// Whether trajectories that succeeded are passed over.
     pub failure_only: bool,
+    /// Which analysts may write notes for the appendix; `None` for none.
+    pub appendix_source: Option<AppendixSource>,
 }
 
 /// A micro-batch's results, which are grouped by themselves.
@@ -39,6 +43,8 @@ pub struct Reflection {
     pub patches: Vec<RawPatch>,
     /// How tasks failed, in the words of the analysts, in the same order.
     pub failure_patterns: Vec<FailurePattern>,
+    /// Notes for the appendix, in the same order.
+    pub appendix_notes: Vec<String>,
     /// What was wrong with replies, one sentence each.
     pub notes: Vec<String>,
 }
@@ -67,11 +73,24 @@ pub async fn reflect(
             let Minibatch { list_idx, batch_idx, source, number, trajectories } = minibatch;
             let ctx = ctx.at_batch(batch_idx);
             let name = format!("{} {number}", source.as_str());
-            let messages = prompts.analyst(source, skill, settings.edit_budget, &trajectories)?;
-            let reply = optimizer.ask(messages, analyst_schema(source), &name, &ctx).await?;
+            let writes_notes = settings.appendix_source.is_some_and(|writers| writers.has(source));
+            let messages = match writes_notes {
+                false => prompts.analyst(source, skill, settings.edit_budget, &trajectories)?,
+                true => prompts.skill_aware_analyst(source, skill, settings.edit_budget, &trajectories)?,
+            };
+            let reply = optimizer.ask(messages, analyst_schema(source, writes_notes), &name, &ctx).await?;
             let finish = finish_note(&reply, optimizer.max_tokens);
             let mut analysis =
                 read_analysis(&reply.text, source, &trajectories, settings.edit_budget, finish);
+            if writes_notes {
+                analysis.appendix_notes = read_object(&reply.text, APPENDIX_NOTES)
+                    .map(|read| notes_in(&read.value))
+                    .unwrap_or_default();
+                if !analysis.appendix_notes.is_empty() && analysis.patch.is_none() {
+                    // Lapses alone need no patch.
+                    analysis.notes.clear();
+                }
+            }
             let batch = batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
             for note in &mut analysis.notes {
                 *note = format!("analyst {batch}{name}: {note}");
@@ -85,6 +104,7 @@ pub async fn reflect(
         if let Some(reflection) = reflections.get_mut(list_idx) {
             reflection.patches.extend(analysis.patch);
             reflection.failure_patterns.extend(analysis.failure_patterns);
+            reflection.appendix_notes.extend(analysis.appendix_notes);
             reflection.notes.extend(analysis.notes);
         }
     }
@@ -122,6 +142,7 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, settings: ReflectSettin
 struct Analysis {
     patch: Option<RawPatch>,
     failure_patterns: Vec<FailurePattern>,
+    appendix_notes: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -138,7 +159,7 @@ fn read_analysis(
     let mut notes: Vec<String> = finish.into_iter().chain(reply.notes).collect();
     let Some(mut patch) = reply.patch else {
         notes.push("the reply holds no patch; this minibatch gives no edits".to_owned());
-        return Analysis { patch: None, failure_patterns, notes };
+        return Analysis { patch: None, failure_patterns, appendix_notes: Vec::new(), notes };
     };
     let n_proposed = patch.edits.len();
     let budget = usize::try_from(edit_budget).unwrap_or(usize::MAX);
@@ -153,7 +174,7 @@ fn read_analysis(
     }
     let item_ids = trajectories.iter().map(|result| result.id.clone()).collect();
     let patch = RawPatch { patch, source_type: source, batch_size, item_ids, notes: notes.clone() };
-    Analysis { patch: Some(patch), failure_patterns, notes }
+    Analysis { patch: Some(patch), failure_patterns, appendix_notes: Vec::new(), notes }
 }
 
 /// The rows of a reply's `failure_summary`; what has no name is left out, and a count is at most the minibatch's size.

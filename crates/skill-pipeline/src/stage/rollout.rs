@@ -130,9 +130,12 @@ impl<'run> Agent<'run> {
             | Stage::FreshBest
             | Stage::TestBaseline
             | Stage::TestBest => "evaluation".to_owned(),
-            Stage::Rollout | Stage::Reflect | Stage::Aggregate | Stage::Select | Stage::Update => {
-                ctx.place().to_string()
-            }
+            Stage::Rollout
+            | Stage::Reflect
+            | Stage::Aggregate
+            | Stage::Select
+            | Stage::Update
+            | Stage::Appendix => ctx.place().to_string(),
         };
         let model = target.id();
         let origin = [

@@ -12,6 +12,7 @@ use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Draws, Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
+use skill_core::region::inject_appendix;
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
@@ -270,7 +271,11 @@ impl Run<'_> {
         self.journal.flush().await?;
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
         let gate_score = self.settings.gate.score(evaluation.score);
-        let state = TrainState::after_baseline(skill, &evaluation, gate_score);
+        let mut state = TrainState::after_baseline(skill, &evaluation, gate_score);
+        if self.settings.skill_aware.is_some() {
+            // The initial skill was measured as it is; the empty region is for the steps.
+            state.current.skill = inject_appendix(&state.current.skill);
+        }
         state.write(&self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
@@ -387,6 +392,7 @@ impl Run<'_> {
             | Stage::Aggregate
             | Stage::Select
             | Stage::Update
+            | Stage::Appendix
             | Stage::TestBaseline
             | Stage::TestBest => Draws::default(),
         }

@@ -90,7 +90,11 @@ impl TrainState {
             step: stored.current_step,
         };
         let best = ScoredSkill {
-            skill: dir.read_snapshot(stored.best_step, &stored.best_skill_hash)?,
+            skill: if stored.best_skill_hash == initial_skill.hash() {
+                initial_skill.clone()
+            } else {
+                dir.read_made_skill(stored.best_step, &stored.best_skill_hash)?
+            },
             score: stored.best_score,
             item_scores: item_scores(stored.best_step)?,
             step: stored.best_step,
@@ -139,7 +143,7 @@ impl TrainState {
 
     /// Takes over what a step came to.
     pub(super) fn apply(&mut self, outcome: StepOutcome) {
-        let StepOutcome { record, candidate, flips, digest } = outcome;
+        let StepOutcome { record, candidate, flips, digest, with_notes } = outcome;
         self.last_step = record.step;
         self.flips = flips;
         self.memory.push(digest);
@@ -151,6 +155,9 @@ impl TrainState {
                 self.best = scored.clone();
             }
             self.current = scored;
+        }
+        if let Some(skill) = with_notes {
+            self.current.skill = skill;
         }
         self.history.push(record);
     }
@@ -165,4 +172,6 @@ pub(super) struct StepOutcome {
     pub(super) flips: FlipCounts,
     /// What the step leaves for the optimizer to know.
     pub(super) digest: MemoryEntry,
+    /// The current skill with this step's notes in its appendix, if there are any.
+    pub(super) with_notes: Option<SkillDoc>,
 }

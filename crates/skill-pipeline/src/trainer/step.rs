@@ -1,5 +1,6 @@
 //! One step: the six stages in order, each arrow a file in the step's directory.
 
+mod appendix;
 mod propose;
 
 use super::run::{Run, StepPlan};
@@ -29,6 +30,8 @@ struct StepWork {
     trace: StepTrace,
     /// The prompts with what the optimizer knows of earlier steps.
     prompts: PromptLibrary,
+    /// What the analysts want to remind the agent of.
+    appendix_notes: Vec<String>,
 }
 
 /// What the gate came to.
@@ -56,9 +59,13 @@ impl Run<'_> {
                 Decision { candidate: None, flips: state.flips.clone() }
             }
         };
+        let Decision { candidate, flips } = decision;
+        let accepted = candidate.as_ref().filter(|_| work.record.action.is_accept());
+        let current = accepted.map_or(&state.current.skill, |scored| &scored.skill);
+        let with_notes = self.flush_appendix(current, &mut work).await?;
         let StepWork { record, trace, .. } = work;
         let digest = MemoryEntry::of(&record, trace);
-        Ok(StepOutcome { record, candidate: decision.candidate, flips: decision.flips, digest })
+        Ok(StepOutcome { record, candidate, flips, digest, with_notes })
     }
 
     /// Stages 1 to 5: what is to be measured, or why nothing is.
@@ -81,6 +88,7 @@ impl Run<'_> {
             record: self.new_record(state, plan),
             trace: StepTrace::default(),
             prompts: self.prompts.clone().with_memory(memory),
+            appendix_notes: Vec::new(),
         }
     }
 
@@ -125,6 +133,10 @@ impl Run<'_> {
             paired: None,
             candidate_gate_score: None,
             action: StepAction::SkipNoPatches,
+            n_execution_lapse_notes: None,
+            n_appendix_notes_added: None,
+            n_appendix_notes_total: None,
+            n_appendix_notes_consolidated: None,
             score_before: state.current.score,
             current_score: state.current.score,
             best_score: state.best.score,

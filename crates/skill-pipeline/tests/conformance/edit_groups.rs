@@ -3,8 +3,18 @@
 use super::Verdict::{self, Differs, Ours};
 use serde_json::{Value, json};
 use skill_core::editor::{EditStatus, apply_edit as apply};
-use skill_core::region::protected_regions;
+use skill_core::region::{append_to_appendix, inject_appendix, protected_regions};
 use skill_core::{Edit, EditOp, Patch, SkillDoc, select_edits};
+
+pub(crate) fn appendix_inject(input: &Value, _: &Value) -> Verdict {
+    Ours(json!(inject_appendix(&SkillDoc::new(input.as_str().unwrap()))))
+}
+
+pub(crate) fn appendix_append(input: &Value, _: &Value) -> Verdict {
+    let notes: Vec<String> =
+        input[1].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()).collect();
+    Ours(json!(append_to_appendix(&SkillDoc::new(input[0].as_str().unwrap()), &notes)))
+}
 
 const MARKERS: [&str; 4] = [
     "<!-- SLOW_UPDATE_START -->",

@@ -7,6 +7,7 @@ mod evidence;
 mod memory;
 #[path = "../support/run_files.rs"]
 mod run_files;
+mod skill_aware;
 mod world;
 
 use run_files::files;

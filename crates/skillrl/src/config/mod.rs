@@ -33,7 +33,7 @@ pub use tasks::{
     TasksScorer, TasksUnits,
 };
 pub use types::{
-    BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode, LimitsConfig,
+    AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode, LimitsConfig,
     MaxTokensField, Metric, ModelConfig, ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer,
     ResponseFormat, RetryConfig, RunConfig, Schedule, ScriptedConfig, SimulatedConfig, SkillConfig,
     TrainConfig,

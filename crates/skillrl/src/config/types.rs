@@ -305,10 +305,26 @@ pub struct TrainConfig {
     pub schedule: Schedule,
     /// Whether failed trajectories alone are reflected on.
     pub failure_only: bool,
+    /// Whether a failure despite a good rule becomes a note in the appendix.
+    pub skill_aware: bool,
+    /// Which analysts write such notes.
+    pub appendix_source: AppendixSource,
+    /// With more notes than this the optimizer is asked for fewer; 0 never asks.
+    pub appendix_limit: u32,
     /// Steps whose outcome the optimizer's prompts show, at most 100.
     pub memory_steps: u32,
     /// The most characters that these take in a prompt.
     pub memory_chars: u32,
+}
+
+choice! {
+    /// Which analysts write notes for the appendix.
+    AppendixSource {
+        /// Those of failures and of successes.
+        Both = "both",
+        /// Those of failures.
+        FailureOnly = "failure_only",
+    }
 }
 
 choice! {

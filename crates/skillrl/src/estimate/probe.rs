@@ -3,6 +3,7 @@
 
 use super::{Assumptions, Span, bounded};
 use async_trait::async_trait;
+use skill_core::region::MAX_APPENDIX_NOTES;
 use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType, Turn};
 use skill_envs::{Env, Item, RolloutCtx, Split};
 use skill_llm::{
@@ -11,7 +12,7 @@ use skill_llm::{
 };
 use skill_pipeline::TrainSettings;
 use skill_pipeline::prompts::PromptLibrary;
-use skill_pipeline::prompts::schema::{analyst_schema, merge_schema, ranking_schema};
+use skill_pipeline::prompts::schema::{analyst_schema, appendix_schema, merge_schema, ranking_schema};
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,6 +64,8 @@ pub struct Probe {
     pub merge_bytes: Span,
     /// Bytes of the ranker's prompt.
     pub ranking_bytes: Span,
+    /// Bytes of the prompt that makes fewer notes of many.
+    pub appendix_bytes: Span,
 }
 
 impl Probe {
@@ -197,7 +200,13 @@ fn probe_analysts(
     let mut trajectory_bytes = Vec::new();
     for source in [SourceType::Failure, SourceType::Success] {
         let bytes = |results: &[&RolloutResult]| {
-            prompts.analyst(source, skill, budget, results).map(|messages| bytes_of(&messages))
+            let messages = match settings.skill_aware {
+                Some(aware) if aware.source.has(source) => {
+                    prompts.skill_aware_analyst(source, skill, budget, results)
+                }
+                Some(_) | None => prompts.analyst(source, skill, budget, results),
+            };
+            messages.map(|messages| bytes_of(&messages))
         };
         let mut sum = 0;
         for result in trajectories {
@@ -208,7 +217,7 @@ fn probe_analysts(
         }
         trajectory_bytes.push(sum.div_ceil(trajectories.len().max(1) as u64));
     }
-    let schema = schema_bytes(&analyst_schema(SourceType::Failure));
+    let schema = schema_bytes(&analyst_schema(SourceType::Failure, settings.skill_aware.is_some()));
     found.analyst_bytes = span_of(&overheads).plus(Span::new(0, schema)).plus(memory_bytes(settings));
     found.trajectory_bytes = span_of(&trajectory_bytes);
     Ok(())
@@ -250,6 +259,14 @@ fn probe_editors(
     found.ranking_bytes = Span::new(least, most)
         .plus(Span::new(0, schema_bytes(&ranking_schema())))
         .plus(memory_bytes(settings));
+
+    // A long appendix has one note more than it may have; as many again may come in a step.
+    let most_notes =
+        settings.skill_aware.map_or(0, |aware| aware.consolidate_above).min(MAX_APPENDIX_NOTES / 2);
+    let notes = |n_notes: usize, bytes: usize| vec!["x".repeat(bytes); n_notes.max(2)];
+    let shortest = bytes_of(&prompts.appendix_consolidate(&notes(2, short))?);
+    let longest = bytes_of(&prompts.appendix_consolidate(&notes(2 * most_notes, long))?);
+    found.appendix_bytes = Span::new(shortest, longest).plus(Span::new(0, schema_bytes(&appendix_schema())));
     Ok(())
 }
 

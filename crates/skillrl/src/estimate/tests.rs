@@ -91,6 +91,7 @@ fn probed() -> Probe {
         analyst_bytes: Span::exactly(3000),
         merge_bytes: Span::new(2000, 9000),
         ranking_bytes: Span::new(1500, 6000),
+        appendix_bytes: Span::default(),
     }
 }
 

@@ -54,7 +54,7 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts } = work;
+        let StepWork { record, trace, prompts, appendix_notes } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
@@ -73,6 +73,7 @@ impl<'run> Run<'run> {
             minibatch_size: self.settings.minibatch_size,
             edit_budget: self.settings.edit_budget.max,
             failure_only: self.settings.failure_only,
+            appendix_source: self.settings.skill_aware.map(|aware| aware.source),
         };
         let to_read: Vec<ReflectBatch<'_>> = batches
             .iter()
@@ -98,6 +99,7 @@ impl<'run> Run<'run> {
             self.note(step, record, reflection.notes);
             raw_patches.extend(reflection.patches);
             failure_patterns.extend(reflection.failure_patterns);
+            appendix_notes.extend(reflection.appendix_notes);
         }
         trace.observe(&all, failure_patterns);
         record.n_failure_patches = n_patches(&raw_patches, SourceType::Failure);
@@ -136,7 +138,7 @@ impl<'run> Run<'run> {
         merged: Patch,
         work: &mut StepWork,
     ) -> Result<Patch, PipelineError> {
-        let StepWork { record, trace, prompts } = work;
+        let StepWork { record, trace, prompts, .. } = work;
         let (step, step_dir) = (record.step, self.dir.step_dir(record.step));
         let watch = self.begin(Some(step), Stage::Select);
         let ctx = self.stage_ctx(&watch);

@@ -336,6 +336,27 @@ const TRAIN: &[KeySpec] = &[
         "Whether failed trajectories alone are reflected on.",
     ),
     KeySpec::new(
+        "skill_aware",
+        ValueType::Flag,
+        Outcome,
+        Value("false"),
+        "Whether a failure despite a good rule becomes a note in the skill's appendix, instead of an edit.",
+    ),
+    KeySpec::new(
+        "appendix_source",
+        ValueType::Choice(&["both", "failure_only"]),
+        Outcome,
+        Value("\"both\""),
+        "Who writes such notes: the analysts of failures and of successes, or of failures alone.",
+    ),
+    KeySpec::new(
+        "appendix_limit",
+        ValueType::Integer { min: 0, max: 200 },
+        Outcome,
+        Value("0"),
+        "With more notes than this the optimizer is asked to make fewer of them. 0 never asks.",
+    ),
+    KeySpec::new(
         "memory_steps",
         ValueType::Integer { min: 0, max: 100 },
         Outcome,

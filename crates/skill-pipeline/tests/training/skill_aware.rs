@@ -1,0 +1,155 @@
+//! Skill-aware reflection: lapses of the agent become notes in the appendix.
+
+use super::{actions, files, read};
+use crate::world::{Job, optimizer, settings, target};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_core::SkillDoc;
+use skill_core::region::appendix_notes;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
+use skill_pipeline::{AppendixSource, SkillAware, TrainSettings};
+use std::path::Path;
+use std::sync::Arc;
+
+fn aware(consolidate_above: usize) -> TrainSettings {
+    let skill_aware = Some(SkillAware { consolidate_above, ..SkillAware::default() });
+    TrainSettings { skill_aware, ..settings() }
+}
+
+/// The toy optimizer, which notes a lapse for each trajectory, and keeps every other note of a long appendix.
+struct Noting {
+    inner: Arc<dyn ChatModel>,
+    /// Whether its analysts propose edits too.
+    edits: bool,
+}
+
+#[async_trait]
+impl ChatModel for Noting {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let prompt = request.text_of(Role::User);
+        let usage = Usage { input: 9, output: 3, ..Usage::default() };
+        if let Some((_, rest)) = prompt.split_once("# Notes to shorten") {
+            let json = rest.split("```json").nth(1).unwrap().split("```").next().unwrap();
+            let notes: Vec<String> = serde_json::from_str(json).unwrap();
+            let kept: Vec<&String> = notes.iter().step_by(2).collect();
+            return Ok(ChatReply::text(json!({ "appendix_notes": kept }).to_string(), usage));
+        }
+        if !request.text_of(Role::System).contains("`appendix_notes`") {
+            return self.inner.chat(request, call).await;
+        }
+        let ids = prompt.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let notes: Vec<String> = ids.map(|id| format!("Mind {id}.")).collect();
+        if !self.edits {
+            return Ok(ChatReply::text(json!({ "appendix_notes": notes }).to_string(), usage));
+        }
+        let mut reply = self.inner.chat(request, call).await?;
+        let mut value: Value = serde_json::from_str(&reply.text).unwrap();
+        value["appendix_notes"] = json!(notes);
+        reply.text = value.to_string();
+        Ok(reply)
+    }
+}
+
+fn job(settings: TrainSettings, edits: bool) -> Job {
+    Job { settings, optimizer: Arc::new(Noting { inner: optimizer(), edits }), ..Job::default() }
+}
+
+fn text(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn notes_go_into_the_current_skill_after_the_gate_and_the_best_stays_as_it_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    job(aware(0), true).run(dir.path()).unwrap();
+    let first = read(dir.path().join("steps/step_0001/step_record.json"));
+    assert_eq!(first["action"], "accept_new_best");
+    for key in ["n_execution_lapse_notes", "n_appendix_notes_added", "n_appendix_notes_total"] {
+        assert_eq!(first[key], 4, "{key}");
+    }
+    let candidate = text(dir.path().join("steps/step_0001/candidate_skill.md"));
+    assert!(
+        candidate
+            .ends_with("\n\n<!-- APPENDIX_START -->\n## Execution Notes Appendix\n<!-- APPENDIX_END -->\n")
+    );
+    let after = SkillDoc::new(text(dir.path().join("skills/skill_v0001.md")));
+    assert_eq!(appendix_notes(&after), ["Mind tr6.", "Mind tr9.", "Mind tr4.", "Mind tr1."]);
+    let file = read(dir.path().join("steps/step_0001/appendix_notes.json"));
+    assert_eq!(file["step_notes"], file["appendix_after"]);
+    // The next step starts from the notes, and what a rejected step notes is kept too.
+    let second = text(dir.path().join("steps/step_0002/candidate_skill.md"));
+    assert!(second.contains("- Mind tr6."), "{second}");
+    let last = SkillDoc::new(text(dir.path().join("current_skill.md")));
+    assert_eq!(appendix_notes(&last).len(), 10, "each item once, over two epochs");
+    assert!(
+        actions(dir.path()).contains(&"reject".to_owned())
+            || actions(dir.path()).contains(&"skip_no_op".to_owned())
+    );
+}
+
+#[test]
+fn lapses_alone_are_no_edits_and_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    job(aware(0), false).run(dir.path()).unwrap();
+    let first = read(dir.path().join("steps/step_0001/step_record.json"));
+    assert_eq!((&first["action"], &first["n_appendix_notes_total"]), (&json!("skip_no_patches"), &json!(4)));
+    assert_eq!(first["notes"], Value::Null, "a reply without a patch is as it should be");
+    assert!(text(dir.path().join("current_skill.md")).contains("- Mind tr9.\n"));
+    assert!(
+        !text(dir.path().join("best_skill.md")).contains("APPENDIX"),
+        "the best skill is the one measured"
+    );
+}
+
+#[test]
+fn a_long_appendix_is_made_shorter() {
+    let dir = tempfile::tempdir().unwrap();
+    job(aware(3), true).run(dir.path()).unwrap();
+    let first = read(dir.path().join("steps/step_0001/step_record.json"));
+    assert_eq!(
+        (&first["n_appendix_notes_consolidated"], &first["n_appendix_notes_total"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(first["tokens"]["appendix"]["calls"], 1);
+    let after = SkillDoc::new(text(dir.path().join("skills/skill_v0001.md")));
+    assert_eq!(appendix_notes(&after), ["Mind tr6.", "Mind tr4."]);
+}
+
+#[test]
+fn analysts_of_successes_write_notes_only_where_they_may() {
+    let n_notes = |source| {
+        let dir = tempfile::tempdir().unwrap();
+        let settings =
+            TrainSettings { skill_aware: Some(SkillAware { source, ..SkillAware::default() }), ..settings() };
+        Job { skill: "# Skill alpha bravo charlie\n", ..job(settings, true) }.run(dir.path()).unwrap();
+        read(dir.path().join("steps/step_0001/step_record.json"))["n_execution_lapse_notes"].clone()
+    };
+    assert_eq!((n_notes(AppendixSource::Both), n_notes(AppendixSource::FailureOnly)), (json!(4), json!(3)));
+}
+
+#[test]
+fn notes_resume_and_widen_to_the_same_files() {
+    let run = |settings| {
+        let dir = tempfile::tempdir().unwrap();
+        job(settings, true).run(dir.path()).unwrap();
+        files(dir.path())
+    };
+    let undisturbed = run(TrainSettings { workers: 1, ..aware(3) });
+    assert_eq!(run(TrainSettings { workers: 1000, ..aware(3) }), undisturbed);
+    for stop_after in 1..=5 {
+        let dir = tempfile::tempdir().unwrap();
+        Job { stop_after, ..job(aware(3), true) }.run(dir.path()).unwrap_err();
+        job(aware(3), true).run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), undisturbed, "stopped after step {stop_after}");
+    }
+    for fails_from in [10, 15, 25, 37] {
+        let dir = tempfile::tempdir().unwrap();
+        Job { target: target(fails_from), ..job(aware(3), true) }.run(dir.path()).unwrap_err();
+        job(aware(3), true).run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), undisturbed, "failed from call {fails_from} on");
+    }
+}
