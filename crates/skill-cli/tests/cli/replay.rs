@@ -49,7 +49,8 @@ fn a_replay_that_comes_to_other_files_names_the_first() {
 }
 
 #[test]
-fn a_changed_gate_diverges_where_it_decides_otherwise_and_live_goes_on() {
+fn a_changed_gate_diverges_where_the_optimizer_hears_of_it_and_live_goes_on() {
+    // The prompts of step 2 tell the scores of step 1.
     let context = TestContext::with_finished_demo();
     let args = ["replay", "demo/run", "--set", "gate.metric=soft", "--into", "soft", "--quiet"];
     for _ in 0..2 {
@@ -57,8 +58,8 @@ fn a_changed_gate_diverges_where_it_decides_otherwise_and_live_goes_on() {
         outcome.assert_code(code::DIVERGED);
         assert_eq!(
             outcome.stderr,
-            "error: the replay diverges at step 2 / evaluate / val-01: demo/run holds no reply to that call; \
-             136 calls were answered from it, and 1 finished step is kept in soft\n\
+            "error: the replay diverges at step 2 / reflect / failure 1: demo/run holds no reply to that call; \
+             106 calls were answered from it, and 1 finished step is kept in soft\n\
              hint: --live goes on with the models from there; without changed settings the recorded run may not have \
              come further, or the data or the program has changed\n"
         );
