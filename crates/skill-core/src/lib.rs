@@ -14,6 +14,7 @@
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
+//! - [`longitudinal`]: the same tasks under two skills, as pairs;
 //! - [`non_inferiority`]: whether something can be taken from a skill;
 //! - [`exact`]: sums of scores without rounding;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
@@ -60,6 +61,7 @@ pub mod ids;
 pub mod json;
 #[cfg(feature = "yaml")]
 pub mod lint;
+pub mod longitudinal;
 pub mod non_inferiority;
 pub mod package;
 pub mod plan;
@@ -83,11 +85,14 @@ pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
+pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
 pub use non_inferiority::NonInferiority;
 pub use package::{FrontMatterEdits, SkillPackage, apply_package_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};
 pub use random::PyRandom;
-pub use region::{Region, RegionKind, protected_regions};
+pub use region::{
+    Region, RegionKind, inject_slow_update, protected_regions, replace_slow_update, slow_update_guidance,
+};
 pub use rollout::{MeanScore, Role, RolloutResult, Turn};
 pub use rule::{GateMode, GateRule};
 pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};

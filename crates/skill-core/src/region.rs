@@ -1,11 +1,12 @@
 //! Protected regions: the parts of a skill that the edits of a step cannot touch.
 //!
-//! There are three kinds: YAML front matter, the slow update's block and the appendix. This module finds them. What
-//! puts text into them stands elsewhere; the editor only keeps away.
+//! There are three kinds: YAML front matter, the slow update's block and the appendix. This module finds them
+//! and writes the slow update's; the editor keeps away from all of them.
 
 mod appendix;
 mod front_matter;
 mod marker;
+mod slow_update;
 
 pub use appendix::{
     APPENDIX_HEADING, MAX_APPENDIX_NOTES, MAX_NOTE_CHARS, append_to_appendix, appendix_notes,
@@ -13,6 +14,8 @@ pub use appendix::{
 };
 pub(crate) use front_matter::front_matter_end;
 pub(crate) use marker::{MAX_MARKER_LEN, MarkerAt, find_markers, without_markers};
+
+pub use slow_update::{inject_slow_update, replace_slow_update, slow_update_guidance};
 
 use std::ops::Range;
 

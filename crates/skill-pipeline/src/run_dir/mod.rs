@@ -1,6 +1,7 @@
 //! The run directory: where the files of a run are, who holds it, and how it is read back.
 
 pub mod atomic;
+pub mod epoch_format;
 pub mod event_log;
 pub mod format;
 pub mod paired_format;

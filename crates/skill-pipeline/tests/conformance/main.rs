@@ -11,6 +11,7 @@ mod core_groups;
 mod edit_groups;
 mod merge_groups;
 mod scorer_groups;
+mod slow_groups;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,8 +30,6 @@ enum Group {
     NotOursYet(&'static str),
 }
 use Group::{Handled, NotOursYet};
-
-const SLOW_UPDATE: &str = "the slow update is not built yet";
 
 /// Every group of the recordings.
 const GROUPS: [(&str, Group); 29] = [
@@ -51,11 +50,11 @@ const GROUPS: [(&str, Group); 29] = [
     ("plan_train_epoch", Handled(core_groups::plan_train_epoch)),
     ("appendix_inject", Handled(edit_groups::appendix_inject)),
     ("appendix_append", Handled(edit_groups::appendix_append)),
-    ("slow_inject", NotOursYet(SLOW_UPDATE)),
-    ("slow_replace", NotOursYet(SLOW_UPDATE)),
-    ("slow_extract", NotOursYet(SLOW_UPDATE)),
-    ("comparison_pairs", NotOursYet(SLOW_UPDATE)),
-    ("longitudinal_policy", NotOursYet(SLOW_UPDATE)),
+    ("slow_inject", Handled(slow_groups::slow_inject)),
+    ("slow_replace", Handled(slow_groups::slow_replace)),
+    ("slow_extract", Handled(slow_groups::slow_extract)),
+    ("comparison_pairs", Handled(slow_groups::comparison_pairs)),
+    ("longitudinal_policy", Handled(slow_groups::longitudinal_policy)),
     ("update_mode", NotOursYet("the rewriting update modes are not built yet")),
     ("lr_autonomous", Handled(core_groups::lr_autonomous)),
     ("lr_control_mode", Handled(core_groups::lr_control_mode)),
