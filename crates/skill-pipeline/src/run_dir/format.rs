@@ -181,9 +181,9 @@ pub struct MicroBatchRecord {
     pub hard: f64,
     /// Mean `soft`.
     pub soft: f64,
-    /// Analysts of failures that proposed a patch.
+    /// Analysts of failures that proposed edits.
     pub n_failure_patches: usize,
-    /// Analysts of successes that proposed a patch.
+    /// Analysts of successes that proposed edits.
     pub n_success_patches: usize,
 }
 
@@ -209,9 +209,9 @@ pub struct StepRecord {
     /// The micro-batches, where a step has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accumulation_batches: Vec<MicroBatchRecord>,
-    /// Analysts of failures that proposed a patch.
+    /// Analysts of failures that proposed edits.
     pub n_failure_patches: usize,
-    /// Analysts of successes that proposed a patch.
+    /// Analysts of successes that proposed edits.
     pub n_success_patches: usize,
     /// Edits after merging.
     #[serde(default, skip_serializing_if = "Option::is_none")]

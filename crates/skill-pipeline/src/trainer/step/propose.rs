@@ -217,7 +217,7 @@ fn micro_batch_record(batch: ReflectBatch<'_>, reflection: &Reflection) -> Optio
 }
 
 fn n_patches(patches: &[RawPatch], source: SourceType) -> usize {
-    patches.iter().filter(|raw| raw.source_type == source).count()
+    patches.iter().filter(|raw| raw.source_type == source && !raw.patch.edits.is_empty()).count()
 }
 
 fn budget_decision(chosen: &ChosenBudget, n_available: usize) -> BudgetDecision {

@@ -1,0 +1,237 @@
+//! A recorded run beside the directory of ours.
+
+use crate::world::scores;
+use serde_json::{Value, json};
+use skill_core::gate::{Gate, GateAction};
+use skill_core::{ItemScore, MeanScore};
+use skill_pipeline::{EarlyStop, TrainSettings};
+use std::path::{Path, PathBuf};
+
+/// Where the reference is wrong and a run of ours differs for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Difference {
+    /// Defect 9: a candidate equal to the current skill is a no-op here; the reference evaluates and rejects it.
+    NoOp,
+    /// Early rejection: a rejected candidate has no mean here, and a range instead.
+    EarlyRejection,
+    /// Defect 13: after a forced slow update the reference goes on with the score of the skill before it.
+    ForcedScore,
+    /// The last skill is not measured on the test split: nobody deploys it.
+    FinalTest,
+}
+
+impl Difference {
+    fn why(self) -> &'static str {
+        match self {
+            Self::NoOp => {
+                "defect 9: a candidate equal to the current skill is a no-op, neither evaluated nor rejected"
+            }
+            Self::EarlyRejection => "a candidate that was rejected early has a range instead of a mean",
+            Self::ForcedScore => "defect 13: the score of a forced slow update is measured, not guessed",
+            Self::FinalTest => "the last skill is not measured on the test split",
+        }
+    }
+}
+
+pub(crate) struct Comparison {
+    dir: PathBuf,
+    gate: Gate,
+    early_stop: EarlyStop,
+    /// The current skill and the best one as ours has them, before the step that is compared.
+    current: String,
+    best: String,
+    n_no_ops: i64,
+    /// Decisions have come apart, for a reason: what follows is another run.
+    is_over: bool,
+    differences: Vec<String>,
+    failures: Vec<String>,
+}
+
+impl Comparison {
+    pub(crate) fn new(dir: &Path, initial: &str, settings: &TrainSettings) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            gate: settings.gate,
+            early_stop: settings.early_stop,
+            current: initial.to_owned(),
+            best: initial.to_owned(),
+            n_no_ops: 0,
+            is_over: false,
+            differences: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Vec<String>, Vec<String>> {
+        if self.failures.is_empty() { Ok(self.differences) } else { Err(self.failures) }
+    }
+
+    pub(crate) fn run(&mut self, run: &Value, asked: &[String], stopped: Option<String>) {
+        for step in run["steps"].as_array().unwrap() {
+            if self.is_over {
+                return;
+            }
+            self.step(step);
+        }
+        if self.is_over {
+            return;
+        }
+        self.same("the run", "error", json!(stopped), &Value::Null);
+        self.same("the run", "calls_by_stage", json!(asked), &run["calls_by_stage"]);
+        self.same("the run", "best_skill", self.text("best_skill.md"), &run["best_skill"]);
+        self.summary(&run["summary"]);
+        for key in run.as_object().unwrap().keys() {
+            const KNOWN: [&str; 7] =
+                ["config", "steps", "slow_updates", "calls_by_stage", "replies", "best_skill", "summary"];
+            if !KNOWN.contains(&key.as_str()) {
+                self.failures.push(format!("the run has a key `{key}` that the test does not know"));
+            }
+        }
+    }
+
+    fn step(&mut self, recorded: &Value) {
+        let number = recorded["step"].as_u64().unwrap();
+        let place = format!("step {number}");
+        let step_dir = format!("steps/step_{number:04}");
+        let ours = self.json(&format!("{step_dir}/step_record.json"));
+        if ours.is_null() {
+            self.failures.push(format!("{place}: the run did not come so far"));
+            self.is_over = true;
+            return;
+        }
+        let candidate = self.text(&format!("{step_dir}/candidate_skill.md"));
+        let is_no_op = candidate.as_str() == Some(self.current.as_str());
+        if is_no_op {
+            self.note(&place, Difference::NoOp);
+            self.n_no_ops += 1;
+        }
+        if candidate.is_string() && !is_no_op && ours["action"] != recorded["action"] {
+            self.decision_for_a_reason(&place, candidate.as_str().unwrap(), &ours, recorded);
+            return;
+        }
+        for (key, theirs) in recorded.as_object().unwrap() {
+            let mine = match key.as_str() {
+                "action" if is_no_op => json!("skip_no_op"),
+                "batch_item_ids" => flat(&ours[key]),
+                "edit_apply_summary" => apply_summary(&ours, theirs),
+                "candidate_skill" => candidate.clone(),
+                "current_skill_after" => self.current_after(number),
+                "selection_hard" | "selection_soft" | "candidate_gate_score" if ours.get(key).is_none() => {
+                    let is_early = self.early_stop == EarlyStop::Exact && ours["action"] == "reject";
+                    match (is_no_op, is_early) {
+                        (true, _) => {}
+                        (false, true) => self.note(&place, Difference::EarlyRejection),
+                        (false, false) => self.failures.push(format!("{place}: `{key}` is missing")),
+                    }
+                    continue;
+                }
+                _ => ours.get(key).cloned().unwrap_or(Value::Null),
+            };
+            let theirs = match key.as_str() {
+                "action" if is_no_op => &ours["action"],
+                "batch_item_ids" => &flat(theirs),
+                _ => theirs,
+            };
+            self.same(&place, key, mine, theirs);
+        }
+        self.current = self.current_after(number).as_str().unwrap_or_default().to_owned();
+        if ours["action"] == "accept_new_best" {
+            self.best = candidate.as_str().unwrap_or_default().to_owned();
+        }
+    }
+
+    /// The two decide otherwise: ours has to be what the strict gate says of what the world really gives.
+    fn decision_for_a_reason(&mut self, place: &str, candidate: &str, ours: &Value, recorded: &Value) {
+        let [of_candidate, of_current, of_best] = [candidate, &self.current, &self.best].map(scores);
+        let right = self.gate.decide_exact(&of_candidate, &of_current, &of_best);
+        if ours["action"] == GateAction::as_str(right) {
+            self.note(place, Difference::ForcedScore);
+        } else {
+            let message =
+                format!("{place}: `action` is {}, recorded is {}", ours["action"], recorded["action"]);
+            self.failures.push(message);
+        }
+        self.is_over = true;
+    }
+
+    fn summary(&mut self, recorded: &Value) {
+        let ours = self.json("summary.json");
+        for (key, theirs) in recorded.as_object().unwrap() {
+            let (mine, theirs) = match key.as_str() {
+                "total_rejects" => (ours[key].clone(), json!(theirs.as_i64().unwrap() - self.n_no_ops)),
+                "total_skips" => (ours[key].clone(), json!(theirs.as_i64().unwrap() + self.n_no_ops)),
+                "best_selection_hard" => (ours["best_selection_score"].clone(), theirs.clone()),
+                "final_selection_hard" => (json!(mean(&scores(&self.current)).hard), theirs.clone()),
+                "final_test_hard" if ours.get(key).is_none() => {
+                    self.note("the summary", Difference::FinalTest);
+                    continue;
+                }
+                _ => (ours.get(key).cloned().unwrap_or(Value::Null), theirs.clone()),
+            };
+            self.same("the summary", key, mine, &theirs);
+        }
+    }
+
+    /// The current skill after a step, and after the end of its epoch if it was the last one of it.
+    fn current_after(&self, step: u64) -> Value {
+        self.text(&format!("skills/skill_v{step:04}.md"))
+    }
+
+    fn same(&mut self, place: &str, key: &str, ours: Value, recorded: &Value) {
+        if !is_same(&ours, recorded) {
+            self.failures.push(format!("{place}: `{key}`\n    recorded {recorded}\n        ours {ours}"));
+        }
+    }
+
+    fn note(&mut self, place: &str, difference: Difference) {
+        self.differences.push(format!("{place}: differs on purpose: {}", difference.why()));
+    }
+
+    fn text(&self, path: &str) -> Value {
+        std::fs::read_to_string(self.dir.join(path)).map_or(Value::Null, Value::String)
+    }
+
+    fn json(&self, path: &str) -> Value {
+        std::fs::read(self.dir.join(path))
+            .map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+    }
+}
+
+fn mean(scores: &[ItemScore]) -> MeanScore {
+    MeanScore::of(scores.iter().map(|score| (score.hard, score.soft)))
+}
+
+/// The items of all micro-batches.
+fn flat(ids: &Value) -> Value {
+    let list = ids.as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().flat_map(|id| id.as_array().cloned().unwrap_or_else(|| vec![id.clone()])).collect()
+}
+
+/// The counts that both have, under the names of the reference.
+fn apply_summary(ours: &Value, theirs: &Value) -> Value {
+    let mut mine = ours["apply_report"].clone();
+    if mine.is_object() && theirs.get("errors").is_some() {
+        mine["errors"] = json!(0);
+    }
+    mine
+}
+
+/// Equal, numbers to 1e-9.
+fn is_same(ours: &Value, recorded: &Value) -> bool {
+    match (ours, recorded) {
+        (Value::Number(ours), Value::Number(recorded)) => {
+            (ours.as_f64().unwrap() - recorded.as_f64().unwrap()).abs() <= 1e-9
+        }
+        (Value::Array(ours), Value::Array(recorded)) => {
+            ours.len() == recorded.len()
+                && ours.iter().zip(recorded).all(|(ours, recorded)| is_same(ours, recorded))
+        }
+        (Value::Object(ours), Value::Object(recorded)) => {
+            ours.len() == recorded.len()
+                && ours
+                    .iter()
+                    .all(|(key, ours)| recorded.get(key).is_some_and(|recorded| is_same(ours, recorded)))
+        }
+        _ => ours == recorded,
+    }
+}
