@@ -11,6 +11,8 @@ enum Task {
     AnalyseSuccesses,
     Merge,
     Rank,
+    Guide,
+    Note,
 }
 
 /// The text of the reply to one of the optimizer's requests.
@@ -28,6 +30,8 @@ pub(super) fn reply(workload: &Workload, request: &[u8]) -> String {
         }
         Task::Merge => merge(prompt),
         Task::Rank => rank(prompt),
+        Task::Guide => json!({"reasoning": "", "slow_update_content": "- Look at each code twice."}),
+        Task::Note => json!({"reasoning": "", "meta_skill_content": "- Single lines are followed."}),
     };
     reply.to_string()
 }
@@ -51,6 +55,10 @@ fn task(body: &Value, prompt: &str) -> Task {
         Some("analyst_success") => Task::AnalyseSuccesses,
         Some("merge") => Task::Merge,
         Some("ranking") => Task::Rank,
+        Some("slow_update") => Task::Guide,
+        Some("meta_skill") => Task::Note,
+        _ if prompt.contains("\n# Present guidance\n") => Task::Guide,
+        _ if prompt.contains("\n# Your present notes\n") => Task::Note,
         _ if prompt.contains("\n# Patches to merge (")
             || prompt.contains("\n# Patch groups to combine\n") =>
         {

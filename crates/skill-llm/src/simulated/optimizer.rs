@@ -21,10 +21,14 @@ const DEFAULT_FLAW_RATE: f64 = 0.25;
 const MALFORMED_PART: f64 = 2.0 / 3.0;
 /// How much likelier a flaw is where there is nothing sensible to say.
 const IDLE_FACTOR: f64 = 2.0;
+/// The most lines of guidance.
+const MOST_GUIDANCE: usize = 12;
+/// The most lines of notes.
+const MOST_NOTES: usize = 4;
 
 /// An optimizer that works by rules: it compares answers with references and proposes what would mend the difference.
 ///
-/// It understands the analyst's, the merge and the ranking prompt by their headings, and answers each in JSON. Its
+/// It understands the prompts of analysts, of merges, of the ranking and of an epoch's end by their headings, and answers each in JSON. Its
 /// diagnosis is of general classes (a sentence around the answer, the form of a date, a unit, the order of names, an
 /// invented answer, and so on), so it can also teach a real target. It is sometimes bad, as real models are: broken
 /// JSON, a harmful rule, a duplicate, an anchor that is not in the skill; how often is
@@ -70,6 +74,8 @@ impl SimulatedOptimizer {
             Some(Request::Shorten { notes }) => shorten(&notes),
             Some(Request::ChooseBudget { edits }) => choose_budget(&edits),
             Some(Request::Rank { budget, edits }) => rank(&edits, budget),
+            Some(Request::Guide { skill, guidance, failures }) => guide(&skill, guidance, &failures, dice),
+            Some(Request::Note { failures }) => note(&failures),
             None => return "I do not understand what I am asked to do here.".to_owned(),
         };
         let text = serde_json::to_string_pretty(&reply).unwrap_or_default();
@@ -258,6 +264,29 @@ fn choose_budget(edits: &[Edit]) -> Value {
         "reasoning": format!("{n_supported} edits rest on more than one trajectory."),
         "learning_rate": n_supported.max(1),
     })
+}
+
+/// The guidance that stands there already, and rules for what still fails.
+fn guide(skill: &str, mut guidance: Vec<String>, failures: &[Trajectory], dice: Dice) -> Value {
+    let counted = count(failures);
+    for edit in propose(skill, &counted, dice) {
+        let is_rule = edit.op != EditOp::Delete && !edit.content.trim().is_empty();
+        if is_rule && !guidance.contains(&edit.content) {
+            guidance.extend(edit.content.lines().map(str::to_owned));
+        }
+    }
+    guidance.truncate(MOST_GUIDANCE);
+    json!({ "reasoning": reasoning(&counted, guidance.is_empty(), false), "slow_update_content": guidance.join("\n") })
+}
+
+/// What is left to do, as a note to oneself.
+fn note(failures: &[Trajectory]) -> Value {
+    let notes: Vec<String> = count(failures)
+        .iter()
+        .take(MOST_NOTES)
+        .map(|(finding, count)| format!("- Still open in {count} of the tasks: {}.", description(finding)))
+        .collect();
+    json!({ "reasoning": "What the comparison leaves open.", "meta_skill_content": notes.join("\n") })
 }
 
 /// The best supported edits; of equals the earlier one.

@@ -39,6 +39,20 @@ pub(super) enum Request {
         /// The edits, in order.
         edits: Vec<Edit>,
     },
+    /// Look at tasks under two skills and write guidance for the agent.
+    Guide {
+        /// The current skill.
+        skill: String,
+        /// What stands in its region now.
+        guidance: Vec<String>,
+        /// What the agent fails with the current skill.
+        failures: Vec<Trajectory>,
+    },
+    /// Look at the same and write notes to oneself.
+    Note {
+        /// What the agent fails with the current skill.
+        failures: Vec<Trajectory>,
+    },
 }
 
 /// What the agent did on one item.
@@ -70,6 +84,14 @@ impl Request {
                 trajectories: trajectories(rest),
                 skill,
             });
+        }
+        if heading("# Present guidance") {
+            let guidance = block(rest, "<guidance>", "</guidance>");
+            let guidance = guidance.lines().map(str::to_owned).collect();
+            return Some(Self::Guide { guidance, failures: failures_now(rest), skill });
+        }
+        if heading("# Your present notes") {
+            return Some(Self::Note { failures: failures_now(rest) });
         }
         if heading("# Patches to merge") || heading("# Patch groups to combine") {
             return Some(Self::Merge { edits: edits_of_patches(&fenced_json(rest)?) });
@@ -112,6 +134,24 @@ fn budget(text: &str) -> Option<usize> {
     let (_, section) = text.split_once("# Edit budget")?;
     let line = section.lines().find(|line| !line.trim().is_empty())?;
     line.split_whitespace().find_map(|word| word.trim_end_matches('.').parse().ok())
+}
+
+/// What stands between two tags.
+fn block<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
+    let inner = text.split_once(open).and_then(|(_, after)| after.split_once(close));
+    inner.map_or("", |(inner, _)| inner.trim())
+}
+
+/// Of tasks under two skills, the failed trajectories with the second.
+fn failures_now(text: &str) -> Vec<Trajectory> {
+    let second = |pair: &&str| {
+        pair.contains("category=\"regressed\"") || pair.contains("category=\"persistent_fail\"")
+    };
+    text.split("<pair ")
+        .skip(1)
+        .filter(second)
+        .filter_map(|pair| trajectories(pair).into_iter().nth(1))
+        .collect()
 }
 
 fn trajectories(text: &str) -> Vec<Trajectory> {
