@@ -1,6 +1,6 @@
 //! Readers of events that show a run to a person or to a program.
 
-use crate::report_line::step_line;
+use crate::report_line::{slow_update_line, step_line};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::{Event, EventSink};
 use std::io::{IsTerminal as _, Write as _};
@@ -83,6 +83,11 @@ impl State {
             }
             Event::StageFinished { .. } => self.clear_bar(),
             Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
+            Event::EpochEnded { epoch, slow_update, .. } => {
+                if let Some(record) = slow_update {
+                    self.line(&slow_update_line(*epoch, record));
+                }
+            }
             Event::TestMeasured { stage, score } => {
                 self.line(&format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft));
             }

@@ -1,7 +1,9 @@
 //! What a run says in words: one line per step, and a few around them.
 
+use skillrl::core::EpochIdx;
 use skillrl::pipeline::run_dir::format::{StepAction, StepRecord, Summary};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
+use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 
 /// One step in one line: what was proposed, what applied, the score before and after, the decision.
@@ -32,6 +34,7 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
         StepAction::Accept => "accepted",
         StepAction::Reject => "rejected",
         StepAction::Indecisive => "indecisive, too few items to tell",
+        StepAction::ForceAccept => "kept without a gate",
         StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
     };
@@ -46,6 +49,37 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
     if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
         line.push_str(&tally_words(paired));
     }
+    line
+}
+
+/// The slow update of an epoch in one line.
+pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> String {
+    let mut line = format!("epoch {} ends", epoch.0);
+    if let (Some(before), Some(after)) = (record.prev_hard, record.curr_hard) {
+        let _ = write!(line, "  its tasks {before:.3} → {after:.3}");
+    }
+    if let Some(score) = record.candidate_gate_score {
+        let _ = write!(line, "  with guidance {:.4} → {score:.4}", record.score_before);
+    } else if let (Some([_, most]), Some(seen), Some(n)) =
+        (record.selection_interval, record.selection_n_seen, record.selection_n)
+    {
+        let _ = write!(
+            line,
+            "  with guidance {:.4} → at most {most:.4} ({seen} of {n} items)",
+            record.score_before
+        );
+    }
+    let decision = match record.action {
+        SlowUpdateAction::InjectPlaceholder => "a region for guidance, empty until the next epoch ends",
+        SlowUpdateAction::AcceptNewBest => "accepted, new best",
+        SlowUpdateAction::Accept => "accepted",
+        SlowUpdateAction::Reject => "rejected",
+        SlowUpdateAction::Indecisive => "indecisive, too few items to tell",
+        SlowUpdateAction::ForceAccept => "kept without a gate",
+        SlowUpdateAction::NoContent => "no guidance: nothing to evaluate",
+        SlowUpdateAction::SkipNoOp => "the guidance is what stands there already",
+    };
+    let _ = write!(line, "  {decision}");
     line
 }
 
@@ -74,9 +108,19 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         "{} steps: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
     );
-    let origin = match summary.best_step.0 {
-        0 => "the initial skill: no step found a better one".to_owned(),
-        step => format!("the skill of step {step}"),
+    if let Some(ends) = summary.epoch_ends
+        && ends.slow_accepts + ends.slow_rejects > 0
+    {
+        let _ = writeln!(
+            text,
+            "guidance at the ends of epochs: {} accepted, {} rejected",
+            ends.slow_accepts, ends.slow_rejects
+        );
+    }
+    let origin = match (summary.best_step.0, summary.best_slow_epoch) {
+        (_, Some(epoch)) => format!("the skill with the guidance of epoch {}", epoch.0),
+        (0, None) => "the initial skill: no step found a better one".to_owned(),
+        (step, None) => format!("the skill of step {step}"),
     };
     let _ = writeln!(
         text,

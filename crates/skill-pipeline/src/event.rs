@@ -2,6 +2,7 @@
 //!
 //! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
 
+use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
 use serde::Serialize;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
@@ -27,6 +28,16 @@ pub enum Stage {
     Evaluate,
     /// The notes of a long appendix become fewer.
     Appendix,
+    /// A sample of training items with the skill of the last epoch, at an epoch's end.
+    RolloutPrev,
+    /// The same items with the current skill.
+    RolloutCurr,
+    /// The optimizer writes guidance into the skill's protected region.
+    SlowUpdate,
+    /// The skill with that guidance on the selection split.
+    SlowEvaluate,
+    /// The optimizer writes notes to itself.
+    MetaSkill,
     /// The initial skill on the selection split once more, after the last step.
     FreshBaseline,
     /// The best skill on the selection split once more, after the last step.
@@ -49,6 +60,11 @@ impl Stage {
             Self::Update => "update",
             Self::Evaluate => "evaluate",
             Self::Appendix => "appendix",
+            Self::RolloutPrev => "rollout_prev",
+            Self::RolloutCurr => "rollout_curr",
+            Self::SlowUpdate => "slow_update",
+            Self::SlowEvaluate => "slow_evaluate",
+            Self::MetaSkill => "meta_skill",
             Self::FreshBaseline => "fresh_baseline",
             Self::FreshBest => "fresh_best",
             Self::TestBaseline => "test_baseline",
@@ -135,6 +151,16 @@ pub enum Event {
         /// What `step_record.json` holds.
         record: Box<StepRecord>,
     },
+    /// The end of an epoch is done and written.
+    EpochEnded {
+        /// The epoch, from 1.
+        epoch: EpochIdx,
+        /// What `slow_result.json` holds, if there is a slow update.
+        slow_update: Option<Box<SlowUpdateRecord>>,
+        /// What `meta_skill_result.json` holds, if there are notes.
+        meta_skill: Option<Box<MetaSkillRecord>>,
+    },
+    /// A skill was measured on the test split.
     /// A skill was measured after the last step: on the test split, or on the selection split once more.
     TestMeasured {
         /// [`Stage::TestBaseline`], [`Stage::TestBest`], [`Stage::FreshBaseline`] or [`Stage::FreshBest`].

@@ -25,6 +25,10 @@ pub use error::PipelineError;
 pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
 pub use run_dir::RunReader;
+pub use run_dir::epoch_format::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
 pub use run_dir::format::{StepAction, StepRecord, Summary};
-pub use settings::{AppendixSource, EarlyStop, Evidence, SkillAware, StopSignal, TrainSettings};
+pub use settings::{
+    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, SkillAware, SlowUpdate, StopSignal,
+    TrainSettings,
+};
 pub use trainer::{RunConfig, Trainer};

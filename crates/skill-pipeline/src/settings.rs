@@ -3,6 +3,9 @@
 mod rule;
 
 pub use rule::Evidence;
+mod epoch_end;
+
+pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
 
 use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
@@ -43,6 +46,10 @@ pub struct TrainSettings {
     pub gate: Gate,
     /// What it must show besides, and how often each item is measured.
     pub evidence: Evidence,
+    /// Whether a candidate has to pass it.
+    pub acceptance: Acceptance,
+    /// What happens at the end of an epoch.
+    pub epoch_end: EpochEnd,
     /// Whether a candidate's evaluation ends when it is decided.
     pub early_stop: EarlyStop,
     /// The most tokens of an optimizer's reply.
@@ -73,6 +80,8 @@ impl Default for TrainSettings {
             memory_chars: 8_000,
             gate: Gate::default(),
             evidence: Evidence::default(),
+            acceptance: Acceptance::default(),
+            epoch_end: EpochEnd::default(),
             early_stop: EarlyStop::default(),
             max_reply_tokens: 16_384,
             eval_test: true,
@@ -94,6 +103,7 @@ impl TrainSettings {
             ("train.batch_size", self.batch_size as u64),
             ("train.accumulation", self.accumulation as u64),
             ("train.minibatch_size", self.minibatch_size as u64),
+            ("train.slow_update_samples", self.epoch_end.samples as u64),
             ("limits.max_reply_tokens", u64::from(self.max_reply_tokens)),
             ("run.workers", self.workers as u64),
         ];
@@ -139,6 +149,8 @@ impl TrainSettings {
         ]
         .into_iter()
         .chain(self.evidence.identity())
+        .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))
+        .chain(self.epoch_end.identity())
     }
 }
 

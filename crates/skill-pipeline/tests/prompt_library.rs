@@ -5,7 +5,8 @@
 use serde_json::Value;
 use skill_core::SourceType;
 use skill_pipeline::prompts::schema::{
-    analyst_schema, appendix_schema, budget_schema, merge_schema, ranking_schema,
+    analyst_schema, appendix_schema, budget_schema, merge_schema, meta_skill_schema, ranking_schema,
+    slow_update_schema,
 };
 use skill_pipeline::prompts::{PromptLibrary, PromptLibraryError, PromptName, embedded_sources};
 use std::error::Error as _;
@@ -40,7 +41,9 @@ fn what_is_built_in_is_valid() {
             "merge_final",
             "lr_autonomous",
             "ranking",
-            "appendix_consolidate"
+            "appendix_consolidate",
+            "slow_update",
+            "meta_skill"
         ]
     );
     for name in PromptName::ALL {
@@ -71,6 +74,8 @@ fn every_prompt_says_what_a_reply_needs() {
             "ranking" => "selected_indices",
             "lr_autonomous" => "learning_rate",
             "appendix_consolidate" => "appendix_notes",
+            "slow_update" => "slow_update_content",
+            "meta_skill" => "meta_skill_content",
             _ => "support_count",
         };
         assert!(source.contains(key), "{name} does not explain {key}");
@@ -94,7 +99,10 @@ fn the_examples_are_valid_json_of_the_reply_shape() {
         budget_schema(),
         ranking_schema(),
         appendix_schema(),
+        slow_update_schema(),
+        meta_skill_schema(),
     ];
+    assert_eq!(embedded_sources().len(), schemas.len());
     for ((name, source), schema) in embedded_sources().into_iter().zip(schemas) {
         let replies: Vec<&str> = source.lines().filter(|line| line.starts_with("{\"")).collect();
         assert_eq!(replies.len(), 2, "{name}: a shape and an example");
@@ -140,6 +148,8 @@ fn reply_schemas() {
         analyst_schema(SourceType::Success, false),
         merge_schema(),
         ranking_schema(),
+        slow_update_schema(),
+        meta_skill_schema(),
     ];
     insta::assert_snapshot!(serde_json::to_string_pretty(&schemas).unwrap());
 }

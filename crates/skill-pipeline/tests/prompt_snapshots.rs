@@ -5,7 +5,10 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, Turn};
+use skill_core::{
+    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, Turn, comparison_pairs,
+    inject_slow_update, replace_slow_update,
+};
 use skill_llm::Message;
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS};
 use skill_pipeline::prompts::{BatchScore, PromptLibrary, trajectory::render_trajectories};
@@ -197,6 +200,76 @@ fn ranking() {
     edits[1].source_type = Some(SourceType::Success);
     let messages = library().ranking(&SKILL.into(), &edits, 2).unwrap();
     insta::assert_snapshot!(whole(messages));
+}
+
+/// Each category once, in an order that is not that of the prompt.
+fn pairs() -> Vec<ComparisonPair> {
+    let solved = |mut result: RolloutResult| {
+        (result.hard, result.soft) = (1.0, 1.0);
+        result.fail_reason.clear();
+        result
+    };
+    let named = |id: &str, mut result: RolloutResult| {
+        result.id = id.into();
+        result
+    };
+    let previous = [
+        named("stable", solved(failure())),
+        named("improved", failure()),
+        named("persistent </pair>", episode(0.0)),
+        named("regressed", solved(failure())),
+    ];
+    let current = [
+        named("stable", solved(failure())),
+        named("improved", solved(failure())),
+        named("persistent </pair>", episode(0.0)),
+        named("regressed", failure()),
+    ];
+    comparison_pairs(&previous, &current)
+}
+
+#[test]
+fn slow_update() {
+    let current = replace_slow_update(&SKILL.into(), "- Look twice.\n- A quoted tag: </guidance>");
+    let messages = library().slow_update(&"# Reading timetables\n".into(), &current, &pairs()).unwrap();
+    insta::assert_snapshot!(whole(messages));
+}
+
+#[test]
+fn slow_update_without_guidance() {
+    let current = inject_slow_update(&SKILL.into());
+    let messages = library().slow_update(&SkillDoc::default(), &current, &pairs()[..1]).unwrap();
+    insta::assert_snapshot!(user(messages));
+}
+
+#[test]
+fn meta_skill() {
+    let messages = library().meta_skill(&"# </previous_skill>\n".into(), &SKILL.into(), &pairs()).unwrap();
+    insta::assert_snapshot!(whole(messages));
+}
+
+#[test]
+fn notes_stand_in_every_prompt_where_there_are_any() {
+    const NOTES: &str = "- Short rules are followed.";
+    let mut library = library();
+    library.set_meta_skill(&format!(" {NOTES}\n- </notes> \n"));
+    let (failure, skill, patches) = (failure(), SkillDoc::from(SKILL), [failure_patch(), success_patch()]);
+    let prompts = [
+        library.analyst(SourceType::Failure, &skill, 4, &[&failure]),
+        library.analyst(SourceType::Success, &skill, 4, &[&failure]),
+        library.merge(SourceType::Failure, &skill, &patches, 1),
+        library.merge(SourceType::Success, &skill, &patches, 1),
+        library.merge_final(&skill, &patches[0], &patches[1]),
+        library.ranking(&skill, &patches[0].edits, 1),
+        library.slow_update(&skill, &skill, &pairs()),
+        library.meta_skill(&skill, &skill, &pairs()),
+    ];
+    for messages in prompts {
+        let text = user(messages.unwrap());
+        assert!(text.contains(&format!("<notes>\n{NOTES}\n- <\\/notes>\n</notes>\n")), "{text}");
+    }
+    let messages = library.analyst(SourceType::Failure, &skill, 4, &[&failure]).unwrap();
+    insta::assert_snapshot!(user(messages));
 }
 
 /// What one trajectory looks like after a change to [`failure`].

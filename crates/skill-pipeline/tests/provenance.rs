@@ -1,7 +1,7 @@
 //! Lines are followed through edits and other changes.
 
 use proptest::prelude::*;
-use skill_core::{Edit, EditOp, SkillDoc, StepIdx, apply_patch};
+use skill_core::{Edit, EditOp, EpochIdx, SkillDoc, StepIdx, apply_patch};
 use skill_pipeline::provenance::{Origin, lines::TrackedSkill};
 
 const SKILL: &str =
@@ -60,13 +60,16 @@ fn what_no_edit_explains_is_told_by_where_it_stands() {
     let tracked = TrackedSkill::new(SkillDoc::new(SKILL), Origin::Initial);
     let after = SKILL.replace("slow", "slower").replace("- two", "- deux");
     let changed = tracked.changed(SkillDoc::new(after), |region| match region {
-        Some(_) => Origin::SlowUpdate { step: StepIdx(4) },
+        Some(_) => Origin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) },
         None => Origin::Rewrite { step: StepIdx(4) },
     });
     let origins: Vec<(String, Origin)> =
         changed.lines().into_iter().map(|line| (line.text, line.origin)).collect();
     assert_eq!(origins[3], ("- deux".to_owned(), Origin::Rewrite { step: StepIdx(4) }));
-    assert_eq!(origins[7], ("slower".to_owned(), Origin::SlowUpdate { step: StepIdx(4) }));
+    assert_eq!(
+        origins[7],
+        ("slower".to_owned(), Origin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) })
+    );
     let others = origins.iter().enumerate().filter(|(place, _)| ![3, 7].contains(place));
     assert!(others.clone().count() == 7 && others.clone().all(|(_, (_, origin))| *origin == Origin::Initial));
 }

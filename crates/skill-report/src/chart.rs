@@ -1,7 +1,9 @@
 //! The charts of a report, as SVG without scripts: colours come from the page's style, and texts are escaped.
 
+use crate::data::epochs::SlowUpdateRow;
 use crate::data::steps::StepRow;
 use skill_core::stats::score_interval;
+use skill_pipeline::run_dir::paired_format::PairedRecord;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 760.0;
@@ -10,18 +12,22 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 30.0;
+/// How far behind the last step of an epoch, in steps, its end stands.
+const BEHIND_STEP: f64 = 0.5;
 /// The most labels below the chart.
 const MAX_LABELS: u32 = 12;
 
 /// Where steps and scores are in the picture.
 struct Scale {
     n_steps: u32,
+    /// Room behind the last step.
+    margin: f64,
 }
 
 impl Scale {
     fn x(&self, step: f64) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
-        LEFT + width * step / f64::from(self.n_steps.max(1))
+        LEFT + width * step / (f64::from(self.n_steps.max(1)) + self.margin)
     }
 
     fn y(score: f64) -> f64 {
@@ -32,22 +38,29 @@ impl Scale {
 
 /// The score by step: current and best skill as lines, each candidate with its interval.
 pub(crate) fn scores(baseline: f64, steps: &[StepRow]) -> String {
-    let scale = Scale { n_steps: steps.last().map_or(1, |step| step.step) };
+    let scale = Scale {
+        n_steps: steps.last().map_or(1, |step| step.step),
+        margin: if steps.last().is_some_and(|step| guidance(step).is_some()) { BEHIND_STEP } else { 0.0 },
+    };
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by step\">"
     );
     axes(&mut svg, &scale);
-    let line = |class: &str, score: fn(&StepRow) -> f64| {
+    let line = |class: &str, score: fn(&StepRow) -> f64, guided: fn(&SlowUpdateRow) -> f64| {
         let mut points = format!("M{:.1} {:.1}", scale.x(0.0), Scale::y(baseline));
         for step in steps {
             let x = scale.x(f64::from(step.step));
             // A score holds until the step that changes it.
             let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(step)));
+            if let Some(guidance) = guidance(step) {
+                let x = scale.x(f64::from(step.step) + BEHIND_STEP);
+                let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(guided(guidance)));
+            }
         }
         format!("<path class=\"{class}\" d=\"{points}\"/>")
     };
-    svg.push_str(&line("best", |step| step.best));
-    svg.push_str(&line("current", |step| step.current));
+    svg.push_str(&line("best", |step| step.best, |guidance| guidance.best));
+    svg.push_str(&line("current", |step| step.current, |guidance| guidance.current));
     let _ = write!(
         svg,
         "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>first skill: {baseline:.4}</title></circle>",
@@ -55,7 +68,11 @@ pub(crate) fn scores(baseline: f64, steps: &[StepRow]) -> String {
         Scale::y(baseline)
     );
     for step in steps {
-        candidate(&mut svg, &scale, step);
+        candidate(&mut svg, scale.x(f64::from(step.step)), &Mark::of_step(step));
+        if let Some(guidance) = guidance(step).filter(|guidance| guidance.n_seen.is_some()) {
+            let x = scale.x(f64::from(step.step) + BEHIND_STEP);
+            candidate(&mut svg, x, &Mark::of_guidance(step.epoch, guidance));
+        }
     }
     svg.push_str("</svg>");
     svg
@@ -83,28 +100,79 @@ fn axes(svg: &mut String, scale: &Scale) {
     }
 }
 
-/// The candidate of a step: a disc where it was accepted, a cross where it was rejected, a diamond where too
-/// few items could tell, a dash where there was none.
-fn candidate(svg: &mut String, scale: &Scale, step: &StepRow) {
-    let x = scale.x(f64::from(step.step));
-    let title = format!("<title>step {}: {}</title>", step.step, what(step));
-    // Draws of one item are not as good as items.
-    let n_items = step.paired.as_ref().map(|paired| paired.n_items).or(step.n_items);
-    let interval = match (step.score, step.interval, n_items) {
+/// A candidate in the chart.
+struct Mark<'a> {
+    name: String,
+    decision: &'a str,
+    outcome: &'static str,
+    score: Option<f64>,
+    interval: Option<[f64; 2]>,
+    n_items: Option<usize>,
+    current: f64,
+}
+
+impl<'a> Mark<'a> {
+    fn of_step(step: &'a StepRow) -> Self {
+        Self {
+            name: format!("step {}", step.step),
+            decision: &step.decision,
+            outcome: step.outcome,
+            score: step.score,
+            interval: step.interval,
+            n_items: n_items(step.paired.as_ref(), step.n_items),
+            current: step.current,
+        }
+    }
+
+    fn of_guidance(epoch: u32, guidance: &'a SlowUpdateRow) -> Self {
+        Self {
+            name: format!("guidance of epoch {epoch}"),
+            decision: &guidance.decision,
+            outcome: guidance.outcome,
+            score: guidance.score,
+            interval: guidance.interval,
+            n_items: n_items(guidance.paired.as_ref(), guidance.n_items),
+            current: guidance.current,
+        }
+    }
+
+    fn title(&self) -> String {
+        let Self { name, decision, .. } = self;
+        match (self.score, self.interval) {
+            (Some(score), _) => format!("{name}: {decision}, {score:.4}"),
+            (None, Some([low, high])) => format!("{name}: {decision}, between {low:.4} and {high:.4}"),
+            (None, None) => format!("{name}: {decision}"),
+        }
+    }
+}
+
+/// The items that an interval stands on: draws of one item are not as good as items.
+fn n_items(paired: Option<&PairedRecord>, n_draws: Option<usize>) -> Option<usize> {
+    paired.map(|paired| paired.n_items).or(n_draws)
+}
+
+fn guidance(step: &StepRow) -> Option<&SlowUpdateRow> {
+    step.epoch_end.as_ref()?.slow_update.as_ref()
+}
+
+/// A candidate: a disc where it was accepted, a cross where it was rejected, a diamond where too few items could
+/// tell, a dash where there was none.
+fn candidate(svg: &mut String, x: f64, mark: &Mark<'_>) {
+    let title = format!("<title>{}</title>", mark.title());
+    let interval = match (mark.score, mark.interval, mark.n_items) {
         (Some(score), _, Some(n_items)) => Some(score_interval(score, n_items, crate::LEVEL)),
         (None, Some(interval), _) => Some(interval),
         _ => None,
     };
-    let class = step.outcome;
-    let _ = write!(svg, "<g class=\"{class}\">{title}");
+    let _ = write!(svg, "<g class=\"{}\">{title}", mark.outcome);
     if let Some([low, high]) = interval {
-        let known = if step.score.is_some() { "interval" } else { "interval open" };
+        let known = if mark.score.is_some() { "interval" } else { "interval open" };
         let _ =
             write!(svg, "<path class=\"{known}\" d=\"M{x:.1} {:.1}V{:.1}\"/>", Scale::y(low), Scale::y(high));
     }
     // What was rejected early is drawn at the most that it could have reached.
-    let y = Scale::y(step.score.or(step.interval.map(|[_, high]| high)).unwrap_or(step.current));
-    match class {
+    let y = Scale::y(mark.score.or(mark.interval.map(|[_, high]| high)).unwrap_or(mark.current));
+    match mark.outcome {
         "accepted" => {
             let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>");
         }
@@ -127,14 +195,6 @@ fn candidate(svg: &mut String, scale: &Scale, step: &StepRow) {
         }
     }
     svg.push_str("</g>");
-}
-
-fn what(step: &StepRow) -> String {
-    match (step.score, step.interval) {
-        (Some(score), _) => format!("{}, {score:.4}", step.decision),
-        (None, Some([low, high])) => format!("{}, between {low:.4} and {high:.4}", step.decision),
-        (None, None) => step.decision.clone(),
-    }
 }
 
 /// The edit budget by step, as bars.

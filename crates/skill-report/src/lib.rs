@@ -23,6 +23,7 @@ mod data;
 mod html;
 
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
+pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::steps::{DiffLine, EditLine, StepRow};

@@ -7,7 +7,8 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, QaScorer, Schedule,
+    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, PairPolicy,
+    QaScorer, Schedule, SlowUpdate, TrainConfig,
 };
 use crate::engine::Engine;
 use crate::error::Error;
@@ -18,7 +19,9 @@ use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::trainer::environment_prompts;
-use skill_pipeline::{EventSink, Evidence, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer};
+use skill_pipeline::{
+    Acceptance, EpochEnd, EventSink, Evidence, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -313,6 +316,8 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         memory_steps: count(config.train.memory_steps),
         memory_chars: count(config.train.memory_chars),
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
+        acceptance: if config.gate.enabled { Acceptance::Gate } else { Acceptance::Always },
+        epoch_end: epoch_end(&config.train),
         evidence: evidence(config),
         early_stop: match config.gate.early_stop {
             EarlyStop::Exact => skill_pipeline::EarlyStop::Exact,
@@ -326,4 +331,21 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         workers: count(config.run.workers),
         speculation: count(config.run.speculation),
     })
+}
+
+fn epoch_end(train: &TrainConfig) -> EpochEnd {
+    EpochEnd {
+        slow_update: match train.slow_update {
+            SlowUpdate::Gated => skill_pipeline::SlowUpdate::Gated,
+            SlowUpdate::Force => skill_pipeline::SlowUpdate::Force,
+            SlowUpdate::Off => skill_pipeline::SlowUpdate::Off,
+        },
+        samples: usize::try_from(train.slow_update_samples).unwrap_or(usize::MAX),
+        pair_policy: match train.pair_policy {
+            PairPolicy::Mixed => skill_core::PairPolicy::Mixed,
+            PairPolicy::Changed => skill_core::PairPolicy::Changed,
+            PairPolicy::Unchanged => skill_core::PairPolicy::Unchanged,
+        },
+        meta_skill: train.meta_skill,
+    }
 }

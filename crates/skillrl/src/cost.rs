@@ -63,7 +63,15 @@ fn shares_stages_at_other_prices(config: &Config) -> bool {
 
 /// Whose calls the calls of a stage are.
 fn role_at(stage: &str) -> ModelRole {
-    let of_optimizer = [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Appendix].map(Stage::as_str);
+    let of_optimizer = [
+        Stage::Reflect,
+        Stage::Aggregate,
+        Stage::Select,
+        Stage::Appendix,
+        Stage::SlowUpdate,
+        Stage::MetaSkill,
+    ]
+    .map(Stage::as_str);
     if of_optimizer.contains(&stage) { ModelRole::Optimizer } else { ModelRole::Target }
 }
 

@@ -5,6 +5,7 @@
 //! high end the least lucky one: every step evaluated, every reply as long as [`Assumptions`] have it. Requests that are
 //! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.
 
+mod epoch_end;
 mod probe;
 
 pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
@@ -129,6 +130,8 @@ struct Step {
     batches: Vec<u64>,
     /// Bytes that the skill has gained before the step, and after it.
     growth: [Span; 2],
+    /// Bytes of the optimizer's notes in each of its prompts.
+    notes: Span,
 }
 
 impl Step {
@@ -173,11 +176,6 @@ pub fn estimate(
     let over_steps =
         |sent: &dyn Fn(&Step) -> Sent| steps.iter().fold(Sent::default(), |sum, step| sum.plus(sent(step)));
 
-    let up_to = |sent: Sent| Sent {
-        calls: Span { low: 0, ..sent.calls },
-        messages: Span { low: 0, ..sent.messages },
-        bytes: Span { low: 0, ..sent.bytes },
-    };
     let all = |split: &SplitProbe, growth: Span| rollouts(split, split.n_items, growth);
     // Each draw of an item is a rollout.
     let repeats = settings.evidence.selection_repeats as u64;
@@ -194,6 +192,7 @@ pub fn estimate(
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
         sent.push((Stage::Appendix, over_steps(&consolidation)));
     }
+    sent.extend(epoch_end::stages(probe, settings, &steps, assumptions));
     if settings.evidence.fresh {
         sent.push((Stage::FreshBaseline, of_val(Span::default())));
         // As with the test: a best skill that is still the initial one is not measured twice.
@@ -251,6 +250,15 @@ fn stage_estimate(
     StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
 }
 
+/// The same or less, down to nothing.
+fn up_to(sent: Sent) -> Sent {
+    Sent {
+        calls: Span { low: 0, ..sent.calls },
+        messages: Span { low: 0, ..sent.messages },
+        bytes: Span { low: 0, ..sent.bytes },
+    }
+}
+
 fn sum(stages: &[StageEstimate]) -> StageEstimate {
     let nothing = StageEstimate {
         stage: "total",
@@ -300,7 +308,13 @@ fn steps(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> V
             let edits = Span::new(0, u64::from(settings.edit_budget.at(StepIdx(number), total)));
             growth = growth.plus(edits.times(assumptions.bytes_per_edit));
             growth.high = growth.high.min(assumptions.max_growth_bytes);
-            Step { batches, growth: [before, growth] }
+            let epoch = u64::from(number - 1) / per_epoch.max(1) + 1;
+            let guidance = epoch_end::guidance(epoch, settings);
+            Step {
+                batches,
+                growth: [before.plus(guidance), growth.plus(guidance)],
+                notes: epoch_end::notes(epoch, settings),
+            }
         })
         .collect()
 }
@@ -325,14 +339,18 @@ fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: A
         true => Span::new(0, batch.div_ceil(minibatch.max(1))),
     };
     let calls = step.batches.iter().map(of_batch).fold(Span::default(), Span::plus);
-    let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
-    // The agent's words stand there as its answer and as a turn; both are cut at a length.
-    let said = Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes));
     let n_read =
         if settings.failure_only { Span::new(0, step.n_items()) } else { Span::exactly(step.n_items()) };
-    let trajectories = n_read.times(probe.trajectory_bytes.plus(said));
-    let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]));
+    let trajectories = n_read.times(trajectory(probe, assumptions));
+    let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]).plus(step.notes));
     Sent::optimizer(calls, asked.plus(trajectories))
+}
+
+/// Bytes of one trajectory in a prompt.
+fn trajectory(probe: &Probe, assumptions: Assumptions) -> Span {
+    let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
+    // The agent's words stand there as its answer and as a turn; both are cut at a length.
+    probe.trajectory_bytes.plus(Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes)))
 }
 
 /// The calls of the analysts of one batch, by how it may fall into failures and successes.
@@ -346,7 +364,7 @@ fn analyst_calls(batch: u64, minibatch: u64) -> Span {
 /// Two trees of merges and the merge of both, if every analyst proposes something.
 fn merges(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
     let calls = merge_calls(&step.batches, settings.minibatch_size as u64, settings.merge_batch_size as u64);
-    Sent::optimizer(calls, calls.times(probe.merge_bytes.plus(step.growth[0])))
+    Sent::optimizer(calls, calls.times(probe.merge_bytes.plus(step.growth[0]).plus(step.notes)))
 }
 
 /// The calls of the mergers of one step, from none to the most.
@@ -392,17 +410,23 @@ fn selection(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
         BudgetControl::Autonomous => 2,
     };
     let calls = Span::exactly(calls);
-    Sent::optimizer(calls, calls.times(probe.ranking_bytes.plus(step.growth[0])))
+    Sent::optimizer(calls, calls.times(probe.ranking_bytes.plus(step.growth[0]).plus(step.notes)))
 }
 
 fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {
     match stage {
-        Stage::Reflect | Stage::Aggregate | Stage::Select | Stage::Appendix => {
-            bounded(assumptions.optimizer_reply_tokens, Some(settings.max_reply_tokens))
-        }
+        Stage::Reflect
+        | Stage::Aggregate
+        | Stage::Select
+        | Stage::Appendix
+        | Stage::SlowUpdate
+        | Stage::MetaSkill => bounded(assumptions.optimizer_reply_tokens, Some(settings.max_reply_tokens)),
         Stage::Baseline
         | Stage::Rollout
+        | Stage::RolloutPrev
+        | Stage::RolloutCurr
         | Stage::Update
+        | Stage::SlowEvaluate
         | Stage::Evaluate
         | Stage::FreshBaseline
         | Stage::FreshBest

@@ -217,6 +217,10 @@ pub(crate) struct DemoArgs {
     /// Keeps the demo's files and its run in this directory; without it they go to a temporary one.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+
+    /// Changes one setting of the demo, such as `train.slow_update=gated`; may be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,9 @@ use crate::table::{Column, counted, harmless, table, terminal_width};
 use anyhow::Context as _;
 use skillrl::core::{ItemId, SkillDoc, StepIdx};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::provenance::{Blame, EditEvidence, Origin, PatchSource, StepEvidence, Version, blame};
+use skillrl::pipeline::provenance::{
+    Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence, Version, blame,
+};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +72,9 @@ fn described(blame: &Blame, is_full: bool) -> String {
             .collect();
         shown.push_str(&step_lines(step, &edits, is_full));
     }
+    for slow_update in &blame.slow_updates {
+        shown.push_str(&slow_update_lines(slow_update, is_full));
+    }
     shown
 }
 
@@ -78,9 +83,51 @@ fn origin(origin: Origin) -> String {
         Origin::Initial => "first skill".to_owned(),
         Origin::Edit { step, index } => format!("step {step}, edit {index}"),
         Origin::Rewrite { step } => format!("step {step}, rewritten"),
-        Origin::SlowUpdate { step } => format!("slow update after step {step}"),
+        Origin::SlowUpdate { epoch, .. } => format!("slow update, epoch {}", epoch.0),
         Origin::Appendix { step } => format!("note of step {step}"),
         Origin::ByHand => "by hand".to_owned(),
+    }
+}
+
+/// What the guidance of an epoch's end stands on.
+fn slow_update_lines(evidence: &SlowUpdateEvidence, is_full: bool) -> String {
+    let mut text = String::new();
+    let after = evidence.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
+    let action = evidence.action.as_str().replace('_', " ");
+    let (epoch, step) = (evidence.epoch.0, evidence.step);
+    let _ = writeln!(
+        text,
+        "\nslow update of epoch {epoch}, after step {step}: {action}, {:.4}{after}",
+        evidence.score_before
+    );
+    flips(&mut text, &evidence.won, &evidence.lost, is_full);
+    for (category, items) in &evidence.pairs {
+        let what = category.as_str().replace('_', " ");
+        let _ = writeln!(
+            text,
+            "  from {} {what}: {}",
+            counted(items.len() as u64, "task"),
+            named(items, is_full)
+        );
+    }
+    if is_full {
+        argument(&mut text, "    ", &evidence.reasoning);
+    }
+    text
+}
+
+fn flips(text: &mut String, won: &[ItemId], lost: &[ItemId], is_full: bool) {
+    for (what, items) in [("won", won), ("lost", lost)] {
+        if !items.is_empty() {
+            let _ = writeln!(text, "  {what:<5} {}", named(items, is_full));
+        }
+    }
+}
+
+fn argument(text: &mut String, indent: &str, reasoning: &str) {
+    let reasoning = harmless(reasoning.trim());
+    if !reasoning.is_empty() {
+        let _ = writeln!(text, "{indent}\"{}\"", reasoning.replace('\n', &format!("\n{indent} ")));
     }
 }
 
@@ -90,11 +137,7 @@ fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
     let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
     let action = step.action.as_str().replace('_', " ");
     let _ = writeln!(text, "\nstep {}: {action}, {:.4}{after}", step.step, step.score_before);
-    for (what, items) in [("won", &step.won), ("lost", &step.lost)] {
-        if !items.is_empty() {
-            let _ = writeln!(text, "  {what:<5} {}", named(items, is_full));
-        }
-    }
+    flips(&mut text, &step.won, &step.lost, is_full);
     for edit in step.edits.iter().filter(|edit| is_full || edits.contains(&edit.index)) {
         edit_lines(&mut text, edit, is_full);
     }
@@ -110,9 +153,8 @@ fn edit_lines(text: &mut String, edit: &EditEvidence, is_full: bool) {
     }
     for source in &edit.sources {
         let _ = writeln!(text, "    {}", seen(source, is_full));
-        if is_full && !source.reasoning.trim().is_empty() {
-            let _ =
-                writeln!(text, "      \"{}\"", harmless(source.reasoning.trim()).replace('\n', "\n       "));
+        if is_full {
+            argument(text, "      ", &source.reasoning);
         }
     }
 }

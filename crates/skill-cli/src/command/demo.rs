@@ -1,7 +1,7 @@
 //! `skillrl demo`: the main job on a bundled task, told step by step.
 
 use crate::args::DemoArgs;
-use crate::report_line::step_line;
+use crate::report_line::{slow_update_line, step_line};
 use crate::skill_diff::skill_diff;
 use anyhow::Context as _;
 use serde_json::Value;
@@ -22,7 +22,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         }
     };
     super::init::write_demo(dir, false)?;
-    let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &[]).map_err(skillrl::Error::Config)?;
+    let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)
+        .map_err(skillrl::Error::Config)?;
     let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;
     super::print(&introduction(&first_skill))?;
 
@@ -105,6 +106,13 @@ impl EventSink for Narrator {
                 });
                 format!("{line}\n{}{notes}", self.edits(record))
             }
+            Event::EpochEnded { epoch, slow_update: Some(record), .. } => {
+                let guidance = record.slow_update_content.lines().fold(String::new(), |mut lines, line| {
+                    let _ = writeln!(lines, "    {line}");
+                    lines
+                });
+                format!("{}\n{guidance}", slow_update_line(*epoch, record))
+            }
             Event::Warning { step: None, message } => format!("note: {message}\n"),
             // What was noted in a step is told with the step.
             Event::Warning { step: Some(_), .. }
@@ -112,6 +120,7 @@ impl EventSink for Narrator {
             | Event::StageStarted { .. }
             | Event::StageProgress { .. }
             | Event::StageFinished { .. }
+            | Event::EpochEnded { slow_update: None, .. }
             | Event::TestMeasured { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. } => return,

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 const CONFIG: &str = "demo/skillrl.toml";
 
-fn estimated(context: &TestContext, args: &[&str]) -> Value {
+pub(crate) fn estimated(context: &TestContext, args: &[&str]) -> Value {
     serde_json::from_str(&context.succeed(&[&["estimate", CONFIG, "--json"], args].concat())).unwrap()
 }
 
 /// Checks that each stage of a finished run took what was estimated, and that all stages were.
 #[track_caller]
-fn check(estimate: &Value, summary: &Value) {
+pub(crate) fn check(estimate: &Value, summary: &Value) {
     let used = summary["token_summary"].as_object().unwrap();
     let stages = estimate["stages"].as_array().unwrap();
     let mut totals = [0; 3];

@@ -10,6 +10,7 @@
 mod bad_input;
 mod context;
 mod demo;
+mod epochs;
 mod estimate;
 mod eval;
 mod exec;

@@ -217,7 +217,7 @@ mod tests {
             prop_assert_eq!(slow_update_guidance(&written), Some(guidance.trim()));
             let (once, place) = with_one_region(skill.text());
             let (before, after) = match place {
-                Some(range) => (once[..range.start].to_owned(), once[range.end..].to_owned()),
+                Some(range) => (once.get(..range.start).unwrap().to_owned(), once.get(range.end..).unwrap().to_owned()),
                 None if once.trim().is_empty() => (String::new(), String::new()),
                 None => (once, String::new()),
             };

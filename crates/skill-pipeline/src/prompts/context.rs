@@ -1,9 +1,12 @@
 //! The variables that the templates get.
 
-use super::text::{escape_in_skill, fence_for, score_text};
-use super::trajectory::render_trajectories;
+use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
+use super::trajectory::{render_pairs, render_trajectories};
 use serde::Serialize;
-use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType};
+use skill_core::package::main_file;
+use skill_core::{
+    ComparisonPair, Edit, PairCategory, Patch, RolloutResult, SkillDoc, SourceType, slow_update_guidance,
+};
 
 /// Stands for the text of a blank skill.
 const NO_SKILL: &str = "(empty: there is no skill yet)";
@@ -159,6 +162,39 @@ fn edit_lines(edits: &[Edit]) -> serde_json::Result<String> {
         })
         .collect();
     Ok(lines?.join("\n"))
+}
+
+/// Variables of `slow_update` and `meta_skill`.
+#[derive(Debug, Serialize)]
+pub(super) struct ComparisonContext {
+    previous_skill: String,
+    skill: String,
+    guidance: String,
+    n_pairs: usize,
+    n_regressed: usize,
+    n_persistent_fail: usize,
+    n_improved: usize,
+    n_stable_success: usize,
+    pairs: String,
+}
+
+impl ComparisonContext {
+    pub(super) fn new(previous: &SkillDoc, current: &SkillDoc, pairs: &[ComparisonPair]) -> Self {
+        let count = |category| pairs.iter().filter(|pair| pair.category == category).count();
+        let main = SkillDoc::new(main_file(current));
+        let guidance = slow_update_guidance(&main).unwrap_or_default();
+        Self {
+            previous_skill: escape_closing(&skill_text(previous), "</previous_skill").into_owned(),
+            skill: skill_text(current),
+            guidance: escape_closing(guidance, "</guidance").into_owned(),
+            n_pairs: pairs.len(),
+            n_regressed: count(PairCategory::Regressed),
+            n_persistent_fail: count(PairCategory::PersistentFail),
+            n_improved: count(PairCategory::Improved),
+            n_stable_success: count(PairCategory::StableSuccess),
+            pairs: render_pairs(previous, current, pairs),
+        }
+    }
 }
 
 /// A patch as the optimizer sees and writes it.

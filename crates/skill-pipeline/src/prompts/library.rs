@@ -1,12 +1,16 @@
 //! The templates of a run, and what they render to.
 
 use super::context::{
-    AnalystContext, AppendixContext, BatchScore, BudgetContext, FinalMergeContext, MergeContext,
-    RankingContext,
+    AnalystContext, AppendixContext, BatchScore, BudgetContext, ComparisonContext, FinalMergeContext,
+    MergeContext, RankingContext,
 };
 use super::name::{PromptName, Templates};
+use super::text::escape_closing;
 use serde::Serialize;
-use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn};
+use skill_core::{
+    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn,
+    comparison_pairs, inject_slow_update, replace_slow_update,
+};
 use skill_llm::{Message, PromptError, PromptTemplate};
 use std::collections::BTreeMap;
 use std::io;
@@ -60,6 +64,8 @@ pub struct PromptLibrary {
 pub struct Background {
     /// What earlier steps came to, see [`crate::memory`].
     pub memory: String,
+    /// What the optimizer has noted for itself at the end of the last epoch; see [`PromptLibrary::set_meta_skill`].
+    pub meta_skill: String,
 }
 
 /// The variables of a template.
@@ -92,6 +98,11 @@ impl PromptLibrary {
     pub fn with_memory(mut self, memory: String) -> Self {
         self.background.memory = memory;
         self
+    }
+
+    /// Shows these notes of the optimizer's in every prompt; blank ones are none.
+    pub fn set_meta_skill(&mut self, notes: &str) {
+        self.background.meta_skill = escape_closing(notes.trim(), "</notes").into_owned();
     }
 
     /// What every prompt may show besides the material of its call.
@@ -139,7 +150,10 @@ impl PromptLibrary {
     ///
     /// The first prompt that cannot be rendered.
     pub fn validate(&self) -> Result<(), PromptError> {
-        let sample = Background { memory: "Step 1 was rejected.".to_owned() };
+        let sample = Background {
+            memory: "Step 1 was rejected.".to_owned(),
+            meta_skill: "Short rules are followed.".to_owned(),
+        };
         for background in [Background::default(), sample] {
             self.clone().with_background(background).validate_samples()?;
         }
@@ -149,6 +163,7 @@ impl PromptLibrary {
     fn validate_samples(&self) -> Result<(), PromptError> {
         let (result, patches, edits) = (sample_result(), [sample_patch(1), sample_patch(3)], sample_edits(3));
         let [small, large] = &patches;
+        let guided = replace_slow_update(&SkillDoc::new("# Skill\n"), "- Look twice.");
         // Twice, since a template may treat one thing otherwise than many, and no skill otherwise than one.
         for (skill, results, budget) in
             [("", [&result].as_slice(), 1), ("# Skill\n- Be exact.\n", [&result, &result].as_slice(), 2)]
@@ -164,6 +179,12 @@ impl PromptLibrary {
             self.ranking(&skill, &edits, budget)?;
             self.appendix_consolidate(&["One note.".to_owned(), "Another one.".to_owned()])?;
             self.edit_budget(&skill, &edits, BatchScore { n_rollouts: 4, hard: 0.5, soft: 0.25 })?;
+            let results: Vec<RolloutResult> = results.iter().map(|result| (*result).clone()).collect();
+            let pairs = comparison_pairs(&results, &results);
+            for (previous, current) in [(&skill, &inject_slow_update(&skill)), (&guided, &guided)] {
+                self.slow_update(previous, current, &pairs)?;
+                self.meta_skill(previous, current, &pairs)?;
+            }
         }
         Ok(())
     }
@@ -291,6 +312,34 @@ impl PromptLibrary {
         batch: BatchScore,
     ) -> Result<Vec<Message>, PromptError> {
         self.render(PromptName::LrAutonomous, BudgetContext::new(skill, edits, batch))
+    }
+
+    /// What the optimizer is told to write the guidance in the slow update's region of `current` by.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn slow_update(
+        &self,
+        previous: &SkillDoc,
+        current: &SkillDoc,
+        pairs: &[ComparisonPair],
+    ) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::SlowUpdate, Ok(ComparisonContext::new(previous, current, pairs)))
+    }
+
+    /// What the optimizer is told to write its own notes by.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn meta_skill(
+        &self,
+        previous: &SkillDoc,
+        current: &SkillDoc,
+        pairs: &[ComparisonPair],
+    ) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::MetaSkill, Ok(ComparisonContext::new(previous, current, pairs)))
     }
 
     fn render(

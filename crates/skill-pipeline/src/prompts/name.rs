@@ -76,6 +76,10 @@ prompts! {
     Ranking = ranking,
     /// The notes of a long appendix become fewer.
     AppendixConsolidate = appendix_consolidate,
+    /// The guidance of an epoch's end is written.
+    SlowUpdate = slow_update,
+    /// The optimizer's own notes are written.
+    MetaSkill = meta_skill,
 }
 
 impl PromptName {

@@ -54,6 +54,16 @@ pub fn budget_schema() -> ResponseSchema {
     response("lr_autonomous", object(vec![("reasoning", string()), (LEARNING_RATE, integer())]))
 }
 
+/// The reply of a slow update: the guidance.
+pub fn slow_update_schema() -> ResponseSchema {
+    response("slow_update", object(vec![("reasoning", string()), ("slow_update_content", string())]))
+}
+
+/// The reply with the optimizer's own notes.
+pub fn meta_skill_schema() -> ResponseSchema {
+    response("meta_skill", object(vec![("reasoning", string()), ("meta_skill_content", string())]))
+}
+
 fn response(name: &str, schema: Value) -> ResponseSchema {
     ResponseSchema::new(name, schema)
 }

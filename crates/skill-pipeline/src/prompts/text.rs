@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const NOTE_CHARS: usize = 60;
 
 /// The tags that begin and end blocks around trajectories and everything in them, in lower case.
-const TRAJECTORY_TAGS: [&str; 4] = ["</trajectory", "<trajectory", "</skill", "<skill"];
+const TRAJECTORY_TAGS: [&str; 6] = ["</trajectory", "<trajectory", "</skill", "<skill", "</pair", "<pair"];
 
 /// The tags that begin and end the blocks around and before the step memory.
 const MEMORY_TAGS: [&str; 6] = ["</trajectory", "<trajectory", "</skill", "<skill", "</memory", "<memory"];
@@ -49,6 +49,11 @@ pub(crate) fn escape_in_memory(text: &str) -> Cow<'_, str> {
 /// Text on one line: every run of white space is a blank.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text that cannot end the block that this tag, such as `</notes`, would end.
+pub(crate) fn escape_closing<'a>(text: &'a str, tag: &str) -> Cow<'a, str> {
+    escape_tags(text, &[tag])
 }
 
 /// Puts a backslash behind the `<` of every tag that begins like one of `tags`, in upper or lower case.

@@ -6,7 +6,7 @@
 //! a line that says how many characters are missing.
 
 use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
-use skill_core::{Role, RolloutResult, SkillDoc, Turn};
+use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, Turn};
 use std::borrow::Cow;
 
 /// The most characters of one field, such as the question.
@@ -18,6 +18,9 @@ pub const MAX_TURN_CHARS: usize = 8_000;
 /// The most characters of one trajectory; fields are kept, the conversation gives way.
 pub const MAX_TRAJECTORY_CHARS: usize = 24_000;
 
+/// The most characters of one trajectory where a task stands there under two skills.
+pub const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
+
 /// A skill shorter than this is not looked for inside longer system prompts: it could stand there by chance.
 const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 
@@ -28,18 +31,47 @@ const SKILL_NOTE: &str = "(here stands the skill, as shown above)";
 ///
 /// `skill` is the skill that the agent had; it is taken to be shown above.
 pub fn render_trajectories(skill: &SkillDoc, results: &[&RolloutResult]) -> String {
-    let blocks: Vec<String> =
-        results.iter().zip(1_usize..).map(|(result, index)| render_one(skill, result, index)).collect();
+    let blocks: Vec<String> = results
+        .iter()
+        .zip(1_usize..)
+        .map(|(result, index)| render_one(skill, result, index, MAX_TRAJECTORY_CHARS))
+        .collect();
     blocks.join("\n\n")
 }
 
-fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize) -> String {
+/// Renders tasks under two skills, those that need a remedy first; within a category they keep their order.
+///
+/// Of a task that both skills solved only what was asked is shown.
+pub fn render_pairs(previous: &SkillDoc, current: &SkillDoc, pairs: &[ComparisonPair]) -> String {
+    let mut pairs: Vec<&ComparisonPair> = pairs.iter().collect();
+    pairs.sort_by_key(|pair| pair.category);
+    let blocks: Vec<String> = pairs.into_iter().map(|pair| render_pair(previous, current, pair)).collect();
+    blocks.join("\n\n")
+}
+
+fn render_pair(previous: &SkillDoc, current: &SkillDoc, pair: &ComparisonPair) -> String {
+    let id = escape_attribute(&clip(pair.id().as_str(), MAX_FIELD_CHARS));
+    let body = match pair.category {
+        PairCategory::StableSuccess => {
+            escape_in_trajectory(&format!("Task: {}", clip(pair.task(), MAX_FIELD_CHARS))).into_owned()
+        }
+        PairCategory::Regressed | PairCategory::PersistentFail | PairCategory::Improved => {
+            let sides = [(previous, &pair.previous, 1), (current, &pair.current, 2)];
+            sides
+                .map(|(skill, result, index)| render_one(skill, result, index, MAX_PAIR_TRAJECTORY_CHARS))
+                .join("\n")
+        }
+    };
+    format!("<pair id=\"{id}\" category=\"{}\">\n{body}\n</pair>", pair.category.as_str())
+}
+
+fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize, limit: usize) -> String {
     let mut lines = fields(result);
     let turns = conversation(skill, result);
     if !turns.is_empty() {
         lines.push("Conversation:".to_owned());
         let n_used: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
-        let room = MAX_TRAJECTORY_CHARS.saturating_sub(n_used);
+        let room = limit.saturating_sub(n_used);
         lines.push(clip(&turns.join("\n"), room).into_owned());
     }
     let id = escape_attribute(&clip(result.id.as_str(), MAX_FIELD_CHARS));

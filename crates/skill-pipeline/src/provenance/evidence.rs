@@ -1,12 +1,13 @@
 //! What a step stands on: the trajectories behind its edits, and the items that it won and lost.
 
+use super::Course;
 use crate::error::PipelineError;
-use crate::run_dir::format::{StepAction, StepRecord};
-use crate::run_dir::{EvaluationDir, RunReader};
+use crate::run_dir::EvaluationDir;
+use crate::run_dir::format::StepAction;
 use crate::stage::evaluate::by_item;
 use serde::Serialize;
 use skill_core::{
-    Edit, EditRow, EditStatus, Gate, GateMetric, ItemId, ItemScore, RawPatch, SourceType, StepIdx,
+    Edit, EditRow, EditStatus, EpochIdx, Gate, GateMetric, ItemId, ItemScore, RawPatch, SourceType, StepIdx,
 };
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -60,11 +61,8 @@ pub struct PatchSource {
 }
 
 /// The evidence of a step.
-pub(super) fn of_step(
-    run: &RunReader,
-    history: &[StepRecord],
-    step: StepIdx,
-) -> Result<StepEvidence, PipelineError> {
+pub(super) fn of_step(course: &Course<'_>, step: StepIdx) -> Result<StepEvidence, PipelineError> {
+    let Course { run, history, .. } = course;
     let Some(record) = history.iter().find(|record| record.step == step) else {
         let message = format!("does not hold step {step}");
         return Err(PipelineError::Corrupt { path: run.path().join("history.json"), message });
@@ -75,7 +73,8 @@ pub(super) fn of_step(
         let status = rows.iter().find(|row: &&EditRow| row.index == index).map(|row| row.status);
         EditEvidence { index, sources: sources(&edit, &raw), status, edit }
     });
-    let (won, lost) = flips(run, history, record)?;
+    let before = course.measured_before((step, None));
+    let (won, lost) = course.flips(before, course.measured(step))?;
     Ok(StepEvidence {
         step,
         action: record.action,
@@ -119,38 +118,54 @@ fn says_the_same(left: &Edit, right: &Edit) -> bool {
     !right_text.trim().is_empty() && words(left_text) == words(right_text)
 }
 
-/// The items that a candidate won and lost against the skill before it.
-fn flips(
-    run: &RunReader,
-    history: &[StepRecord],
-    record: &StepRecord,
-) -> Result<(Vec<ItemId>, Vec<ItemId>), PipelineError> {
-    let measured = |step: StepIdx| {
-        let from =
-            history.iter().find(|record| record.step == step).and_then(|record| record.selection_from_step);
-        run.results(EvaluationDir::of_step(from.unwrap_or(step)))
-    };
-    let before = history.iter().rev().filter(|earlier| earlier.step < record.step);
-    let current =
-        before.into_iter().find(|earlier| earlier.action.is_accept()).map_or(StepIdx(0), |r| r.step);
-    let (Some(current), Some(candidate)) = (measured(current)?, measured(record.step)?) else {
-        return Ok((Vec::new(), Vec::new()));
-    };
-    let current: BTreeMap<&ItemId, Vec<ItemScore>> =
-        by_item(&current).map(|(result, scores)| (&result.id, scores)).collect();
-    let (mut won, mut lost) = (Vec::new(), Vec::new());
-    for (result, after) in by_item(&candidate) {
-        // Of an item that was given up early not every draw is known.
-        let Some(before) = current.get(&result.id).filter(|before| before.len() == after.len()) else {
-            continue;
-        };
-        match compare(&after, before) {
-            Ordering::Greater => won.push(result.id.clone()),
-            Ordering::Less => lost.push(result.id.clone()),
-            Ordering::Equal => {}
+/// A step, or the slow update after it, in the order in which they follow each other.
+type Moment = (StepIdx, Option<EpochIdx>);
+
+impl Course<'_> {
+    /// Where the candidate of a step was measured; 0 is the baseline.
+    fn measured(&self, step: StepIdx) -> EvaluationDir {
+        let record = self.history.iter().find(|record| record.step == step);
+        EvaluationDir::of_step(record.and_then(|record| record.selection_from_step).unwrap_or(step))
+    }
+
+    /// Where the skill was measured that was current before a moment.
+    pub(super) fn measured_before(&self, moment: Moment) -> EvaluationDir {
+        let steps = self.history.iter().filter(|record| record.action.is_accept());
+        let steps = steps.map(|record| (record.step, None));
+        let ends = self.ends.iter().filter_map(|end| end.slow_update.as_ref());
+        let ends = ends.filter(|end| end.action.is_accept()).map(|end| (end.step, Some(end.epoch)));
+        let last = steps.chain(ends).filter(|earlier| *earlier < moment).max();
+        match last.unwrap_or((StepIdx(0), None)) {
+            (_, Some(epoch)) => EvaluationDir::SlowUpdate(epoch),
+            (step, None) => self.measured(step),
         }
     }
-    Ok((won, lost))
+
+    /// The items that a candidate won and lost against the skill before it.
+    pub(super) fn flips(
+        &self,
+        before: EvaluationDir,
+        after: EvaluationDir,
+    ) -> Result<(Vec<ItemId>, Vec<ItemId>), PipelineError> {
+        let (Some(current), Some(candidate)) = (self.run.results(before)?, self.run.results(after)?) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let current: BTreeMap<&ItemId, Vec<ItemScore>> =
+            by_item(&current).map(|(result, scores)| (&result.id, scores)).collect();
+        let (mut won, mut lost) = (Vec::new(), Vec::new());
+        for (result, after) in by_item(&candidate) {
+            // Of an item that was given up early not every draw is known.
+            let Some(before) = current.get(&result.id).filter(|before| before.len() == after.len()) else {
+                continue;
+            };
+            match compare(&after, before) {
+                Ordering::Greater => won.push(result.id.clone()),
+                Ordering::Less => lost.push(result.id.clone()),
+                Ordering::Equal => {}
+            }
+        }
+        Ok((won, lost))
+    }
 }
 
 /// What an item's draws come to against other ones: the strict scores decide, and where they are equal the graded ones.

@@ -8,14 +8,18 @@
 pub mod lines;
 
 mod evidence;
+mod slow_update;
 
 pub use evidence::{EditEvidence, PatchSource, StepEvidence};
+pub use slow_update::SlowUpdateEvidence;
 
 use crate::error::PipelineError;
 use crate::run_dir::RunReader;
+use crate::run_dir::epoch_format::EpochRecords;
+use crate::run_dir::format::StepRecord;
 use lines::TrackedSkill;
 use serde::Serialize;
-use skill_core::{RegionKind, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, RegionKind, SkillDoc, SkillHash, StepIdx};
 
 /// What put a line into a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -35,9 +39,11 @@ pub enum Origin {
         /// The step.
         step: StepIdx,
     },
-    /// The guidance of the slow update after a step.
+    /// The guidance of the slow update at an epoch's end, or the region for it.
     SlowUpdate {
-        /// The step after which it was written.
+        /// The epoch.
+        epoch: EpochIdx,
+        /// The last step of the epoch, after which it was written.
         step: StepIdx,
     },
     /// A note in the appendix.
@@ -69,6 +75,9 @@ pub struct Blame {
     pub lines: Vec<BlamedLine>,
     /// What each step that has a line in the skill stands on, in the order of the steps.
     pub steps: Vec<StepEvidence>,
+    /// What each slow update that has a line in the skill stands on, in the order of the epochs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_updates: Vec<SlowUpdateEvidence>,
 }
 
 /// Which skill of a run is asked about.
@@ -92,8 +101,13 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
         let message = "the run has not measured its first skill yet, so no line has a history".to_owned();
         return Err(PipelineError::Corrupt { path: run.path().to_owned(), message });
     };
+    let best = match version {
+        Version::Best => Some(run.best_skill()?),
+        Version::After(_) | Version::Text(_) => None,
+    };
     let (last, text) = match version {
-        Version::Best => (state.best_step, None),
+        // It may lack what the end of an epoch put into the skill of its step.
+        Version::Best => (state.last_completed_step, best.as_ref()),
         Version::After(step) if step > state.last_completed_step => {
             let message =
                 format!("the run has no step {step} yet; the last one is {}", state.last_completed_step);
@@ -107,16 +121,33 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
         None => versions.into_iter().next_back().unwrap_or_default(),
         Some(text) => closest(versions, text),
     };
-    let mut steps: Vec<StepIdx> = tracked.origins().iter().filter_map(|origin| origin.step()).collect();
+    let (mut steps, mut epochs): (Vec<StepIdx>, Vec<EpochIdx>) = (Vec::new(), Vec::new());
+    for origin in tracked.origins() {
+        steps.extend(origin.step().filter(|_| origin.epoch().is_none()));
+        epochs.extend(origin.epoch());
+    }
     steps.sort_unstable();
     steps.dedup();
-    let history = run.history()?;
-    let evidence = steps.into_iter().map(|step| evidence::of_step(run, &history, step));
+    epochs.sort_unstable();
+    epochs.dedup();
+    let course = Course { run, history: run.history()?, ends: run.epoch_ends()? };
+    let steps: Result<_, PipelineError> =
+        steps.into_iter().map(|step| evidence::of_step(&course, step)).collect();
+    let slow_updates =
+        epochs.into_iter().filter_map(|epoch| slow_update::of_epoch(&course, epoch).transpose());
     Ok(Blame {
         skill_hash: tracked.skill().hash(),
         lines: tracked.lines(),
-        steps: evidence.collect::<Result<_, _>>()?,
+        steps: steps?,
+        slow_updates: slow_updates.collect::<Result<_, _>>()?,
     })
+}
+
+/// A run and what it came to, step by step and epoch by epoch.
+struct Course<'a> {
+    run: &'a RunReader,
+    history: Vec<StepRecord>,
+    ends: Vec<EpochRecords>,
 }
 
 impl Origin {
@@ -125,9 +156,21 @@ impl Origin {
         match self {
             Self::Edit { step, .. }
             | Self::Rewrite { step }
-            | Self::SlowUpdate { step }
+            | Self::SlowUpdate { step, .. }
             | Self::Appendix { step } => Some(step),
             Self::Initial | Self::ByHand => None,
+        }
+    }
+
+    /// The epoch whose slow update it is.
+    pub fn epoch(self) -> Option<EpochIdx> {
+        match self {
+            Self::SlowUpdate { epoch, .. } => Some(epoch),
+            Self::Initial
+            | Self::Edit { .. }
+            | Self::Rewrite { .. }
+            | Self::Appendix { .. }
+            | Self::ByHand => None,
         }
     }
 }
@@ -135,10 +178,17 @@ impl Origin {
 /// The current skill after each step from 0 to `last`, with the origins of its lines.
 fn follow(run: &RunReader, last: StepIdx) -> Result<Vec<TrackedSkill>, PipelineError> {
     let mut versions = vec![TrackedSkill::new(run.skill_after(StepIdx(0))?, Origin::Initial)];
+    let history = run.history()?;
     for step in (1..=last.0).map(StepIdx) {
         let after = run.skill_after(step)?;
         let before = versions.last().cloned().unwrap_or_default();
-        versions.push(if before.skill() == &after { before } else { through(run, before, after, step)? });
+        let epoch =
+            history.iter().find(|record| record.step == step).map_or(EpochIdx(0), |record| record.epoch);
+        versions.push(if before.skill() == &after {
+            before
+        } else {
+            through(run, before, after, (epoch, step))?
+        });
     }
     Ok(versions)
 }
@@ -148,7 +198,7 @@ fn through(
     run: &RunReader,
     before: TrackedSkill,
     after: SkillDoc,
-    step: StepIdx,
+    (epoch, step): (EpochIdx, StepIdx),
 ) -> Result<TrackedSkill, PipelineError> {
     let mut tracked = before;
     // Whether the candidate was taken shows in what comes after it: another text has other lines.
@@ -163,7 +213,7 @@ fn through(
         }
     }
     Ok(tracked.changed(after, |region| match region {
-        Some(RegionKind::SlowUpdate) => Origin::SlowUpdate { step },
+        Some(RegionKind::SlowUpdate) => Origin::SlowUpdate { epoch, step },
         Some(RegionKind::Appendix) => Origin::Appendix { step },
         Some(RegionKind::FrontMatter) | None => Origin::Rewrite { step },
     }))

@@ -3,6 +3,7 @@
 //! File names, and the names of fields where they have one there, are the reference's.
 
 use super::format::TokensByStage;
+use super::paired_format::PairedRecord;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, RolloutResult, SkillHash, StepIdx};
@@ -86,6 +87,8 @@ pub enum SlowUpdateAction {
     Accept,
     /// The skill with the new guidance is not better than the current skill.
     Reject,
+    /// Too few items could tell whether the skill with the new guidance is better: the current skill stays.
+    Indecisive,
     /// The guidance was written without asking the gate; its score is measured.
     ForceAccept,
     /// There was nothing to compare, or the optimizer had nothing to say.
@@ -102,6 +105,7 @@ impl SlowUpdateAction {
             Self::AcceptNewBest => "accept_new_best",
             Self::Accept => "accept",
             Self::Reject => "reject",
+            Self::Indecisive => "indecisive",
             Self::ForceAccept => "force_accept",
             Self::NoContent => "no_content",
             Self::SkipNoOp => "skip_no_op",
@@ -161,6 +165,9 @@ pub struct SlowUpdateRecord {
     /// The score under the gate's metric; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_gate_score: Option<f64>,
+    /// The skill with the guidance against the current one, item by item; absent if it was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<PairedRecord>,
     /// The score of the current skill before.
     pub score_before: f64,
     /// The score of the current skill after.
@@ -208,4 +215,21 @@ pub struct MetaSkillRecord {
     /// What went wrong without stopping the run, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// What the end of an epoch came to; `None` for what it did not do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EpochRecords {
+    /// What `slow_result.json` holds.
+    pub slow_update: Option<SlowUpdateRecord>,
+    /// What `meta_skill_result.json` holds.
+    pub meta_skill: Option<MetaSkillRecord>,
+}
+
+impl EpochRecords {
+    /// Calls and tokens by stage, of the one after those of the other.
+    pub fn tokens(&self) -> impl Iterator<Item = &TokensByStage> {
+        let slow_update = self.slow_update.as_ref().map(|record| &record.tokens);
+        slow_update.into_iter().chain(self.meta_skill.as_ref().map(|record| &record.tokens))
+    }
 }

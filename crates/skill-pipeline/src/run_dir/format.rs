@@ -48,6 +48,15 @@ pub struct RuntimeState {
     pub best_step: StepIdx,
     /// The initial skill on the selection split.
     pub baseline: MeanScore,
+    /// The last epoch whose end is done; absent before the first one, and where an epoch's end does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_end: Option<EpochEndState>,
+    /// The epoch whose slow update made, and measured, the current skill; absent if a step did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_slow_epoch: Option<EpochIdx>,
+    /// The epoch whose slow update made, and measured, the best skill; absent if a step did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_slow_epoch: Option<EpochIdx>,
     /// How often candidates and the current skill differed on an item: what is likely to differ is measured first.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub flips: FlipCounts,
@@ -62,6 +71,15 @@ fn is_empty(flips: &FlipCounts) -> bool {
     *flips == FlipCounts::default()
 }
 
+/// The end of an epoch that is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochEndState {
+    /// The epoch.
+    pub epoch: EpochIdx,
+    /// The current skill after it, as a check on `skills/skill_epoch_01.md`.
+    pub skill_hash: SkillHash,
+}
+
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -74,6 +92,8 @@ pub enum StepAction {
     Reject,
     /// Too few items could tell whether the candidate is better: the current skill stays.
     Indecisive,
+    /// The candidate became the current skill without being asked to be better.
+    ForceAccept,
     /// The candidate is the current skill to the byte: nothing was evaluated.
     SkipNoOp,
     /// Nobody proposed an edit.
@@ -88,6 +108,7 @@ impl StepAction {
             Self::Accept => "accept",
             Self::Reject => "reject",
             Self::Indecisive => "indecisive",
+            Self::ForceAccept => "force_accept",
             Self::SkipNoOp => "skip_no_op",
             Self::SkipNoPatches => "skip_no_patches",
         }
@@ -95,7 +116,7 @@ impl StepAction {
 
     /// Whether the candidate became the current skill.
     pub fn is_accept(self) -> bool {
-        matches!(self, Self::AcceptNewBest | Self::Accept)
+        matches!(self, Self::AcceptNewBest | Self::Accept | Self::ForceAccept)
     }
 
     /// Whether the step ended without an evaluation.
@@ -349,6 +370,19 @@ pub struct TaskTypeScore {
     pub n: usize,
 }
 
+/// What the ends of a run's epochs came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EpochEndCounts {
+    /// Slow updates whose guidance became part of the skill.
+    pub slow_accepts: usize,
+    /// Slow updates that the gate rejected.
+    pub slow_rejects: usize,
+    /// Slow updates without an evaluation, that of the first epoch included.
+    pub slow_skips: usize,
+    /// Times that the optimizer wrote notes to itself.
+    pub meta_skills: usize,
+}
+
 /// `summary.json` of the run: what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -371,8 +405,14 @@ pub struct Summary {
     pub total_indecisive: usize,
     /// Steps without an evaluation: no edits, or edits that changed nothing.
     pub total_skips: usize,
+    /// What the ends of epochs came to; absent where they do nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_ends: Option<EpochEndCounts>,
     /// The step that made the best skill; 0 is the initial one.
     pub best_step: StepIdx,
+    /// The epoch whose slow update made the best skill, after its last step `best_step`; absent if a step did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_slow_epoch: Option<EpochIdx>,
     /// The best skill.
     pub best_skill_hash: SkillHash,
     /// The gate's score of the initial skill.

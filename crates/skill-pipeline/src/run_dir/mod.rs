@@ -12,6 +12,7 @@ pub use reader::RunReader;
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
+use epoch_format::EpochRecords;
 use format::{
     ConfigFile, EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, RuntimeState, StageTokens,
     StepRecord, Summary, TaskTypeScore,
@@ -19,13 +20,13 @@ use format::{
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use skill_core::{MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a run writes after its `config.json`: a directory that has one of these without that is no run.
-const RUN_FILES: [&str; 8] = [
+const RUN_FILES: [&str; 10] = [
     "best_skill.md",
     "current_skill.md",
     "history.json",
@@ -34,7 +35,18 @@ const RUN_FILES: [&str; 8] = [
     "config.toml",
     "skills",
     "steps",
+    "slow_update",
+    "meta_skill",
 ];
+
+/// The file of a slow update's directory that says what it came to.
+pub(crate) const SLOW_RESULT: &str = "slow_result.json";
+
+/// The file that holds the tasks that the optimizer saw under two skills.
+pub(crate) const COMPARISON_PAIRS: &str = "comparison_pairs.json";
+
+/// The file that holds the optimizer's notes.
+pub(crate) const META_SKILL_RESULT: &str = "meta_skill_result.json";
 
 /// Where an evaluation's results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +59,8 @@ pub enum EvaluationDir {
     FreshBaseline,
     /// The best skill on the selection split once more.
     FreshBest,
+    /// The skill with the guidance of an epoch's slow update on the selection split.
+    SlowUpdate(EpochIdx),
     /// The initial skill on the test split.
     TestBaseline,
     /// The best skill on the test split.
@@ -54,6 +68,11 @@ pub enum EvaluationDir {
 }
 
 impl EvaluationDir {
+    /// Where the selection results of a skill are: of the one that an epoch's slow update made, else of a step's.
+    pub fn of_skill(step: StepIdx, slow_epoch: Option<EpochIdx>) -> Self {
+        slow_epoch.map_or_else(|| Self::of_step(step), Self::SlowUpdate)
+    }
+
     /// Where the selection results of a step's skill are; 0 is the baseline.
     pub fn of_step(step: StepIdx) -> Self {
         if step == StepIdx(0) { Self::Baseline } else { Self::Selection(step) }
@@ -102,6 +121,20 @@ impl RunDir {
     /// The directory of a step's files.
     pub fn step_dir(&self, step: StepIdx) -> PathBuf {
         step_path(&self.path, step)
+    }
+
+    /// The directory of an epoch's slow update.
+    pub fn slow_update_dir(&self, epoch: EpochIdx) -> PathBuf {
+        slow_update_path(&self.path, epoch)
+    }
+
+    /// The directory of the notes that the optimizer wrote at an epoch's end.
+    pub fn meta_skill_dir(&self, epoch: EpochIdx) -> PathBuf {
+        meta_skill_path(&self.path, epoch)
+    }
+
+    fn epoch_snapshot_path(&self, epoch: EpochIdx) -> PathBuf {
+        epoch_snapshot_path(&self.path, epoch)
     }
 
     fn snapshot_path(&self, step: StepIdx) -> PathBuf {
@@ -216,7 +249,37 @@ impl RunDir {
     ///
     /// A file that cannot be read or has been changed.
     pub fn read_snapshot(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
-        let path = self.snapshot_path(step);
+        Self::read_skill(self.snapshot_path(step), hash)
+    }
+
+    /// Writes the skill that is current after the end of an epoch.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_epoch_snapshot(&self, epoch: EpochIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
+        atomic::write(&self.epoch_snapshot_path(epoch), skill.text().as_bytes())
+    }
+
+    /// The skill that was current after the end of an epoch, if it is the one that the hash names.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or has been changed.
+    pub fn read_epoch_snapshot(&self, epoch: EpochIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
+        Self::read_skill(self.epoch_snapshot_path(epoch), hash)
+    }
+
+    /// What the end of an epoch came to.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or is of a newer format.
+    pub fn read_epoch_end(&self, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
+        read_epoch_end(&self.path, epoch)
+    }
+
+    fn read_skill(path: PathBuf, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
         let text = fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
             action: "read",
             path: path.clone(),
@@ -271,14 +334,14 @@ impl RunDir {
         atomic::write_json(&dir.join("summary.json"), &summarise(skill, evaluation, tokens))
     }
 
-    /// Writes `results.json` and `summary.json` of the evaluation of a step's candidate.
+    /// Writes `results.json` and `summary.json` of the evaluation of a candidate.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
     pub fn write_candidate_evaluation(
         &self,
-        step: StepIdx,
+        dir: EvaluationDir,
         skill: &SkillHash,
         evaluation: &CandidateEvaluation,
         n_items: usize,
@@ -286,9 +349,9 @@ impl RunDir {
     ) -> Result<(), PipelineError> {
         let Some(interval) = evaluation.left_out else {
             let whole = Evaluation::of(evaluation.results.clone());
-            return self.write_evaluation(EvaluationDir::Selection(step), skill, &whole, tokens);
+            return self.write_evaluation(dir, skill, &whole, tokens);
         };
-        let dir = self.evaluation_dir(EvaluationDir::Selection(step));
+        let dir = self.evaluation_dir(dir);
         atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
         let summary = PartialEvaluationSummary {
             format_version: FORMAT_VERSION.to_owned(),
@@ -351,6 +414,25 @@ fn step_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("steps").join(format!("step_{:04}", step.0))
 }
 
+fn slow_update_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("slow_update").join(format!("epoch_{:02}", epoch.0))
+}
+
+fn meta_skill_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("meta_skill").join(format!("epoch_{:02}", epoch.0))
+}
+
+fn read_epoch_end(run: &Path, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
+    Ok(EpochRecords {
+        slow_update: read_versioned(&slow_update_path(run, epoch).join(SLOW_RESULT))?,
+        meta_skill: read_versioned(&meta_skill_path(run, epoch).join(META_SKILL_RESULT))?,
+    })
+}
+
+fn epoch_snapshot_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("skills").join(format!("skill_epoch_{:02}.md", epoch.0))
+}
+
 fn snapshot_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("skills").join(format!("skill_v{:04}.md", step.0))
 }
@@ -361,6 +443,7 @@ fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
         EvaluationDir::Selection(step) => step_path(run, step).join("selection_eval"),
         EvaluationDir::FreshBaseline => run.join("fresh_eval_baseline"),
         EvaluationDir::FreshBest => run.join("fresh_eval_best"),
+        EvaluationDir::SlowUpdate(epoch) => slow_update_path(run, epoch).join("selection_eval"),
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
     }

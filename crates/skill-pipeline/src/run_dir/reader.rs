@@ -1,12 +1,19 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
+use super::epoch_format::{EpochRecords, PairRecord};
 use super::format::{ConfigFile, EvaluationSummary, RuntimeState, StepRecord, Summary};
-use super::{EvaluationDir, evaluation_path, read_value, snapshot_path, step_path};
-use super::{from_value, read_config, read_summary, read_versioned};
+use super::{
+    COMPARISON_PAIRS, EvaluationDir, epoch_snapshot_path, evaluation_path, read_value, snapshot_path,
+    step_path,
+};
+use super::{from_value, read_config, read_epoch_end, read_summary, read_versioned, slow_update_path};
 use crate::error::PipelineError;
 use serde::de::DeserializeOwned;
-use skill_core::{EditRow, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
+use skill_core::{EditRow, EpochIdx, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
 use std::path::{Path, PathBuf};
+
+/// The file of a step's, or an epoch's, directory that holds what its edits, or its guidance, made of the skill.
+const CANDIDATE_SKILL: &str = "candidate_skill.md";
 
 /// Reads the files of a run; what is not there yet is `None` or empty, what is not what it should be an error.
 ///
@@ -70,19 +77,65 @@ impl RunReader {
         }
     }
 
-    /// The skill that was current after a step; 0 is the initial one.
+    /// The skill that was current after a step, and after the end of its epoch if the step was the last of it and the
+    /// end is done; 0 is the initial skill.
     ///
     /// # Errors
     ///
     /// A file that is not there or cannot be read.
     pub fn skill_after(&self, step: StepIdx) -> Result<SkillDoc, PipelineError> {
-        let path = snapshot_path(&self.path, step);
-        let text = std::fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
-            action: "read",
-            path,
-            source,
-        })?;
-        Ok(SkillDoc::new(text))
+        self.skill_of(step, self.epoch_ended_by(step)?)
+    }
+
+    /// The skill that was current after a step, before the end of its epoch; or after that, if an epoch is named.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there or cannot be read.
+    pub fn skill_of(&self, step: StepIdx, end_of: Option<EpochIdx>) -> Result<SkillDoc, PipelineError> {
+        read_skill(match end_of {
+            Some(epoch) => epoch_snapshot_path(&self.path, epoch),
+            None => snapshot_path(&self.path, step),
+        })
+    }
+
+    /// The best skill so far: what is deployed.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there or cannot be read.
+    pub fn best_skill(&self) -> Result<SkillDoc, PipelineError> {
+        read_skill(self.path.join("best_skill.md"))
+    }
+
+    /// What the ends of epochs that are done came to, in order; empty if they do nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`state`](Self::state).
+    pub fn epoch_ends(&self) -> Result<Vec<EpochRecords>, PipelineError> {
+        let last = self.state()?.and_then(|state| state.epoch_end).map_or(0, |end| end.epoch.0);
+        (1..=last).map(|epoch| read_epoch_end(&self.path, EpochIdx(epoch))).collect()
+    }
+
+    /// The tasks that the optimizer saw under two skills at an epoch's end; empty if it saw none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`raw_patches`](Self::raw_patches).
+    pub fn comparison_pairs(&self, epoch: EpochIdx) -> Result<Vec<PairRecord>, PipelineError> {
+        let path = slow_update_path(&self.path, epoch).join(COMPARISON_PAIRS);
+        Ok(read_json(&path)?.unwrap_or_default())
+    }
+
+    /// The epoch whose end, done by now, follows this step.
+    fn epoch_ended_by(&self, step: StepIdx) -> Result<Option<EpochIdx>, PipelineError> {
+        let Some(end) = self.state()?.and_then(|state| state.epoch_end) else { return Ok(None) };
+        let history = self.history()?;
+        let epoch_of =
+            |step: StepIdx| history.iter().find(|record| record.step == step).map(|record| record.epoch);
+        let epoch = epoch_of(step).filter(|epoch| *epoch <= end.epoch);
+        Ok(epoch.filter(|epoch| epoch_of(StepIdx(step.0.saturating_add(1))) != Some(*epoch)))
     }
 
     /// What the analysts of a step proposed, all micro-batches in order.
@@ -130,12 +183,16 @@ impl RunReader {
     ///
     /// A file that cannot be read.
     pub fn candidate(&self, step: StepIdx) -> Result<Option<SkillDoc>, PipelineError> {
-        let path = step_path(&self.path, step).join("candidate_skill.md");
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(SkillDoc::new(text))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
-        }
+        read_skill_if_there(step_path(&self.path, step).join(CANDIDATE_SKILL))
+    }
+
+    /// The current skill with the guidance of an epoch's end; `None` if there was none.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn guided_candidate(&self, epoch: EpochIdx) -> Result<Option<SkillDoc>, PipelineError> {
+        read_skill_if_there(slow_update_path(&self.path, epoch).join(CANDIDATE_SKILL))
     }
 
     /// The summary of an evaluation; `None` if it was not made.
@@ -154,6 +211,23 @@ impl RunReader {
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn results(&self, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
         read_json(&evaluation_path(&self.path, dir).join("results.json"))
+    }
+}
+
+fn read_skill(path: PathBuf) -> Result<SkillDoc, PipelineError> {
+    let text = std::fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
+        action: "read",
+        path,
+        source,
+    })?;
+    Ok(SkillDoc::new(text))
+}
+
+fn read_skill_if_there(path: PathBuf) -> Result<Option<SkillDoc>, PipelineError> {
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(SkillDoc::new(text))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod aggregate;
 pub mod appendix;
+pub mod epoch_end;
 pub mod evaluate;
 pub mod reflect;
 pub mod rollout;

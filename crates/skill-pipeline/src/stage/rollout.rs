@@ -126,6 +126,7 @@ impl<'run> Agent<'run> {
         let scope = match ctx.stage {
             Stage::Baseline
             | Stage::Evaluate
+            | Stage::SlowEvaluate
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
@@ -135,7 +136,11 @@ impl<'run> Agent<'run> {
             | Stage::Aggregate
             | Stage::Select
             | Stage::Update
-            | Stage::Appendix => ctx.place().to_string(),
+            | Stage::Appendix
+            | Stage::RolloutPrev
+            | Stage::RolloutCurr
+            | Stage::SlowUpdate
+            | Stage::MetaSkill => ctx.place().to_string(),
         };
         let model = target.id();
         let origin = [

@@ -4,7 +4,7 @@ use super::run::Run;
 use super::{TrainState, round_6};
 use crate::event::{Event, EventSink as _};
 use crate::run_dir::paired_format::PairedRecord;
-use crate::settings::EarlyStop;
+use crate::settings::{Acceptance, EarlyStop};
 use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
 use skill_core::gate::GateAction;
 use skill_core::{EarlyRejection, FlipCounts, GateRule, ItemId, ItemScore, evaluation_order};
@@ -14,8 +14,7 @@ use std::collections::BTreeMap;
 impl Run<'_> {
     /// The rule for the next decision: it is one test more than there have been.
     pub(super) fn rule(&self, state: &TrainState) -> GateRule {
-        let n_tests = state.history.iter().filter(|record| record.selection_n_seen.is_some()).count();
-        let test = u32::try_from(n_tests).unwrap_or(u32::MAX).saturating_add(1);
+        let test = u32::try_from(state.n_measured()).unwrap_or(u32::MAX).saturating_add(1);
         self.settings.evidence.rule(self.settings.gate, test)
     }
 
@@ -64,6 +63,11 @@ impl Run<'_> {
         items.flat_map(|item| (0..repeats).map(|draw| (item.id.clone(), draw))).collect()
     }
 
+    /// How many draws of the selection split make an evaluation.
+    pub(super) fn n_draws(&self) -> usize {
+        self.env.items(Split::Val).len() * self.settings.evidence.selection_repeats
+    }
+
     /// The counts of flips after a candidate.
     pub(super) fn flips_after(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> FlipCounts {
         let mut flips = state.flips.clone();
@@ -84,14 +88,22 @@ impl Run<'_> {
     ) -> CandidatePlan<'known> {
         let (draws, current) = (self.draws(), &state.current.item_scores);
         match self.settings.early_stop {
-            EarlyStop::Exact => {
+            EarlyStop::Exact if self.settings.acceptance == Acceptance::Gate => {
                 let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
                 let order = evaluation_order(&ids, current, &state.flips);
                 let rejection = EarlyRejection::of_rule(self.rule(state), current, &order);
                 CandidatePlan { order, rejection: Some(rejection), known }
             }
-            EarlyStop::Off => CandidatePlan { order: (0..draws.len()).collect(), rejection: None, known },
+            EarlyStop::Exact | EarlyStop::Off => self.whole_plan(known),
         }
+    }
+
+    /// Every draw, whatever they give.
+    pub(super) fn whole_plan<'known>(
+        &self,
+        known: &'known BTreeMap<Drawn, skill_core::RolloutResult>,
+    ) -> CandidatePlan<'known> {
+        CandidatePlan { order: (0..self.n_draws()).collect(), rejection: None, known }
     }
 
     /// Says before the first step what the gate will not be able to tell.

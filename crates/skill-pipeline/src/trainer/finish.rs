@@ -1,8 +1,8 @@
 //! The end of a run: the test split, read once, and the summary.
 
-use super::TrainState;
 use super::run::Run;
 use super::step::round_6;
+use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::EvaluationDir;
@@ -47,18 +47,17 @@ impl Run<'_> {
         if let Some(baseline) = self.dir.read_evaluation(EvaluationDir::Baseline)? {
             add_tokens(&mut tokens, Stage::Baseline.as_str(), baseline.tokens);
         }
-        for record in &state.history {
-            for (stage, used) in &record.tokens {
-                add_tokens(&mut tokens, stage, *used);
-            }
+        for (stage, used) in state.tokens() {
+            add_tokens(&mut tokens, stage, used);
         }
-        let fresh_selection = self.measure_fresh(&state.best, &mut tokens).await?;
+        let best = self.promote(state)?;
+        let fresh_selection = self.measure_fresh(best, &mut tokens).await?;
         let (mut baseline_test, mut best_test, mut test_paired) = (None, None, None);
         if self.settings.eval_test {
             let initial = self.initial_skill.clone();
             baseline_test = Some(self.measure(Place::TEST_BASELINE, &initial, &mut tokens).await?);
-            best_test = Some(self.measure(Place::TEST_BEST, &state.best.skill, &mut tokens).await?);
-            test_paired = if initial == state.best.skill { None } else { self.compare_tests()? };
+            best_test = Some(self.measure(Place::TEST_BEST, &best.skill, &mut tokens).await?);
+            test_paired = if initial == best.skill { None } else { self.compare_tests()? };
         }
         let count = |is_counted: fn(StepAction) -> bool| {
             state.history.iter().filter(|record| is_counted(record.action)).count()
@@ -74,11 +73,13 @@ impl Run<'_> {
             total_rejects: count(|action| action == StepAction::Reject),
             total_indecisive: count(|action| action == StepAction::Indecisive),
             total_skips: count(StepAction::is_skip),
-            best_step: state.best.step,
-            best_skill_hash: state.best.skill.hash(),
+            epoch_ends: state.epoch_end_counts(),
+            best_step: best.step,
+            best_slow_epoch: best.slow_epoch,
+            best_skill_hash: best.skill.hash(),
             baseline_selection_score: self.settings.gate.score(state.baseline),
-            best_selection_score: state.best.score,
-            best_of: 1 + state.history.iter().filter(|record| record.selection_n_seen.is_some()).count(),
+            best_selection_score: best.score,
+            best_of: 1 + state.n_measured(),
             fresh_selection,
             current_selection_score: state.current.score,
             baseline_test_hard: baseline_test.map(|score| score.hard),
@@ -92,6 +93,25 @@ impl Run<'_> {
         };
         self.dir.write_summary(&summary)?;
         Ok(summary)
+    }
+
+    /// The skill that the run is worth: the last one, if it is better than the best one so far.
+    ///
+    /// That can be where guidance became part of the skill without the gate. Both are measured, so nothing is measured
+    /// again; and the state stays as it is, so that a run that is extended is one that was longer from the start.
+    fn promote<'state>(&self, state: &'state TrainState) -> Result<&'state ScoredSkill, PipelineError> {
+        let (current, best) = (&state.current, &state.best);
+        let action = self.rule(state).decide(&current.item_scores, &best.item_scores, &best.item_scores);
+        if !action.is_accepted() {
+            return Ok(best);
+        }
+        self.dir.write_skills(&current.skill, &current.skill)?;
+        let message = format!(
+            "the last skill scores {:.4} on the selection split and the best one before it {:.4}: the last one is the best",
+            current.score, best.score
+        );
+        self.log.emit(&Event::Warning { step: None, message });
+        Ok(current)
     }
 
     /// Measures a skill at a place, unless this run has measured the same skill there, or the initial one, before.
@@ -135,7 +155,7 @@ impl Run<'_> {
     }
 }
 
-fn add_tokens(tokens: &mut TokensByStage, stage: &str, used: StageTokens) {
+pub(super) fn add_tokens(tokens: &mut TokensByStage, stage: &str, used: StageTokens) {
     if used.calls > 0 {
         *tokens.entry(stage.to_owned()).or_default() += used;
     }

@@ -167,7 +167,7 @@ pub(super) struct Run<'run> {
     timings: Timings,
     started: Instant,
     /// Steps of an epoch, and of the run.
-    length: (usize, u32),
+    pub(super) length: (usize, u32),
     warned_of_cut_replies: bool,
 }
 
@@ -189,6 +189,16 @@ pub(super) struct StageWatch {
     stage: Stage,
     began: Instant,
     used: Arc<Meter>,
+}
+
+impl StageWatch {
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub(super) fn step(&self) -> Option<StepIdx> {
+        self.step
+    }
 }
 
 impl Run<'_> {
@@ -218,12 +228,16 @@ impl Run<'_> {
             None => self.measure_baseline().await?,
         };
         self.warn_of_what_cannot_be_shown(&state, total_steps);
+        self.end_epoch_if_due(&mut state).await?;
         let last_step = state.last_step;
         let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
         while let Some(mut plan) = plans.next() {
-            plan.upcoming = plans.peek().map(|next| (next.step, next.batches.clone()));
+            // The end of an epoch may change the skill that the next step starts from.
+            let is_likely = |next: &&StepPlan| next.epoch == plan.epoch || !self.settings.epoch_end.is_due();
+            plan.upcoming = plans.peek().filter(is_likely).map(|next| (next.step, next.batches.clone()));
             self.check_stop(state.last_step, total_steps)?;
             self.make_step(&mut state, plan).await?;
+            self.end_epoch_if_due(&mut state).await?;
         }
         self.check_stop(state.last_step, total_steps)?;
         let summary = self.finish(&state).await.map_err(|error| self.or_stopped(error, state.last_step))?;
@@ -287,6 +301,7 @@ impl Run<'_> {
     }
 
     async fn make_step(&mut self, state: &mut TrainState, plan: StepPlan) -> Result<(), PipelineError> {
+        self.prompts.set_meta_skill(&state.meta_skill);
         self.log.emit(&Event::StepStarted {
             step: plan.step,
             total_steps: plan.total_steps,
@@ -310,7 +325,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
+    pub(super) fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
         let StopSignal { after_step, soon, now } = self.stop;
         if after_step.is_cancelled() || soon.is_cancelled() || now.is_cancelled() {
             return Err(PipelineError::Stopped { last_step: last_step.0, total_steps });
@@ -320,7 +335,7 @@ impl Run<'_> {
 
     /// Work that ended because a person stopped the run, or at a cap, is not a fault; a fault that came at the same
     /// time is.
-    fn or_stopped(&self, error: PipelineError, last_step: StepIdx) -> PipelineError {
+    pub(super) fn or_stopped(&self, error: PipelineError, last_step: StepIdx) -> PipelineError {
         if error.is_stop() && (self.stop.soon.is_cancelled() || self.stop.now.is_cancelled()) {
             return PipelineError::Stopped { last_step: last_step.0, total_steps: self.length.1 };
         }
@@ -385,7 +400,7 @@ impl Run<'_> {
     fn draws_at(&self, stage: Stage) -> Draws {
         let per_item = self.settings.evidence.selection_repeats;
         match stage {
-            Stage::Baseline | Stage::Evaluate => Draws { first: 0, per_item },
+            Stage::Baseline | Stage::Evaluate | Stage::SlowEvaluate => Draws { first: 0, per_item },
             Stage::FreshBaseline | Stage::FreshBest => Draws { first: per_item, per_item },
             Stage::Rollout
             | Stage::Reflect
@@ -393,6 +408,10 @@ impl Run<'_> {
             | Stage::Select
             | Stage::Update
             | Stage::Appendix
+            | Stage::RolloutPrev
+            | Stage::RolloutCurr
+            | Stage::SlowUpdate
+            | Stage::MetaSkill
             | Stage::TestBaseline
             | Stage::TestBest => Draws::default(),
         }

@@ -2,10 +2,13 @@
 
 use crate::error::PipelineError;
 use crate::memory::{MAX_MEMORY_STEPS, MemoryEntry, StepMemory};
-use crate::run_dir::format::{FORMAT_VERSION, RuntimeState, StepAction, StepRecord};
+use crate::run_dir::epoch_format::{EpochRecords, MetaSkillAction, MetaSkillRecord, SlowUpdateAction};
+use crate::run_dir::format::{
+    EpochEndCounts, EpochEndState, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord,
+};
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::stage::evaluate::Evaluation;
-use skill_core::{FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;
 
 /// Where each skill was measured: steps in order; 0 is the baseline.
@@ -29,8 +32,19 @@ pub struct ScoredSkill {
     pub score: f64,
     /// Its score on each item of the selection split, in the order of the split: what decisions compare.
     pub item_scores: Vec<ItemScore>,
-    /// The step that made it; 0 is the initial skill.
+    /// The step that made it; 0 is the initial skill. Of one that a slow update made, the last step of its epoch.
     pub step: StepIdx,
+    /// The epoch whose slow update made and measured it; `None` if a step did.
+    pub slow_epoch: Option<EpochIdx>,
+}
+
+/// The end of an epoch that is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochEnded {
+    /// The epoch.
+    pub epoch: EpochIdx,
+    /// The current skill after it, which the next end compares with.
+    pub skill: SkillDoc,
 }
 
 /// The state of training: what `runtime_state.json`, `history.json` and `skills/` hold.
@@ -46,6 +60,12 @@ pub struct TrainState {
     pub baseline: MeanScore,
     /// One record per finished step.
     pub history: Vec<StepRecord>,
+    /// The last epoch whose end is done, if an epoch's end does anything.
+    pub epoch_end: Option<EpochEnded>,
+    /// The optimizer's notes to itself; empty if there are none.
+    pub meta_skill: String,
+    /// What the ends of epochs came to, in order.
+    pub(super) epoch_records: Vec<EpochRecords>,
     /// How often candidates and the current skill differed on an item.
     pub flips: FlipCounts,
     /// What the last steps left for the optimizer to know.
@@ -58,7 +78,8 @@ impl TrainState {
     /// The state after the baseline.
     pub fn after_baseline(initial_skill: SkillDoc, baseline: &Evaluation, score: f64) -> Self {
         let item_scores = baseline.results.iter().map(ItemScore::from).collect();
-        let scored = ScoredSkill { skill: initial_skill, score, item_scores, step: StepIdx(0) };
+        let scored =
+            ScoredSkill { skill: initial_skill, score, item_scores, step: StepIdx(0), slow_epoch: None };
         let evaluated = BTreeMap::from([(scored.skill.hash(), vec![StepIdx(0)])]);
         Self {
             last_step: StepIdx(0),
@@ -66,6 +87,9 @@ impl TrainState {
             best: scored,
             baseline: baseline.score,
             history: Vec::new(),
+            epoch_end: None,
+            meta_skill: String::new(),
+            epoch_records: Vec::new(),
             flips: FlipCounts::default(),
             memory: StepMemory::default(),
             evaluated,
@@ -80,24 +104,33 @@ impl TrainState {
     pub fn read(dir: &RunDir, initial_skill: &SkillDoc) -> Result<Option<Self>, PipelineError> {
         let Some(stored) = dir.read_state()? else { return Ok(None) };
         let history = dir.read_history(stored.last_completed_step)?;
-        let item_scores = |step: StepIdx| -> Result<Vec<ItemScore>, PipelineError> {
-            Ok(dir.read_results(EvaluationDir::of_step(step))?.iter().map(ItemScore::from).collect())
+        let item_scores = |step, slow_epoch| -> Result<Vec<ItemScore>, PipelineError> {
+            let place = EvaluationDir::of_skill(step, slow_epoch);
+            Ok(dir.read_results(place)?.iter().map(ItemScore::from).collect())
+        };
+        let (epoch_end, epoch_records) = read_epoch_ends(dir, stored.epoch_end)?;
+        let last_epoch = history.last().map(|record| record.epoch);
+        let current_skill = match &epoch_end {
+            Some(end) if Some(end.epoch) == last_epoch => end.skill.clone(),
+            Some(_) | None => dir.read_snapshot(stored.last_completed_step, &stored.current_skill_hash)?,
         };
         let current = ScoredSkill {
-            skill: dir.read_snapshot(stored.last_completed_step, &stored.current_skill_hash)?,
+            skill: current_skill,
             score: stored.current_score,
-            item_scores: item_scores(stored.current_step)?,
+            item_scores: item_scores(stored.current_step, stored.current_slow_epoch)?,
             step: stored.current_step,
+            slow_epoch: stored.current_slow_epoch,
         };
         let best = ScoredSkill {
-            skill: if stored.best_skill_hash == initial_skill.hash() {
-                initial_skill.clone()
-            } else {
-                dir.read_made_skill(stored.best_step, &stored.best_skill_hash)?
+            skill: match stored.best_slow_epoch {
+                Some(epoch) => dir.read_epoch_snapshot(epoch, &stored.best_skill_hash)?,
+                None if stored.best_skill_hash == initial_skill.hash() => initial_skill.clone(),
+                None => dir.read_made_skill(stored.best_step, &stored.best_skill_hash)?,
             },
             score: stored.best_score,
-            item_scores: item_scores(stored.best_step)?,
+            item_scores: item_scores(stored.best_step, stored.best_slow_epoch)?,
             step: stored.best_step,
+            slow_epoch: stored.best_slow_epoch,
         };
         let mut evaluated = BTreeMap::from([(initial_skill.hash(), vec![StepIdx(0)])]);
         for record in &history {
@@ -112,6 +145,9 @@ impl TrainState {
             best,
             baseline: stored.baseline,
             history,
+            epoch_end,
+            meta_skill: meta_skill_of(&epoch_records),
+            epoch_records,
             flips: stored.flips,
             memory: StepMemory::new(memory?),
             evaluated,
@@ -124,7 +160,10 @@ impl TrainState {
     ///
     /// A file that cannot be written.
     pub fn write(&self, dir: &RunDir) -> Result<(), PipelineError> {
-        dir.write_snapshot(self.last_step, &self.current.skill)?;
+        match &self.epoch_end {
+            Some(end) if self.is_after_epoch_end() => dir.write_epoch_snapshot(end.epoch, &end.skill)?,
+            Some(_) | None => dir.write_snapshot(self.last_step, &self.current.skill)?,
+        }
         dir.write_skills(&self.current.skill, &self.best.skill)?;
         dir.write_history(&self.history)?;
         dir.write_state(&RuntimeState {
@@ -137,6 +176,12 @@ impl TrainState {
             best_skill_hash: self.best.skill.hash(),
             best_step: self.best.step,
             baseline: self.baseline,
+            epoch_end: self
+                .epoch_end
+                .as_ref()
+                .map(|end| EpochEndState { epoch: end.epoch, skill_hash: end.skill.hash() }),
+            current_slow_epoch: self.current.slow_epoch,
+            best_slow_epoch: self.best.slow_epoch,
             flips: self.flips.clone(),
         })
     }
@@ -151,7 +196,7 @@ impl TrainState {
         if let Some(scored) = candidate
             && record.action.is_accept()
         {
-            if record.action == StepAction::AcceptNewBest {
+            if record.best_step == record.step {
                 self.best = scored.clone();
             }
             self.current = scored;
@@ -161,6 +206,104 @@ impl TrainState {
         }
         self.history.push(record);
     }
+
+    /// How many candidates have been measured: those of steps, and skills with the guidance of an epoch's end.
+    pub(super) fn n_measured(&self) -> usize {
+        let of_ends = self.epoch_records.iter().filter_map(|end| end.slow_update.as_ref());
+        let of_ends = of_ends.map(|record| record.selection_n_seen);
+        self.history.iter().map(|record| record.selection_n_seen).chain(of_ends).flatten().count()
+    }
+
+    /// Whether the end of the last finished step's epoch is done.
+    pub(super) fn is_after_epoch_end(&self) -> bool {
+        self.epoch_end.as_ref().map(|end| end.epoch) == self.history.last().map(|record| record.epoch)
+    }
+
+    /// Takes over what the end of an epoch came to.
+    pub(super) fn end_epoch(&mut self, outcome: EpochOutcome) {
+        let EpochOutcome { epoch, records, change, flips } = outcome;
+        match change {
+            SkillChange::None => {}
+            SkillChange::Text(skill) => self.current.skill = skill,
+            SkillChange::Scored { scored, is_new_best } => {
+                if is_new_best {
+                    self.best = scored.clone();
+                }
+                self.current = scored;
+            }
+        }
+        self.flips = flips;
+        self.epoch_records.push(records);
+        self.meta_skill = meta_skill_of(&self.epoch_records);
+        self.epoch_end = Some(EpochEnded { epoch, skill: self.current.skill.clone() });
+    }
+
+    /// Calls and tokens by stage of everything that is finished, one step or end of an epoch after the other.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = (&str, StageTokens)> {
+        let of_ends = self.epoch_records.iter().flat_map(EpochRecords::tokens);
+        let of_steps = self.history.iter().map(|record| &record.tokens);
+        of_steps.chain(of_ends).flatten().map(|(stage, used)| (stage.as_str(), *used))
+    }
+
+    /// How the ends of epochs fared; `None` if they do nothing.
+    pub(super) fn epoch_end_counts(&self) -> Option<EpochEndCounts> {
+        self.epoch_end.as_ref()?;
+        let mut counts = EpochEndCounts::default();
+        for EpochRecords { slow_update, meta_skill } in &self.epoch_records {
+            match slow_update.as_ref().map(|record| record.action) {
+                Some(SlowUpdateAction::Reject | SlowUpdateAction::Indecisive) => counts.slow_rejects += 1,
+                Some(action) if action.is_accept() => counts.slow_accepts += 1,
+                Some(_) => counts.slow_skips += 1,
+                None => {}
+            }
+            let is_written = |record: &MetaSkillRecord| record.action == MetaSkillAction::WriteMetaSkill;
+            counts.meta_skills += usize::from(meta_skill.as_ref().is_some_and(is_written));
+        }
+        Some(counts)
+    }
+}
+
+/// The skill after the last end of an epoch, and what all of them came to.
+fn read_epoch_ends(
+    dir: &RunDir,
+    stored: Option<EpochEndState>,
+) -> Result<(Option<EpochEnded>, Vec<EpochRecords>), PipelineError> {
+    let Some(EpochEndState { epoch, skill_hash }) = stored else { return Ok((None, Vec::new())) };
+    let skill = dir.read_epoch_snapshot(epoch, &skill_hash)?;
+    let records: Result<Vec<EpochRecords>, PipelineError> =
+        (1..=epoch.0).map(|epoch| dir.read_epoch_end(EpochIdx(epoch))).collect();
+    Ok((Some(EpochEnded { epoch, skill }), records?))
+}
+
+/// The notes of the last epoch; older ones are in them as far as the optimizer kept them.
+fn meta_skill_of(records: &[EpochRecords]) -> String {
+    let last = records.last().and_then(|records| records.meta_skill.as_ref());
+    last.map(|record| record.meta_skill_content.clone()).unwrap_or_default()
+}
+
+/// What the end of an epoch came to.
+pub(super) struct EpochOutcome {
+    pub(super) epoch: EpochIdx,
+    /// What its files hold.
+    pub(super) records: EpochRecords,
+    /// What becomes of the current skill.
+    pub(super) change: SkillChange,
+    /// The state's counts after it.
+    pub(super) flips: FlipCounts,
+}
+
+/// What becomes of the current skill at an epoch's end.
+pub(super) enum SkillChange {
+    /// It stays.
+    None,
+    /// It gets this text, which says nothing else to the agent: its scores stay.
+    Text(SkillDoc),
+    /// Another takes its place.
+    Scored {
+        scored: ScoredSkill,
+        /// And that of the best one.
+        is_new_best: bool,
+    },
 }
 
 /// What a step came to.

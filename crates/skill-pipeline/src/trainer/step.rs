@@ -14,6 +14,7 @@ use crate::prompts::PromptLibrary;
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
+use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
@@ -177,8 +178,9 @@ impl Run<'_> {
         let tokens = self.end(&watch);
         note_tokens(record, Stage::Evaluate, tokens);
         self.warn_of_cut_replies(Some(record.step), &evaluation.results);
-        let n_draws = self.env.items(Split::Val).len() * self.settings.evidence.selection_repeats;
-        self.dir.write_candidate_evaluation(record.step, &hash, &evaluation, n_draws, tokens)?;
+        let n_draws = self.n_draws();
+        let place = EvaluationDir::Selection(record.step);
+        self.dir.write_candidate_evaluation(place, &hash, &evaluation, n_draws, tokens)?;
 
         record.selection_n_seen = Some(evaluation.results.len());
         record.selection_n = Some(n_draws);
@@ -189,6 +191,7 @@ impl Run<'_> {
         record.paired = self.paired_record(state, &evaluation, self.settings.seed);
         let flips = self.flips_after(state, &evaluation);
         record.action = match self.action(state, &evaluation) {
+            _ if self.settings.acceptance == Acceptance::Always => StepAction::ForceAccept,
             GateAction::AcceptNewBest => StepAction::AcceptNewBest,
             GateAction::Accept => StepAction::Accept,
             GateAction::Reject => StepAction::Reject,
@@ -197,12 +200,20 @@ impl Run<'_> {
         if evaluation.left_out.is_some() {
             return Ok(Decision { candidate: None, flips });
         }
-        let scored = self.score(candidate, &evaluation.results, record);
+        let scored = self.score(state, candidate, &evaluation.results, record);
         Ok(Decision { candidate: Some(scored), flips })
     }
 
     /// The score of a candidate that was measured whole.
-    fn score(&self, candidate: SkillDoc, results: &[RolloutResult], record: &mut StepRecord) -> ScoredSkill {
+    fn score(
+        &self,
+        state: &TrainState,
+        candidate: SkillDoc,
+        results: &[RolloutResult],
+        record: &mut StepRecord,
+    ) -> ScoredSkill {
+        let item_scores: Vec<ItemScore> = results.iter().map(ItemScore::from).collect();
+        let best = &state.best.item_scores;
         let mean = MeanScore::of_results(results);
         let score = self.settings.gate.score(mean);
         record.selection_hard = Some(mean.hard);
@@ -211,16 +222,18 @@ impl Run<'_> {
         if record.action.is_accept() {
             record.current_score = score;
         }
-        if record.action == StepAction::AcceptNewBest {
+        let is_above_best = || self.settings.gate.decide_exact(&item_scores, best, best).is_accepted();
+        if record.action == StepAction::AcceptNewBest
+            || record.action == StepAction::ForceAccept && is_above_best()
+        {
             record.best_score = score;
             record.best_step = record.step;
         }
-        let item_scores = results.iter().map(ItemScore::from).collect();
-        ScoredSkill { skill: candidate, score, item_scores, step: record.step }
+        ScoredSkill { skill: candidate, score, item_scores, step: record.step, slow_epoch: None }
     }
 
     /// What the files of the run hold of this very skill on the selection split.
-    fn known_results(
+    pub(super) fn known_results(
         &self,
         state: &TrainState,
         hash: &SkillHash,

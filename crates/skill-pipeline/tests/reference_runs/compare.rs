@@ -4,7 +4,7 @@ use crate::world::scores;
 use serde_json::{Value, json};
 use skill_core::gate::{Gate, GateAction};
 use skill_core::{ItemScore, MeanScore};
-use skill_pipeline::{EarlyStop, TrainSettings};
+use skill_pipeline::{Acceptance, EarlyStop, SlowUpdate, TrainSettings};
 use std::path::{Path, PathBuf};
 
 /// Where the reference is wrong and a run of ours differs for it.
@@ -16,6 +16,8 @@ enum Difference {
     EarlyRejection,
     /// Defect 13: after a forced slow update the reference goes on with the score of the skill before it.
     ForcedScore,
+    /// A skill that is found to be the best at the end keeps the step that made it.
+    PromotedStep,
     /// The last skill is not measured on the test split: nobody deploys it.
     FinalTest,
 }
@@ -28,6 +30,7 @@ impl Difference {
             }
             Self::EarlyRejection => "a candidate that was rejected early has a range instead of a mean",
             Self::ForcedScore => "defect 13: the score of a forced slow update is measured, not guessed",
+            Self::PromotedStep => "the best skill's step is the one that made it, not the last one",
             Self::FinalTest => "the last skill is not measured on the test split",
         }
     }
@@ -40,7 +43,13 @@ pub(crate) struct Comparison {
     /// The current skill and the best one as ours has them, before the step that is compared.
     current: String,
     best: String,
-    n_no_ops: i64,
+    /// What the reference called its no-ops.
+    no_ops: Vec<Value>,
+    steps_per_epoch: u64,
+    is_forced: bool,
+    has_gate: bool,
+    /// The current score of the reference is a guess.
+    is_score_apart: bool,
     /// Decisions have come apart, for a reason: what follows is another run.
     is_over: bool,
     differences: Vec<String>,
@@ -55,7 +64,11 @@ impl Comparison {
             early_stop: settings.early_stop,
             current: initial.to_owned(),
             best: initial.to_owned(),
-            n_no_ops: 0,
+            no_ops: Vec::new(),
+            steps_per_epoch: 10_u64.div_ceil((settings.batch_size * settings.accumulation) as u64),
+            is_forced: settings.epoch_end.slow_update == SlowUpdate::Force,
+            has_gate: settings.acceptance == Acceptance::Gate,
+            is_score_apart: false,
             is_over: false,
             differences: Vec::new(),
             failures: Vec::new(),
@@ -72,6 +85,10 @@ impl Comparison {
                 return;
             }
             self.step(step);
+            let number = step["step"].as_u64().unwrap();
+            if number.is_multiple_of(self.steps_per_epoch) {
+                self.epoch_end(number / self.steps_per_epoch, &run["slow_updates"]);
+            }
         }
         if self.is_over {
             return;
@@ -103,15 +120,21 @@ impl Comparison {
         let is_no_op = candidate.as_str() == Some(self.current.as_str());
         if is_no_op {
             self.note(&place, Difference::NoOp);
-            self.n_no_ops += 1;
+            self.no_ops.push(recorded["action"].clone());
         }
-        if candidate.is_string() && !is_no_op && ours["action"] != recorded["action"] {
+        let has_gate = self.has_gate;
+        if has_gate && candidate.is_string() && !is_no_op && ours["action"] != recorded["action"] {
             self.decision_for_a_reason(&place, candidate.as_str().unwrap(), &ours, recorded);
             return;
         }
         for (key, theirs) in recorded.as_object().unwrap() {
             let mine = match key.as_str() {
                 "action" if is_no_op => json!("skip_no_op"),
+                // What the current skill really gives, which a later acceptance makes known to both.
+                "current_score" if self.is_score_apart => {
+                    self.is_score_apart = !is_accept(&ours["action"]);
+                    continue;
+                }
                 "batch_item_ids" => flat(&ours[key]),
                 "edit_apply_summary" => apply_summary(&ours, theirs),
                 "candidate_skill" => candidate.clone(),
@@ -135,7 +158,8 @@ impl Comparison {
             self.same(&place, key, mine, theirs);
         }
         self.current = self.current_after(number).as_str().unwrap_or_default().to_owned();
-        if ours["action"] == "accept_new_best" {
+        let is_new_best = ours["best_step"] == number && is_accept(&ours["action"]);
+        if is_new_best {
             self.best = candidate.as_str().unwrap_or_default().to_owned();
         }
     }
@@ -144,7 +168,7 @@ impl Comparison {
     fn decision_for_a_reason(&mut self, place: &str, candidate: &str, ours: &Value, recorded: &Value) {
         let [of_candidate, of_current, of_best] = [candidate, &self.current, &self.best].map(scores);
         let right = self.gate.decide_exact(&of_candidate, &of_current, &of_best);
-        if ours["action"] == GateAction::as_str(right) {
+        if self.is_forced && self.is_score_apart && ours["action"] == GateAction::as_str(right) {
             self.note(place, Difference::ForcedScore);
         } else {
             let message =
@@ -154,12 +178,61 @@ impl Comparison {
         self.is_over = true;
     }
 
+    /// The slow update at the end of an epoch, from 1.
+    fn epoch_end(&mut self, epoch: u64, recorded: &Value) {
+        let Some(recorded) = recorded.get(usize::try_from(epoch - 1).unwrap()) else { return };
+        let place = format!("slow update {epoch}");
+        let dir = format!("slow_update/epoch_{epoch:02}");
+        let ours = self.json(&format!("{dir}/slow_result.json"));
+        let is_no_op = ours["action"] == "skip_no_op";
+        for (key, theirs) in recorded.as_object().unwrap() {
+            match key.as_str() {
+                // Words of the reference that say the same for every update.
+                "update_origin" | "update_target" | "time_s" => {}
+                "action" if is_no_op => self.note(&place, Difference::NoOp),
+                "selection_hard" | "selection_soft" if ours.get(key).is_none() => {
+                    if ours["action"] == "reject" && self.early_stop == EarlyStop::Exact {
+                        self.note(&place, Difference::EarlyRejection);
+                    } else if !is_no_op {
+                        self.failures.push(format!("{place}: `{key}` is missing"));
+                    }
+                }
+                _ => self.same(&place, key, ours.get(key).cloned().unwrap_or(Value::Null), theirs),
+            }
+        }
+        match ours["action"].as_str().unwrap_or_default() {
+            "accept_new_best" => self.best.clone_from(&self.current),
+            "force_accept" if ours["current_score"] != ours["score_before"] => {
+                self.note(&place, Difference::ForcedScore);
+                self.is_score_apart = true;
+            }
+            _ => {}
+        }
+    }
+
     fn summary(&mut self, recorded: &Value) {
+        const ACCEPTS: [&str; 3] = ["accept_new_best", "accept", "force_accept"];
+        let no_ops = |this: &Self, actions: &[&str]| -> i64 {
+            let counted = this.no_ops.iter().filter(|action| actions.iter().any(|name| *action == name));
+            i64::try_from(counted.count()).unwrap()
+        };
         let ours = self.json("summary.json");
         for (key, theirs) in recorded.as_object().unwrap() {
             let (mine, theirs) = match key.as_str() {
-                "total_rejects" => (ours[key].clone(), json!(theirs.as_i64().unwrap() - self.n_no_ops)),
-                "total_skips" => (ours[key].clone(), json!(theirs.as_i64().unwrap() + self.n_no_ops)),
+                "total_rejects" => {
+                    (ours[key].clone(), json!(theirs.as_i64().unwrap() - no_ops(self, &["reject"])))
+                }
+                "total_accepts" => {
+                    (ours[key].clone(), json!(theirs.as_i64().unwrap() - no_ops(self, &ACCEPTS)))
+                }
+                "total_skips" => {
+                    let all = i64::try_from(self.no_ops.len()).unwrap();
+                    (ours[key].clone(), json!(theirs.as_i64().unwrap() + all))
+                }
+                "best_step" if !is_same(&ours[key], theirs) && ours.get("best_slow_epoch").is_some() => {
+                    self.note("the summary", Difference::PromotedStep);
+                    continue;
+                }
                 "best_selection_hard" => (ours["best_selection_score"].clone(), theirs.clone()),
                 "final_selection_hard" => (json!(mean(&scores(&self.current)).hard), theirs.clone()),
                 "final_test_hard" if ours.get(key).is_none() => {
@@ -174,6 +247,11 @@ impl Comparison {
 
     /// The current skill after a step, and after the end of its epoch if it was the last one of it.
     fn current_after(&self, step: u64) -> Value {
+        let epoch = step / self.steps_per_epoch;
+        let of_epoch = self.text(&format!("skills/skill_epoch_{epoch:02}.md"));
+        if step.is_multiple_of(self.steps_per_epoch) && of_epoch.is_string() {
+            return of_epoch;
+        }
         self.text(&format!("skills/skill_v{step:04}.md"))
     }
 
@@ -199,6 +277,10 @@ impl Comparison {
 
 fn mean(scores: &[ItemScore]) -> MeanScore {
     MeanScore::of(scores.iter().map(|score| (score.hard, score.soft)))
+}
+
+fn is_accept(action: &Value) -> bool {
+    action.as_str().is_some_and(|action| action.contains("accept"))
 }
 
 /// The items of all micro-batches.

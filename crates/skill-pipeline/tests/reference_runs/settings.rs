@@ -1,29 +1,17 @@
 //! A recorded configuration as settings of ours. A key that this table does not know fails the test.
 
 use serde_json::Value;
+use skill_core::PairPolicy;
 use skill_core::gate::{Gate, GateMetric};
 use skill_core::schedule::{EditBudget, Schedule};
-use skill_pipeline::TrainSettings;
-
-/// The reference's defaults, where they are not those of [`TrainSettings`].
-const REFERENCE: [(&str, &str); 2] = [("use_slow_update", "true"), ("use_meta_skill", "true")];
-
-/// What a configuration asks for that is not built.
-pub(crate) fn not_built(config: &Value) -> Option<&'static str> {
-    let asks = |key: &str| config.get(key).map_or(default_of(key), |value| value == &Value::Bool(true));
-    if config.get("accumulation").is_some_and(|n| n != 1) {
-        return Some("gradient accumulation");
-    }
-    (asks("use_slow_update") || asks("use_meta_skill")).then_some("the slow update and the meta skill")
-}
-
-fn default_of(key: &str) -> bool {
-    REFERENCE.iter().any(|(name, value)| *name == key && *value == "true")
-}
+use skill_pipeline::{Acceptance, EpochEnd, SlowUpdate, TrainSettings};
 
 /// The settings, or what is wrong with the configuration.
 pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
     let mut settings = TrainSettings { workers: 1, ..TrainSettings::default() };
+    // The reference forces guidance into the skill unless it is told otherwise.
+    let (mut slow_gate, mut has_slow_update) = (false, true);
+    let mut epoch_end = EpochEnd::default();
     let (mut max, mut min, mut schedule) = (4, 2, Schedule::Cosine);
     let mut gate = Gate::default();
     for (key, value) in config.as_object().ok_or("the configuration is no object")? {
@@ -44,12 +32,21 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
             "gate_metric" => gate.metric = GateMetric::parse(text()?).ok_or_else(wrong)?,
             "gate_mixed_weight" => gate.mixed_weight = value.as_f64().ok_or_else(wrong)?,
             "eval_test" => settings.eval_test = value.as_bool().ok_or_else(wrong)?,
+            "accumulation" => settings.accumulation = size()?,
+            "use_gate" if value == false => settings.acceptance = Acceptance::Always,
+            "use_gate" if value == true => {}
+            "use_slow_update" => has_slow_update = value.as_bool().ok_or_else(wrong)?,
+            "slow_update_samples" => epoch_end.samples = size()?,
+            "slow_update_gate_with_selection" => slow_gate = value.as_bool().ok_or_else(wrong)?,
+            "longitudinal_pair_policy" => {
+                epoch_end.pair_policy = PairPolicy::parse(text()?).ok_or_else(wrong)?;
+            }
+            "use_meta_skill" => epoch_end.meta_skill = value.as_bool().ok_or_else(wrong)?,
             // Not there yet, and harmless at these values.
-            "accumulation" if value == 1 => {}
             "lr_control_mode" if value == "fixed" => {}
             "skill_update_mode" if value == "patch" => {}
-            "failure_only" | "use_slow_update" | "use_meta_skill" if value == false => {}
-            "slow_update_samples" => {}
+            "failure_only" | "use_skill_aware_reflection" if value == false => {}
+            "skill_aware_appendix_source" | "skill_aware_consolidate_threshold" => {}
             // Speed alone, or a check of what the world says.
             "analyst_workers" => {}
             "train_size" | "sel_env_num" | "test_env_num" if value == 0 || value == 10 => {}
@@ -59,5 +56,11 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
     }
     settings.edit_budget = EditBudget::new(schedule, max, min).map_err(|error| error.to_string())?;
     settings.gate = gate;
+    epoch_end.slow_update = match (has_slow_update, slow_gate) {
+        (false, _) => SlowUpdate::Off,
+        (true, true) => SlowUpdate::Gated,
+        (true, false) => SlowUpdate::Force,
+    };
+    settings.epoch_end = epoch_end;
     Ok(settings)
 }

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{EditBudget, Gate, GateMetric, RolloutResult, Schedule, SkillDoc};
+use skill_core::{EditBudget, Gate, GateMetric, PairPolicy, RolloutResult, Schedule, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skill_llm::testbed::SimAnswer;
 use skill_llm::{ChatModel, ChatRequest, Message};
-use skill_pipeline::{EarlyStop, TrainSettings};
+use skill_pipeline::{EarlyStop, EpochEnd, SlowUpdate, TrainSettings};
 
 pub(crate) const INITIAL_SKILL: &str = "# Skill\n\n- base\n";
 
@@ -44,12 +44,19 @@ impl World {
         let budget = |max| EditBudget::new(Schedule::Cosine, max, 1).unwrap();
         let base = TrainSettings { merge_batch_size: 2, edit_budget: budget(2), ..TrainSettings::default() };
         match self {
-            Self::Small => TrainSettings { epochs: 2, batch_size: 3, minibatch_size: 2, ..base },
+            Self::Small => TrainSettings {
+                epochs: 2,
+                batch_size: 3,
+                minibatch_size: 2,
+                epoch_end: EpochEnd { samples: 3, pair_policy: PairPolicy::Changed, ..base.epoch_end },
+                ..base
+            },
             Self::Thorough => TrainSettings {
                 epochs: 2,
                 batch_size: 4,
                 minibatch_size: 1,
                 early_stop: EarlyStop::Off,
+                epoch_end: EpochEnd { slow_update: SlowUpdate::Force, samples: 4, ..base.epoch_end },
                 gate: Gate { metric: GateMetric::Soft, ..base.gate },
                 ..base
             },
@@ -59,6 +66,7 @@ impl World {
                 minibatch_size: 4,
                 merge_batch_size: 4,
                 edit_budget: budget(3),
+                epoch_end: EpochEnd { slow_update: SlowUpdate::Off, ..base.epoch_end },
                 ..base
             },
         }
@@ -133,6 +141,14 @@ pub(crate) fn answer(asked: &Value) -> SimAnswer {
 
 /// An append per missing word; of some words an edit that cannot land, and of some a reply that is no JSON.
 fn advice(prompt: &str) -> String {
+    let first_missing = || prompt.lines().find_map(|line| line.strip_prefix("Why it failed: missing: "));
+    if prompt.contains("# Present guidance") {
+        let guidance = format!("- rule {}", first_missing().unwrap_or("nothing"));
+        return json!({"reasoning": "r", "slow_update_content": guidance}).to_string();
+    }
+    if prompt.contains("# Your present notes") {
+        return json!({"reasoning": "r", "meta_skill_content": "- Short rules."}).to_string();
+    }
     let edits = if prompt.contains("# Failed trajectories") {
         let words: Vec<&str> =
             prompt.lines().filter_map(|line| line.strip_prefix("Why it failed: missing: ")).collect();

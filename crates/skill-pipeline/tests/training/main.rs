@@ -3,6 +3,7 @@
 
 mod accumulation;
 mod budget;
+mod epochs;
 mod evidence;
 mod memory;
 #[path = "../support/run_files.rs"]

@@ -6,7 +6,9 @@ use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
-use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer};
+use skill_pipeline::{
+    EpochEnd, Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,6 +228,7 @@ pub(crate) fn settings() -> TrainSettings {
         minibatch_size: 2,
         merge_batch_size: 2,
         edit_budget: skill_core::EditBudget::new(skill_core::Schedule::Cosine, 2, 1).unwrap(),
+        epoch_end: EpochEnd::OFF,
         ..TrainSettings::default()
     }
 }

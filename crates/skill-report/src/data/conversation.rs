@@ -1,7 +1,7 @@
 //! What the agent did, readable as a conversation.
 
 use super::ReportOptions;
-use super::headline::measured_at;
+use super::epochs::Maker;
 use super::items::ItemOutcome;
 use serde::Serialize;
 use skill_core::{Role, RolloutResult, Turn};
@@ -66,14 +66,15 @@ pub(super) fn read(
     history: &[StepRecord],
     options: &ReportOptions,
 ) -> Result<Trajectories, PipelineError> {
-    let test = match run.summary()? {
+    let summary = run.summary()?;
+    let test = match &summary {
         Some(_) => run.results(EvaluationDir::TestBaseline)?,
         None => None,
     };
     let (split, before, after) = match test {
         Some(before) => ("test", before, run.results(EvaluationDir::TestBest)?),
         None => {
-            let best = EvaluationDir::of_step(measured_at(history, state.best_step));
+            let best = Maker::of_best(state, summary.as_ref()).measured(history);
             ("selection", run.results(EvaluationDir::Baseline)?.unwrap_or_default(), run.results(best)?)
         }
     };

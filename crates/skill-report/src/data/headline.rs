@@ -1,11 +1,12 @@
 //! What a run came to, with its interval.
 
+use super::epochs::Maker;
 use crate::LEVEL;
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
 use skill_core::{Gate, ItemScore, RolloutResult, StepIdx};
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
+use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary, TokensByStage};
 use skill_pipeline::run_dir::paired_format::FreshRecord;
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
@@ -26,6 +27,8 @@ pub struct Headline {
     pub best_of: usize,
     /// The step that made the best skill; 0 is the initial one.
     pub best_step: u32,
+    /// What made the best skill, in words.
+    pub best_skill: String,
     /// Candidates that were measured.
     pub n_candidates: usize,
     /// Candidates that were accepted.
@@ -92,10 +95,12 @@ impl Headline {
         state: &RuntimeState,
         history: &[StepRecord],
         summary: Option<&Summary>,
+        tokens: &TokensByStage,
         gate: Gate,
     ) -> Result<Self, PipelineError> {
         let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
-        let best = run.results(EvaluationDir::of_step(measured_at(history, state.best_step)))?;
+        let maker = Maker::of_best(state, summary);
+        let best = run.results(maker.measured(history))?;
         let best = best.unwrap_or_else(|| baseline.clone());
         let selection = Comparison::of(gate, &baseline, &best).ok_or_else(|| PipelineError::Corrupt {
             path: run.path().join("baseline_selection_eval"),
@@ -106,21 +111,22 @@ impl Headline {
         // Where the best skill is the first one, it was measured once.
         let test_after = test_after.unwrap_or_else(|| test_before.clone());
         let test = summary.and_then(|_| Comparison::of(gate, &test_before, &test_after));
-        let n_calls = summary.map_or_else(
-            || history.iter().flat_map(|record| record.tokens.values()).map(|used| used.calls).sum(),
-            |summary| summary.token_summary.values().map(|used| used.calls).sum(),
-        );
-        let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count();
+        let ends = run.epoch_ends()?;
+        let slow_updates = || ends.iter().filter_map(|end| end.slow_update.as_ref());
+        let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
+            + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
         Ok(Self {
-            sentence: sentence(test.as_ref(), &selection, state.best_step),
+            sentence: sentence(test.as_ref(), &selection, maker),
             test,
             selection,
             fresh: summary.and_then(|summary| summary.fresh_selection.clone()),
             best_of: n_candidates + 1,
-            best_step: state.best_step.0,
+            best_step: maker.step.0,
+            best_skill: maker.name(),
             n_candidates,
-            n_accepted: history.iter().filter(|record| record.action.is_accept()).count(),
-            n_calls,
+            n_accepted: history.iter().filter(|record| record.action.is_accept()).count()
+                + slow_updates().filter(|record| record.action.is_accept()).count(),
+            n_calls: tokens.values().map(|used| used.calls).sum(),
         })
     }
 }
@@ -131,13 +137,14 @@ pub(super) fn measured_at(history: &[StepRecord], step: StepIdx) -> StepIdx {
     record.and_then(|record| record.selection_from_step).unwrap_or(step)
 }
 
-fn sentence(test: Option<&Comparison>, selection: &Comparison, best_step: StepIdx) -> String {
-    if best_step == StepIdx(0) {
+fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker) -> String {
+    if maker.step == StepIdx(0) {
         return "No candidate was better than the skill that the run began with.".to_owned();
     }
     let Some(test) = test else {
         return format!(
-            "On the selection split the skill of step {best_step} scores {} instead of {}; the test split was not read.",
+            "On the selection split the skill of {} scores {} instead of {}; the test split was not read.",
+            maker.name(),
             percent(selection.after),
             percent(selection.before)
         );

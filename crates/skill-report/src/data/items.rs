@@ -1,10 +1,10 @@
 //! The items of the selection split over time.
 
-use super::headline::measured_at;
+use super::epochs::Maker;
 use serde::Serialize;
 use skill_core::{ItemScore, RolloutResult, StepIdx};
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::StepRecord;
+use skill_pipeline::run_dir::format::{StepRecord, Summary};
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Items in rows, evaluations in columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Items {
-    /// The step of each column; 0 is the initial skill.
-    pub columns: Vec<u32>,
+    /// What was measured in each column, in words; the first one is the initial skill.
+    pub columns: Vec<String>,
     /// Whether the skill of a column became the current one.
     pub is_accepted: Vec<bool>,
     /// The items, in the order of the split.
@@ -49,19 +49,35 @@ pub enum ItemOutcome {
     Never,
 }
 
-pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Items, PipelineError> {
+pub(super) fn read(
+    run: &RunReader,
+    history: &[StepRecord],
+    summary: Option<&Summary>,
+) -> Result<Items, PipelineError> {
     let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
-    let mut items = Items { columns: vec![0], is_accepted: vec![true], rows: Vec::new() };
+    let mut items =
+        Items { columns: vec!["the first one".to_owned()], is_accepted: vec![true], rows: Vec::new() };
+    let mut makers = vec![Maker { step: StepIdx(0), slow_epoch: None }];
     let mut columns: Vec<Column> = vec![column(&baseline)];
     // A skill that was measured before has no results of its own.
-    for record in history.iter().filter(|record| record.selection_n_seen.is_some()) {
-        let results = run.results(EvaluationDir::of_step(measured_at(history, record.step)))?;
-        items.columns.push(record.step.0);
-        items.is_accepted.push(record.action.is_accept());
+    let of_steps = history.iter().filter(|record| record.selection_n_seen.is_some());
+    let of_steps = of_steps.map(|record| (record.step, None, record.action.is_accept()));
+    let ends = run.epoch_ends()?;
+    let of_ends = ends.iter().filter_map(|end| end.slow_update.as_ref());
+    let of_ends = of_ends.filter(|record| record.selection_n_seen.is_some());
+    let of_ends = of_ends.map(|record| (record.step, Some(record.epoch), record.action.is_accept()));
+    let mut measured: Vec<_> = of_steps.chain(of_ends).collect();
+    measured.sort_unstable();
+    for (step, slow_epoch, is_accepted) in measured {
+        let maker = Maker { step, slow_epoch };
+        let results = run.results(maker.measured(history))?;
+        items.columns.push(maker.name());
+        items.is_accepted.push(is_accepted);
         columns.push(column(&results.unwrap_or_default()));
+        makers.push(maker);
     }
-    let best = run.state()?.map_or(StepIdx(0), |state| state.best_step);
-    let best_column = items.columns.iter().position(|step| *step == best.0).unwrap_or(0);
+    let best = run.state()?.map(|state| Maker::of_best(&state, summary));
+    let best_column = makers.iter().position(|maker| Some(*maker) == best).unwrap_or(0);
     items.rows = by_item(&baseline).map(|(result, _)| row(result, &columns, best_column)).collect();
     Ok(items)
 }

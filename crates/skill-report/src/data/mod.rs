@@ -1,6 +1,7 @@
 //! What a report says, gathered from a run directory.
 
 pub(crate) mod conversation;
+pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod steps;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
@@ -128,21 +130,19 @@ impl Report {
                 not_measured,
             });
         };
-        let headline = Headline::read(run, &state, &history, summary.as_ref(), options.gate)?;
+        let tokens = tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?;
+        let headline = Headline::read(run, &state, &history, summary.as_ref(), &tokens, options.gate)?;
         Ok(Self {
             name,
             env: env.unwrap_or_default(),
             n_steps: history.len(),
             is_finished: summary.is_some(),
             steps: steps::read(run, &history)?,
-            stages: stages(
-                &tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?,
-                options,
-            ),
+            stages: stages(&tokens, options),
             skill: skill_lines(&blame(run, Version::Best)?),
-            items: items::read(run, &history)?,
+            items: items::read(run, &history, summary.as_ref())?,
             trajectories: conversation::read(run, &state, &history, options)?,
-            not_measured: not_measured(&headline, &history, summary.is_some()),
+            not_measured: not_measured(&headline, &history, &run.epoch_ends()?, summary.is_some()),
             headline: Some(headline),
             version: summary.map(|summary| summary.version),
         })
@@ -170,7 +170,9 @@ fn tokens(
     if let Some(baseline) = run.evaluation_summary(EvaluationDir::Baseline)? {
         tokens.insert("baseline".to_owned(), baseline.tokens);
     }
-    for (stage, used) in history.iter().flat_map(|record| &record.tokens) {
+    let ends = run.epoch_ends()?;
+    let of_steps = history.iter().map(|record| &record.tokens);
+    for (stage, used) in of_steps.chain(ends.iter().flat_map(EpochRecords::tokens)).flatten() {
         *tokens.entry(stage.clone()).or_default() += *used;
     }
     Ok(tokens)
@@ -200,14 +202,19 @@ fn origin(origin: Origin) -> String {
         Origin::Initial => "first skill".to_owned(),
         Origin::Edit { step, index } => format!("step {step}, edit {index}"),
         Origin::Rewrite { step } => format!("step {step}, rewritten"),
-        Origin::SlowUpdate { step } => format!("slow update after step {step}"),
+        Origin::SlowUpdate { epoch, .. } => format!("slow update of epoch {}", epoch.0),
         Origin::Appendix { step } => format!("note of step {step}"),
         Origin::ByHand => "by hand".to_owned(),
     }
 }
 
 /// What a reader should know before believing the numbers.
-fn not_measured(headline: &Headline, history: &[StepRecord], is_finished: bool) -> Vec<String> {
+fn not_measured(
+    headline: &Headline,
+    history: &[StepRecord],
+    ends: &[EpochRecords],
+    is_finished: bool,
+) -> Vec<String> {
     let mut said = Vec::new();
     if !is_finished {
         said.push("The run is not finished; everything here may still change.".to_owned());
@@ -222,7 +229,9 @@ fn not_measured(headline: &Headline, history: &[StepRecord], is_finished: bool) 
         None => said.push("The test split is read once, at the end.".to_owned()),
         Some(_) => {}
     }
-    let n_early = history.iter().filter(|record| record.selection_interval.is_some()).count();
+    let of_ends = ends.iter().filter_map(|end| end.slow_update.as_ref()).map(|end| end.selection_interval);
+    let intervals = history.iter().map(|record| record.selection_interval).chain(of_ends);
+    let n_early = intervals.flatten().count();
     if n_early > 0 {
         said.push(format!(
             "{n_early} candidates were rejected before every item was measured: they could not win any more. Their \

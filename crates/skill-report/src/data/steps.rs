@@ -1,5 +1,6 @@
 //! The steps of a run: edits, differences and decisions.
 
+use super::epochs::{self, EpochRow};
 use super::headline::{p_words, points};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -55,6 +56,8 @@ pub struct StepRow {
     pub diff: Vec<DiffLine>,
     /// What went wrong without stopping it.
     pub notes: Vec<String>,
+    /// The end of its epoch, if it is the last step of one and the end is done.
+    pub epoch_end: Option<EpochRow>,
 }
 
 /// An edit, and what became of it.
@@ -82,7 +85,13 @@ pub struct DiffLine {
 }
 
 pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Vec<StepRow>, PipelineError> {
-    history.iter().map(|record| row(run, record)).collect()
+    let ends = run.epoch_ends()?;
+    let nexts = history.iter().skip(1).map(Some).chain([None]);
+    let rows = history.iter().zip(nexts).map(|(record, next)| {
+        let epoch_end = epochs::after_step(run, &ends, record, next)?;
+        Ok(StepRow { epoch_end, ..row(run, record)? })
+    });
+    rows.collect()
 }
 
 fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
@@ -113,6 +122,7 @@ fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
         edits: rows.into_iter().map(edit_line).collect(),
         diff,
         notes: record.notes.clone(),
+        epoch_end: None,
     })
 }
 
@@ -140,7 +150,7 @@ fn outcome(action: StepAction) -> &'static str {
 }
 
 /// What is known about a candidate beside its score.
-fn evidence(paired: &PairedRecord) -> String {
+pub(super) fn evidence(paired: &PairedRecord) -> String {
     let PairedRecord { wins, losses, ties, .. } = paired;
     let mut said = format!("{wins} won, {losses} lost, {ties} the same");
     if paired.repeats > 1 {

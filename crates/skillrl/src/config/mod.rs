@@ -33,10 +33,10 @@ pub use tasks::{
     TasksScorer, TasksUnits,
 };
 pub use types::{
-    AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode, LimitsConfig,
-    MaxTokensField, Metric, ModelConfig, ModelsConfig, OpenAiConfig, PromptsConfig, QaConfig, QaScorer,
-    ResponseFormat, RetryConfig, RunConfig, Schedule, ScriptedConfig, SimulatedConfig, SkillConfig,
-    TrainConfig,
+    AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
+    LimitsConfig, MaxTokensField, Metric, ModelConfig, ModelsConfig, OpenAiConfig, PairPolicy, PromptsConfig,
+    QaConfig, QaScorer, ResponseFormat, RetryConfig, RunConfig, Schedule, ScriptedConfig, SimulatedConfig,
+    SkillConfig, SlowUpdate, TrainConfig,
 };
 pub use worlds::{
     AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,

@@ -315,6 +315,14 @@ pub struct TrainConfig {
     pub memory_steps: u32,
     /// The most characters that these take in a prompt.
     pub memory_chars: u32,
+    /// The guidance of an epoch's end.
+    pub slow_update: SlowUpdate,
+    /// Tasks that are compared at an epoch's end, at least 1.
+    pub slow_update_samples: u32,
+    /// Which of these the optimizer sees.
+    pub pair_policy: PairPolicy,
+    /// Whether the optimizer writes notes to itself.
+    pub meta_skill: bool,
 }
 
 choice! {
@@ -324,6 +332,30 @@ choice! {
         Both = "both",
         /// Those of failures.
         FailureOnly = "failure_only",
+    }
+}
+
+choice! {
+    /// How guidance becomes part of the skill at an epoch's end.
+    SlowUpdate {
+        /// By the gate.
+        Gated = "gated",
+        /// In any case.
+        Force = "force",
+        /// There is none.
+        Off = "off",
+    }
+}
+
+choice! {
+    /// Which tasks of an epoch's comparison the optimizer sees.
+    PairPolicy {
+        /// All.
+        Mixed = "mixed",
+        /// Those that one skill alone solved.
+        Changed = "changed",
+        /// Those that both solved or both failed.
+        Unchanged = "unchanged",
     }
 }
 
@@ -345,6 +377,8 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateConfig {
+    /// Whether a changed skill has to pass.
+    pub enabled: bool,
     /// The score that decides.
     pub metric: Metric,
     /// The weight of the soft score in [`Metric::Mixed`], 0 to 1.

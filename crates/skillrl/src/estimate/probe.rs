@@ -12,7 +12,9 @@ use skill_llm::{
 };
 use skill_pipeline::TrainSettings;
 use skill_pipeline::prompts::PromptLibrary;
-use skill_pipeline::prompts::schema::{analyst_schema, appendix_schema, merge_schema, ranking_schema};
+use skill_pipeline::prompts::schema::{
+    analyst_schema, appendix_schema, merge_schema, meta_skill_schema, ranking_schema, slow_update_schema,
+};
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,6 +68,10 @@ pub struct Probe {
     pub ranking_bytes: Span,
     /// Bytes of the prompt that makes fewer notes of many.
     pub appendix_bytes: Span,
+    /// Bytes of the prompt for guidance without its tasks.
+    pub slow_update_bytes: Span,
+    /// Bytes of the prompt for notes without its tasks.
+    pub meta_skill_bytes: Span,
 }
 
 impl Probe {
@@ -259,6 +265,11 @@ fn probe_editors(
     found.ranking_bytes = Span::new(least, most)
         .plus(Span::new(0, schema_bytes(&ranking_schema())))
         .plus(memory_bytes(settings));
+    let guidance = bytes_of(&prompts.slow_update(skill, skill, &[])?);
+    let notes = bytes_of(&prompts.meta_skill(skill, skill, &[])?);
+    let with_schema = |bytes: u64, schema: &ResponseSchema| Span::new(bytes, bytes + schema_bytes(schema));
+    found.slow_update_bytes = with_schema(guidance, &slow_update_schema());
+    found.meta_skill_bytes = with_schema(notes, &meta_skill_schema());
 
     // A long appendix has one note more than it may have; as many again may come in a step.
     let most_notes =

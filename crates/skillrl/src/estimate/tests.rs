@@ -2,6 +2,7 @@
 
 use super::*;
 use skill_core::schedule::{EditBudget, Schedule};
+use skill_pipeline::{EpochEnd, SlowUpdate};
 
 #[test]
 fn analysts_read_failures_and_successes_apart() {
@@ -78,6 +79,7 @@ fn settings() -> TrainSettings {
         batch_size: 4,
         minibatch_size: 2,
         edit_budget: EditBudget::new(Schedule::Constant, 3, 3).unwrap(),
+        epoch_end: EpochEnd::OFF,
         ..TrainSettings::default()
     }
 }
@@ -92,6 +94,8 @@ fn probed() -> Probe {
         merge_bytes: Span::new(2000, 9000),
         ranking_bytes: Span::new(1500, 6000),
         appendix_bytes: Span::default(),
+        slow_update_bytes: Span::exactly(4000),
+        meta_skill_bytes: Span::exactly(3500),
     }
 }
 
@@ -198,4 +202,33 @@ fn nothing_is_too_large() {
     let empty = Probe::default();
     let estimate = estimate(&empty, &settings, &config(""), Assumptions::default());
     assert_eq!((estimate.steps, estimate.total.calls.high), (0, 0));
+}
+
+#[test]
+fn the_ends_of_epochs_compare_a_sample_under_two_skills() {
+    let epoch_end = EpochEnd { samples: 6, ..EpochEnd::default() };
+    let calls = |settings: TrainSettings| -> Vec<(&'static str, Span)> {
+        let found = estimate(&probed(), &settings, &config(""), Assumptions::default());
+        let is_of_end = |stage: &StageEstimate| {
+            ["rollout_prev", "rollout_curr", "slow_update", "slow_evaluate", "meta_skill"]
+                .contains(&stage.stage)
+        };
+        found.stages.iter().filter(|stage| is_of_end(stage)).map(|stage| (stage.stage, stage.calls)).collect()
+    };
+    let of = |epochs, epoch_end| calls(TrainSettings { epochs, epoch_end, ..settings() });
+    // Two of three epochs have something to compare with; both skills may be the same.
+    let all = [
+        ("rollout_prev", Span::exactly(12)),
+        ("rollout_curr", Span::new(0, 12)),
+        ("slow_update", Span::exactly(2)),
+        ("slow_evaluate", Span::new(0, 10)),
+        ("meta_skill", Span::exactly(2)),
+    ];
+    assert_eq!(of(3, epoch_end), all);
+    assert_eq!(of(3, EpochEnd { slow_update: SlowUpdate::Off, ..epoch_end }), [all[0], all[1], all[4]]);
+    assert_eq!(of(3, EpochEnd { meta_skill: false, ..epoch_end }), all[..4]);
+    let changed = of(3, EpochEnd { pair_policy: skill_core::PairPolicy::Changed, ..epoch_end });
+    assert_eq!((changed[0].1, changed[2].1), (Span::new(12, 20), Span::new(0, 2)));
+    assert!(of(1, epoch_end).iter().all(|(_, calls)| *calls == Span::default()));
+    assert_eq!(of(3, EpochEnd::OFF), []);
 }

@@ -10,7 +10,9 @@ use skillrl::pipeline::trainer::TrainState;
 #[test]
 fn what_is_finished_is_committed_before_it_is_said() {
     let undisturbed = World::undisturbed(Size::Small);
-    for (event, n_times) in [("baseline_measured", 1), ("step_finished", 4), ("test_measured", 4)] {
+    for (event, n_times) in
+        [("baseline_measured", 1), ("step_finished", 4), ("epoch_ended", 3), ("test_measured", 4)]
+    {
         for number in 1..=n_times {
             let mut world = World::new(Size::Small, 8);
             let mut n_seen = 0;
@@ -50,7 +52,7 @@ fn a_state_is_written_in_an_order_that_leaves_one_whole() {
     };
     let (before, after) = (read(&world), read(&later));
     assert_ne!(before, after);
-    let last = format!("skills/skill_v{:04}.md", after.last_step.0);
+    let last = format!("skills/skill_epoch_{:02}.md", after.epoch_end.as_ref().unwrap().epoch.0);
     for file in [last.as_str(), "current_skill.md", "best_skill.md", "history.json", "runtime_state.json"] {
         let torn = world.copy();
         let path = torn.run_dir().join(file);

@@ -22,15 +22,19 @@ const OTHER_FILES: [&str; 7] = [
     "run.lock",
 ];
 
+/// What is done at an epoch's end; its places name the last step of the epoch.
+const EPOCH_END_STAGES: [&str; 5] =
+    ["rollout_prev", "rollout_curr", "slow_update", "slow_evaluate", "meta_skill"];
+
 /// The contents of files by their path.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// How much there is to train on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Four steps on a few items of the demo.
+    /// Six steps on a few items of the demo, in three epochs.
     Small,
-    /// The demo.
+    /// The demo with all that the ends of epochs add.
     Demo,
     /// The demo with more epochs.
     Long,
@@ -48,9 +52,16 @@ impl Size {
 
     fn overrides(self) -> &'static [&'static str] {
         match self {
-            Self::Small => &["train.epochs=2", "train.batch_size=4"],
-            Self::Demo => &[],
-            Self::Long => &["train.epochs=5"],
+            // Ends of epochs too: the second one writes guidance and the notes that the third one's prompts show.
+            Self::Small => &[
+                "train.epochs=3",
+                "train.batch_size=4",
+                "train.slow_update=gated",
+                "train.slow_update_samples=4",
+                "train.meta_skill=true",
+            ],
+            Self::Demo => &["train.slow_update=gated", "train.meta_skill=true"],
+            Self::Long => &["train.epochs=5", "train.slow_update=gated", "train.meta_skill=true"],
         }
     }
 }
@@ -300,10 +311,20 @@ impl World {
         }
         let Ok(state) = std::fs::read(self.run_dir().join("runtime_state.json")) else { return false };
         let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
-        match stage.strip_prefix("step ") {
-            Some(step) => step.parse::<u64>().unwrap() <= state["last_completed_step"].as_u64().unwrap(),
-            None => true,
+        let Some(step) = stage.strip_prefix("step ") else { return true };
+        let step: u64 = step.parse().unwrap();
+        if step > state["last_completed_step"].as_u64().unwrap() {
+            return false;
         }
+        !place.split(" / ").any(|part| EPOCH_END_STAGES.contains(&part)) || self.has_ended(&state, step)
+    }
+
+    /// Whether the end of a step's epoch is done, by a state of the run.
+    fn has_ended(&self, state: &serde_json::Value, step: u64) -> bool {
+        let history = std::fs::read(self.run_dir().join("history.json")).unwrap();
+        let history: Vec<serde_json::Value> = serde_json::from_slice(&history).unwrap();
+        let record = history.iter().find(|record| record["step"] == step).unwrap();
+        record["epoch"].as_u64() <= state["epoch_end"]["epoch"].as_u64()
     }
 
     /// Holds the finished run against an undisturbed one.

@@ -371,9 +371,47 @@ const TRAIN: &[KeySpec] = &[
         Value("8000"),
         "The most characters that these take in a prompt; the oldest steps give way.",
     ),
+    KeySpec::new(
+        "slow_update",
+        ValueType::Choice(&["gated", "force", "off"]),
+        Outcome,
+        Value("\"gated\""),
+        "At an epoch's end tasks are done with the last epoch's skill and with this one's, and the optimizer writes\n\
+         guidance into a region that no step touches. gated: it has to pass the gate. force: it is kept in any case,\n\
+         and measured. off: there is none.",
+    ),
+    KeySpec::new(
+        "slow_update_samples",
+        ValueType::Integer { min: 1, max: MAX_COUNT },
+        Outcome,
+        Value("20"),
+        "How many tasks are compared at an epoch's end, each done with both skills.",
+    ),
+    KeySpec::new(
+        "pair_policy",
+        ValueType::Choice(&["mixed", "changed", "unchanged"]),
+        Outcome,
+        Value("\"mixed\""),
+        "Which of these the optimizer sees. mixed: all. changed: those that one skill alone solved; more tasks are\n\
+         drawn until there are as many. unchanged: the others.",
+    ),
+    KeySpec::new(
+        "meta_skill",
+        ValueType::Flag,
+        Outcome,
+        Value("true"),
+        "Whether the optimizer writes notes to itself at an epoch's end, which its prompts show in the next epoch.",
+    ),
 ];
 
 const GATE: &[KeySpec] = &[
+    KeySpec::new(
+        "enabled",
+        ValueType::Flag,
+        Outcome,
+        Value("true"),
+        "false: every changed skill becomes the current one, better or not. Each is measured, and the best is kept.",
+    ),
     KeySpec::new(
         "metric",
         ValueType::Choice(&["hard", "soft", "mixed"]),

@@ -44,7 +44,7 @@ fn unknown_keys_name_the_nearest() {
     unknown("gate.weight", "did you mean `gate.mixed_weight`?");
     unknown(
         "gate.zzz",
-        "valid are metric, mixed_weight, mode, standard_errors, alpha, spend_alpha, \
+        "valid are enabled, metric, mixed_weight, mode, standard_errors, alpha, spend_alpha, \
          max_losses, selection_repeats, early_stop",
     );
     unknown("eval.dir", "`dir` belongs to [run] or [prompts]");

@@ -109,6 +109,12 @@ fn values_that_are_taken() {
     check("train.appendix_limit=12", "12");
     check("train.memory_steps=0", "0");
     check("train.memory_chars=500", "500");
+    check("train.slow_update=force", r#""force""#);
+    check("train.slow_update=off", r#""off""#);
+    check("train.slow_update_samples=5", "5");
+    check("train.pair_policy=changed", r#""changed""#);
+    check("train.meta_skill=false", "false");
+    check("gate.enabled=false", "false");
     check("gate.metric=soft", r#""soft""#);
     check("gate.metric=mixed", r#""mixed""#);
     check("gate.mixed_weight=0", "0.0");

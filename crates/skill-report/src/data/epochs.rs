@@ -1,0 +1,156 @@
+//! The ends of epochs: guidance for the agent, and the optimizer's notes to itself.
+
+use super::steps::{DiffLine, difference, evidence};
+use serde::Serialize;
+use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::epoch_format::EpochRecords;
+use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
+use skill_pipeline::run_dir::paired_format::PairedRecord;
+use skill_pipeline::{PipelineError, RunReader, SlowUpdateAction, SlowUpdateRecord};
+
+/// The end of an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochRow {
+    /// The epoch, from 1.
+    pub epoch: u32,
+    /// The slow update; `None` if there is none.
+    pub slow_update: Option<SlowUpdateRow>,
+    /// The optimizer's notes to itself; empty if it wrote none.
+    pub notes_to_self: String,
+    /// What went wrong without stopping the run.
+    pub notes: Vec<String>,
+}
+
+/// A slow update.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SlowUpdateRow {
+    /// What it came to, in words.
+    pub decision: String,
+    /// `accepted`, `rejected`, `indecisive` or `skipped`: what it came to in the rough.
+    pub outcome: &'static str,
+    /// The shares of the sample that the last epoch's skill and this one's solved.
+    pub sample: Option<[f64; 2]>,
+    /// Pairs that the optimizer saw, by category.
+    pub pairs: Vec<(String, usize)>,
+    /// The score of the current skill before it.
+    pub before: f64,
+    /// The score of the skill with the guidance; `None` if not every item was measured.
+    pub score: Option<f64>,
+    /// The interval of one that was rejected early.
+    pub interval: Option<[f64; 2]>,
+    /// The skill with the guidance against the current one, item by item.
+    pub paired: Option<PairedRecord>,
+    /// The same in words.
+    pub evidence: Option<String>,
+    /// Items that were measured.
+    pub n_seen: Option<usize>,
+    /// Items of the selection split.
+    pub n_items: Option<usize>,
+    /// The score of the current skill after it.
+    pub current: f64,
+    /// The score of the best skill after it.
+    pub best: f64,
+    /// Why the optimizer wrote what it wrote.
+    pub reasoning: String,
+    /// What the guidance changed.
+    pub diff: Vec<DiffLine>,
+}
+
+/// The end of the epoch whose last step this is; `None` if it is not the last one or the end is not done.
+pub(super) fn after_step(
+    run: &RunReader,
+    ends: &[EpochRecords],
+    record: &StepRecord,
+    next: Option<&StepRecord>,
+) -> Result<Option<EpochRow>, PipelineError> {
+    let epoch = record.epoch;
+    let is_last = next.is_none_or(|next| next.epoch != epoch);
+    let place = usize::try_from(epoch.0).unwrap_or(usize::MAX).checked_sub(1).filter(|_| is_last);
+    let Some(end) = place.and_then(|place| ends.get(place)) else { return Ok(None) };
+    let slow_update = end.slow_update.as_ref().map(|record| slow_update(run, record)).transpose()?;
+    let meta_skill = end.meta_skill.as_ref();
+    let of_slow_update = end.slow_update.as_ref().map(|record| &record.notes);
+    let notes = of_slow_update.into_iter().chain(meta_skill.map(|record| &record.notes));
+    Ok(Some(EpochRow {
+        epoch: epoch.0,
+        slow_update,
+        notes_to_self: meta_skill.map(|record| record.meta_skill_content.clone()).unwrap_or_default(),
+        notes: notes.flatten().cloned().collect(),
+    }))
+}
+
+fn slow_update(run: &RunReader, record: &SlowUpdateRecord) -> Result<SlowUpdateRow, PipelineError> {
+    // What the last step made of the skill; guidance is written into that.
+    let before = run.skill_of(record.step, None)?;
+    let after = match run.guided_candidate(record.epoch)? {
+        Some(candidate) => candidate,
+        None => run.skill_after(record.step)?,
+    };
+    let pairs = record.n_pairs.iter().filter(|(_, count)| **count > 0);
+    Ok(SlowUpdateRow {
+        decision: record.action.as_str().replace('_', " "),
+        outcome: outcome(record.action),
+        sample: record.prev_hard.zip(record.curr_hard).map(|(previous, current)| [previous, current]),
+        pairs: pairs.map(|(category, count)| (category.as_str().replace('_', " "), *count)).collect(),
+        before: record.score_before,
+        score: record.candidate_gate_score,
+        interval: record.selection_interval,
+        paired: record.paired.clone(),
+        evidence: record.paired.as_ref().map(evidence),
+        n_seen: record.selection_n_seen,
+        n_items: record.selection_n,
+        current: record.current_score,
+        best: record.best_score,
+        reasoning: record.reasoning.clone(),
+        diff: changes(&before, &after),
+    })
+}
+
+fn outcome(action: SlowUpdateAction) -> &'static str {
+    match action {
+        SlowUpdateAction::AcceptNewBest | SlowUpdateAction::Accept | SlowUpdateAction::ForceAccept => {
+            "accepted"
+        }
+        SlowUpdateAction::Reject => "rejected",
+        SlowUpdateAction::Indecisive => "indecisive",
+        SlowUpdateAction::InjectPlaceholder | SlowUpdateAction::NoContent | SlowUpdateAction::SkipNoOp => {
+            "skipped"
+        }
+    }
+}
+
+fn changes(before: &SkillDoc, after: &SkillDoc) -> Vec<DiffLine> {
+    if before == after { Vec::new() } else { difference(before.text(), after.text()) }
+}
+
+/// What made a skill: a step, or the slow update after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Maker {
+    pub(super) step: StepIdx,
+    pub(super) slow_epoch: Option<EpochIdx>,
+}
+
+impl Maker {
+    /// What made the best skill: what the run says at its end, which may find that the last skill is the best one.
+    pub(super) fn of_best(state: &RuntimeState, summary: Option<&Summary>) -> Self {
+        summary.map_or(Self { step: state.best_step, slow_epoch: state.best_slow_epoch }, |summary| Self {
+            step: summary.best_step,
+            slow_epoch: summary.best_slow_epoch,
+        })
+    }
+
+    /// Where the skill was measured on the selection split.
+    pub(super) fn measured(self, history: &[StepRecord]) -> EvaluationDir {
+        EvaluationDir::of_skill(super::headline::measured_at(history, self.step), self.slow_epoch)
+    }
+
+    /// Its name.
+    pub(super) fn name(self) -> String {
+        match (self.slow_epoch, self.step) {
+            (Some(epoch), _) => format!("the guidance of epoch {}", epoch.0),
+            (None, StepIdx(0)) => "the first one".to_owned(),
+            (None, step) => format!("step {step}"),
+        }
+    }
+}
