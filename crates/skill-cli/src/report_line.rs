@@ -119,6 +119,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
     }
     let origin = match (summary.best_step.0, summary.best_slow_epoch) {
         (_, Some(epoch)) => format!("the skill with the guidance of epoch {}", epoch.0),
+        (step, None) if summary.is_best_measured_last => format!("the skill with the notes of step {step}"),
         (0, None) => "the initial skill: no step found a better one".to_owned(),
         (step, None) => format!("the skill of step {step}"),
     };

@@ -38,6 +38,8 @@ pub enum Stage {
     SlowEvaluate,
     /// The optimizer writes notes to itself.
     MetaSkill,
+    /// The last skill on the selection split, where notes were added after it was measured.
+    FinalSelection,
     /// The initial skill on the selection split once more, after the last step.
     FreshBaseline,
     /// The best skill on the selection split once more, after the last step.
@@ -65,6 +67,7 @@ impl Stage {
             Self::SlowUpdate => "slow_update",
             Self::SlowEvaluate => "slow_evaluate",
             Self::MetaSkill => "meta_skill",
+            Self::FinalSelection => "final_selection",
             Self::FreshBaseline => "fresh_baseline",
             Self::FreshBest => "fresh_best",
             Self::TestBaseline => "test_baseline",
@@ -163,7 +166,7 @@ pub enum Event {
     /// A skill was measured on the test split.
     /// A skill was measured after the last step: on the test split, or on the selection split once more.
     TestMeasured {
-        /// [`Stage::TestBaseline`], [`Stage::TestBest`], [`Stage::FreshBaseline`] or [`Stage::FreshBest`].
+        /// [`Stage::TestBaseline`], [`Stage::TestBest`], [`Stage::FinalSelection`], [`Stage::FreshBaseline`] or [`Stage::FreshBest`].
         stage: Stage,
         /// Its mean scores.
         score: MeanScore,

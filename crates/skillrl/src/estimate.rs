@@ -193,6 +193,10 @@ pub fn estimate(
         sent.push((Stage::Appendix, over_steps(&consolidation)));
     }
     sent.extend(epoch_end::stages(probe, settings, &steps, assumptions));
+    if settings.skill_aware.is_some() {
+        // The last skill is measured where its last notes have not been.
+        sent.push((Stage::FinalSelection, up_to(of_val(grown))));
+    }
     if settings.evidence.fresh {
         sent.push((Stage::FreshBaseline, of_val(Span::default())));
         // As with the test: a best skill that is still the initial one is not measured twice.
@@ -428,6 +432,7 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
         | Stage::Update
         | Stage::SlowEvaluate
         | Stage::Evaluate
+        | Stage::FinalSelection
         | Stage::FreshBaseline
         | Stage::FreshBest
         | Stage::TestBaseline

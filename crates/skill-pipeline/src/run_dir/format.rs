@@ -413,6 +413,10 @@ pub struct Summary {
     /// The epoch whose slow update made the best skill, after its last step `best_step`; absent if a step did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_slow_epoch: Option<EpochIdx>,
+    /// Whether the best skill is the last one with notes that were added after its step, measured at the end of the
+    /// run; `best_step` is the last step that added one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_best_measured_last: bool,
     /// The best skill.
     pub best_skill_hash: SkillHash,
     /// The gate's score of the initial skill.

@@ -55,6 +55,8 @@ pub enum EvaluationDir {
     Baseline,
     /// The candidate of a step on the selection split.
     Selection(StepIdx),
+    /// The last skill on the selection split, where notes were added after it was measured.
+    FinalSelection,
     /// The initial skill on the selection split once more.
     FreshBaseline,
     /// The best skill on the selection split once more.
@@ -141,7 +143,7 @@ impl RunDir {
         snapshot_path(&self.path, step)
     }
 
-    fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
+    pub(crate) fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
         evaluation_path(&self.path, dir)
     }
 
@@ -441,6 +443,7 @@ fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
     match dir {
         EvaluationDir::Baseline => run.join("baseline_selection_eval"),
         EvaluationDir::Selection(step) => step_path(run, step).join("selection_eval"),
+        EvaluationDir::FinalSelection => run.join("final_selection_eval"),
         EvaluationDir::FreshBaseline => run.join("fresh_eval_baseline"),
         EvaluationDir::FreshBest => run.join("fresh_eval_best"),
         EvaluationDir::SlowUpdate(epoch) => slow_update_path(run, epoch).join("selection_eval"),

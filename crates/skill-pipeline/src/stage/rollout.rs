@@ -127,6 +127,7 @@ impl<'run> Agent<'run> {
             Stage::Baseline
             | Stage::Evaluate
             | Stage::SlowEvaluate
+            | Stage::FinalSelection
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline

@@ -5,10 +5,10 @@ use super::step::round_6;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::EvaluationDir;
 use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, TokensByStage};
+use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
-use skill_core::{MeanScore, SkillDoc};
+use skill_core::{ItemScore, MeanScore, SkillDoc};
 use skill_envs::Split;
 
 /// An evaluation after the last step.
@@ -30,6 +30,12 @@ impl Place {
         stage: Stage::TestBest,
         split: Split::Test,
     };
+    const FINAL_SELECTION: Self = Self {
+        dir: EvaluationDir::FinalSelection,
+        baseline: EvaluationDir::Baseline,
+        stage: Stage::FinalSelection,
+        split: Split::Val,
+    };
     pub(super) const FRESH_BASELINE: Self =
         Self { stage: Stage::FreshBaseline, dir: EvaluationDir::FreshBaseline, ..Self::FRESH_BEST };
     pub(super) const FRESH_BEST: Self = Self {
@@ -50,8 +56,9 @@ impl Run<'_> {
         for (stage, used) in state.tokens() {
             add_tokens(&mut tokens, stage, used);
         }
-        let best = self.promote(state)?;
-        let fresh_selection = self.measure_fresh(best, &mut tokens).await?;
+        let best = self.promote(state, &mut tokens).await?;
+        let is_noted = state.last_unmeasured_notes().is_some() && best.skill == state.current.skill;
+        let fresh_selection = self.measure_fresh(&best, &mut tokens).await?;
         let (mut baseline_test, mut best_test, mut test_paired) = (None, None, None);
         if self.settings.eval_test {
             let initial = self.initial_skill.clone();
@@ -76,6 +83,7 @@ impl Run<'_> {
             epoch_ends: state.epoch_end_counts(),
             best_step: best.step,
             best_slow_epoch: best.slow_epoch,
+            is_best_measured_last: is_noted,
             best_skill_hash: best.skill.hash(),
             baseline_selection_score: self.settings.gate.score(state.baseline),
             best_selection_score: best.score,
@@ -97,21 +105,48 @@ impl Run<'_> {
 
     /// The skill that the run is worth: the last one, if it is better than the best one so far.
     ///
-    /// That can be where guidance became part of the skill without the gate. Both are measured, so nothing is measured
-    /// again; and the state stays as it is, so that a run that is extended is one that was longer from the start.
-    fn promote<'state>(&self, state: &'state TrainState) -> Result<&'state ScoredSkill, PipelineError> {
-        let (current, best) = (&state.current, &state.best);
-        let action = self.rule(state).decide(&current.item_scores, &best.item_scores, &best.item_scores);
+    /// That can be where guidance became part of the skill without the gate. The state stays as it is, so that a run
+    /// that is extended is one that was longer from the start.
+    async fn promote(
+        &mut self,
+        state: &TrainState,
+        tokens: &mut TokensByStage,
+    ) -> Result<ScoredSkill, PipelineError> {
+        let (last, best) = (self.last_skill(state, tokens).await?, &state.best);
+        let action = self.rule(state).decide(&last.item_scores, &best.item_scores, &best.item_scores);
         if !action.is_accepted() {
-            return Ok(best);
+            return Ok(best.clone());
         }
-        self.dir.write_skills(&current.skill, &current.skill)?;
+        self.dir.write_skills(&state.current.skill, &last.skill)?;
         let message = format!(
             "the last skill scores {:.4} on the selection split and the best one before it {:.4}: the last one is the best",
-            current.score, best.score
+            last.score, best.score
         );
         self.log.emit(&Event::Warning { step: None, message });
-        Ok(current)
+        Ok(last)
+    }
+
+    /// The current skill with its own score: notes that were added after it was measured are measured now.
+    async fn last_skill(
+        &mut self,
+        state: &TrainState,
+        tokens: &mut TokensByStage,
+    ) -> Result<ScoredSkill, PipelineError> {
+        let current = state.current.clone();
+        let Some(noted) = state.last_unmeasured_notes() else {
+            // What an earlier end of the run measured was another skill.
+            atomic::remove_dir(&self.dir.evaluation_dir(EvaluationDir::FinalSelection))?;
+            return Ok(current);
+        };
+        let mean = self.measure(Place::FINAL_SELECTION, &current.skill, tokens).await?;
+        let results = self.dir.read_results(EvaluationDir::FinalSelection)?;
+        Ok(ScoredSkill {
+            score: self.settings.gate.score(mean),
+            item_scores: results.iter().map(ItemScore::from).collect(),
+            step: noted,
+            slow_epoch: None,
+            ..current
+        })
     }
 
     /// Measures a skill at a place, unless this run has measured the same skill there, or the initial one, before.

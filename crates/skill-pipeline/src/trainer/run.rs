@@ -400,7 +400,9 @@ impl Run<'_> {
     fn draws_at(&self, stage: Stage) -> Draws {
         let per_item = self.settings.evidence.selection_repeats;
         match stage {
-            Stage::Baseline | Stage::Evaluate | Stage::SlowEvaluate => Draws { first: 0, per_item },
+            Stage::Baseline | Stage::Evaluate | Stage::SlowEvaluate | Stage::FinalSelection => {
+                Draws { first: 0, per_item }
+            }
             Stage::FreshBaseline | Stage::FreshBest => Draws { first: per_item, per_item },
             Stage::Rollout
             | Stage::Reflect

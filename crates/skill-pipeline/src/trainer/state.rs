@@ -207,6 +207,18 @@ impl TrainState {
         self.history.push(record);
     }
 
+    /// The last step whose notes are in the current skill and were not there when it was measured.
+    pub(super) fn last_unmeasured_notes(&self) -> Option<StepIdx> {
+        // Notes come after the gate of their step and before the guidance of its epoch's end.
+        let is_after = |step: StepIdx| match self.current.slow_epoch {
+            Some(_) => step > self.current.step,
+            None => step >= self.current.step,
+        };
+        let records = self.history.iter().rev();
+        let mut noted = records.filter(|record| record.n_appendix_notes_added.is_some_and(|added| added > 0));
+        noted.next().map(|record| record.step).filter(|step| is_after(*step))
+    }
+
     /// How many candidates have been measured: those of steps, and skills with the guidance of an epoch's end.
     pub(super) fn n_measured(&self) -> usize {
         let of_ends = self.epoch_records.iter().filter_map(|end| end.slow_update.as_ref());

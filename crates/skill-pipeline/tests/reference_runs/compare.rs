@@ -3,7 +3,8 @@
 use crate::world::scores;
 use serde_json::{Value, json};
 use skill_core::gate::{Gate, GateAction};
-use skill_core::{ItemScore, MeanScore};
+use skill_core::region::inject_appendix;
+use skill_core::{ItemScore, MeanScore, SkillDoc};
 use skill_pipeline::{Acceptance, EarlyStop, SlowUpdate, TrainSettings};
 use std::path::{Path, PathBuf};
 
@@ -58,11 +59,14 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     pub(crate) fn new(dir: &Path, initial: &str, settings: &TrainSettings) -> Self {
+        let current = SkillDoc::new(initial);
+        // The region for notes is there from the start, though not in what the baseline measures.
+        let current = if settings.skill_aware.is_some() { inject_appendix(&current) } else { current };
         Self {
             dir: dir.to_owned(),
             gate: settings.gate,
             early_stop: settings.early_stop,
-            current: initial.to_owned(),
+            current: current.text().to_owned(),
             best: initial.to_owned(),
             no_ops: Vec::new(),
             steps_per_epoch: 10_u64.div_ceil((settings.batch_size * settings.accumulation) as u64),
@@ -217,6 +221,8 @@ impl Comparison {
             i64::try_from(counted.count()).unwrap()
         };
         let ours = self.json("summary.json");
+        let is_promoted =
+            ours.get("best_slow_epoch").is_some() || ours.get("is_best_measured_last").is_some();
         for (key, theirs) in recorded.as_object().unwrap() {
             let (mine, theirs) = match key.as_str() {
                 "total_rejects" => {
@@ -229,7 +235,7 @@ impl Comparison {
                     let all = i64::try_from(self.no_ops.len()).unwrap();
                     (ours[key].clone(), json!(theirs.as_i64().unwrap() + all))
                 }
-                "best_step" if !is_same(&ours[key], theirs) && ours.get("best_slow_epoch").is_some() => {
+                "best_step" if !is_same(&ours[key], theirs) && is_promoted => {
                     self.note("the summary", Difference::PromotedStep);
                     continue;
                 }

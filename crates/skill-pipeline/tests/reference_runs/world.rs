@@ -13,10 +13,10 @@ const WORDS: [&str; 10] =
 
 /// The calls of each stage of the reference, by the stage of ours that makes them.
 const STAGES: [(&str, &str); 8] = [
+    ("edit budget", "lr_autonomous"),
     ("reflect", "analyst"),
     ("aggregate", "merge"),
     ("select", "ranking"),
-    ("budget", "lr_autonomous"),
     ("update", "rewrite"),
     ("appendix", "appendix_consolidate"),
     ("slow_update", "slow_update"),

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::SkillDoc;
 use skill_core::region::appendix_notes;
+use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
 use skill_pipeline::{AppendixSource, SkillAware, TrainSettings};
 use std::path::Path;
@@ -152,4 +153,33 @@ fn notes_resume_and_widen_to_the_same_files() {
         job(aware(3), true).run(dir.path()).unwrap();
         assert_eq!(files(dir.path()), undisturbed, "failed from call {fails_from} on");
     }
+}
+
+#[test]
+fn notes_that_no_step_has_measured_are_measured_at_the_end() {
+    let reminding = || {
+        let reply = json!({ "appendix_notes": ["rule golf", "rule alpha"] }).to_string();
+        Job {
+            settings: aware(0),
+            optimizer: Arc::new(ScriptedModel::answering("optimizer", move |_| reply.clone())),
+            ..Job::default()
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let summary = reminding().run(dir.path()).unwrap();
+    assert!(actions(dir.path()).iter().all(|action| action == "skip_no_patches"));
+    assert!(summary.is_best_measured_last && summary.best_step.0 == 1, "the first step's notes are the last");
+    assert!(summary.best_selection_score > summary.baseline_selection_score);
+    assert_eq!(summary.test_hard, Some(summary.best_selection_score), "the test is of that skill");
+    assert!(text(dir.path().join("best_skill.md")).contains("- rule golf\n"));
+    let measured = read(dir.path().join("final_selection_eval/summary.json"));
+    assert_eq!(measured["skill_hash"], json!(summary.best_skill_hash));
+    // A longer run is one that was longer from the start.
+    let extended = tempfile::tempdir().unwrap();
+    let short = reminding();
+    Job { settings: TrainSettings { epochs: 1, ..short.settings.clone() }, ..short }
+        .run(extended.path())
+        .unwrap();
+    reminding().run(extended.path()).unwrap();
+    assert_eq!(files(extended.path()), files(dir.path()));
 }

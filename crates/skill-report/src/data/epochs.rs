@@ -129,25 +129,37 @@ fn changes(before: &SkillDoc, after: &SkillDoc) -> Vec<DiffLine> {
 pub(super) struct Maker {
     pub(super) step: StepIdx,
     pub(super) slow_epoch: Option<EpochIdx>,
+    /// Whether it was measured at the end of the run, with the notes that it has.
+    pub(super) is_measured_last: bool,
 }
 
 impl Maker {
     /// What made the best skill: what the run says at its end, which may find that the last skill is the best one.
     pub(super) fn of_best(state: &RuntimeState, summary: Option<&Summary>) -> Self {
-        summary.map_or(Self { step: state.best_step, slow_epoch: state.best_slow_epoch }, |summary| Self {
-            step: summary.best_step,
-            slow_epoch: summary.best_slow_epoch,
-        })
+        match summary {
+            None => {
+                Self { step: state.best_step, slow_epoch: state.best_slow_epoch, is_measured_last: false }
+            }
+            Some(summary) => Self {
+                step: summary.best_step,
+                slow_epoch: summary.best_slow_epoch,
+                is_measured_last: summary.is_best_measured_last,
+            },
+        }
     }
 
     /// Where the skill was measured on the selection split.
     pub(super) fn measured(self, history: &[StepRecord]) -> EvaluationDir {
+        if self.is_measured_last {
+            return EvaluationDir::FinalSelection;
+        }
         EvaluationDir::of_skill(super::headline::measured_at(history, self.step), self.slow_epoch)
     }
 
     /// Its name.
     pub(super) fn name(self) -> String {
         match (self.slow_epoch, self.step) {
+            (_, step) if self.is_measured_last => format!("the notes of step {step}"),
             (Some(epoch), _) => format!("the guidance of epoch {}", epoch.0),
             (None, StepIdx(0)) => "the first one".to_owned(),
             (None, step) => format!("step {step}"),

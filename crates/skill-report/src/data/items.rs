@@ -57,7 +57,7 @@ pub(super) fn read(
     let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
     let mut items =
         Items { columns: vec!["the first one".to_owned()], is_accepted: vec![true], rows: Vec::new() };
-    let mut makers = vec![Maker { step: StepIdx(0), slow_epoch: None }];
+    let mut makers = vec![Maker { step: StepIdx(0), slow_epoch: None, is_measured_last: false }];
     let mut columns: Vec<Column> = vec![column(&baseline)];
     // A skill that was measured before has no results of its own.
     let of_steps = history.iter().filter(|record| record.selection_n_seen.is_some());
@@ -68,15 +68,18 @@ pub(super) fn read(
     let of_ends = of_ends.map(|record| (record.step, Some(record.epoch), record.action.is_accept()));
     let mut measured: Vec<_> = of_steps.chain(of_ends).collect();
     measured.sort_unstable();
-    for (step, slow_epoch, is_accepted) in measured {
-        let maker = Maker { step, slow_epoch };
+    let best = run.state()?.map(|state| Maker::of_best(&state, summary));
+    let measured = measured.into_iter().map(|(step, slow_epoch, is_accepted)| {
+        (Maker { step, slow_epoch, is_measured_last: false }, is_accepted)
+    });
+    let measured_last = best.filter(|best| best.is_measured_last).map(|best| (best, true));
+    for (maker, is_accepted) in measured.chain(measured_last) {
         let results = run.results(maker.measured(history))?;
         items.columns.push(maker.name());
         items.is_accepted.push(is_accepted);
         columns.push(column(&results.unwrap_or_default()));
         makers.push(maker);
     }
-    let best = run.state()?.map(|state| Maker::of_best(&state, summary));
     let best_column = makers.iter().position(|maker| Some(*maker) == best).unwrap_or(0);
     items.rows = by_item(&baseline).map(|(result, _)| row(result, &columns, best_column)).collect();
     Ok(items)

@@ -306,6 +306,9 @@ impl World {
         if let Some(test) = stage.strip_prefix("test_") {
             return self.run_dir().join(format!("test_eval_{test}/summary.json")).exists();
         }
+        if stage == "final_selection" {
+            return self.run_dir().join("final_selection_eval/summary.json").exists();
+        }
         if let Some(fresh) = stage.strip_prefix("fresh_") {
             return self.run_dir().join(format!("fresh_eval_{fresh}/summary.json")).exists();
         }
