@@ -32,6 +32,13 @@ fn main() -> ExitCode {
         Command::Journal(journal) => command::journal::run(&journal),
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
+        Command::Status(args) => command::status::run(&args),
+        Command::Show(args) => command::show::run(&args),
+        Command::Diff(args) => command::diff::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
+        Command::Inspect(args) => command::inspect::run(&args),
+        Command::Completions { shell } => command::shell::completions(shell),
+        Command::Man { dir } => command::shell::man_pages(&dir),
         Command::Replay(args) => command::replay::run(&args),
         Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
     };

@@ -22,11 +22,13 @@ mod chart;
 mod data;
 mod html;
 
+pub use data::compare::{RunComparison, RunSide, SettingDifference};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
-pub use data::steps::{DiffLine, EditLine, StepRow};
+pub use data::overview::{RunOverview, RunPhase, runs_in};
+pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, SkillLine, StageRow};
 pub use html::page;
 

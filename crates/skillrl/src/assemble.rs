@@ -18,6 +18,7 @@ use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{
     Acceptance, EpochEnd, EventSink, Evidence, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer,
@@ -61,6 +62,7 @@ pub fn trainer(
     let target = engine.model(ModelRole::Target)?;
     let optimizer = engine.model(ModelRole::Optimizer)?;
     let models = RunModels { target, optimizer, judge: engine.judge()? };
+    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));
     let trainer = trainer_of(loaded, models, events, stop)?.with_budget(engine.budget(), engine.prices());
     Ok((trainer, run_dir(loaded)))
 }

@@ -13,6 +13,7 @@ use skill_llm::{
     ReqwestTransport, Retried, RetryBudget, RetryPolicy, Sampling, Traced, Transport, openai, scripted,
     simulated,
 };
+use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,25 @@ impl<'config> Engine<'config> {
     /// The caps of the run.
     pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(&self.budget)
+    }
+
+    /// What the models that were asked for until now do at a moment, all together.
+    pub fn pulse(&self) -> ReadPulse {
+        let budget = self.budget();
+        let pacers: Vec<Arc<Pacer>> =
+            self.providers.values().map(|provider| Arc::clone(&provider.pacer)).collect();
+        Arc::new(move || {
+            let spend = Spend::new(budget.spent(), budget.caps());
+            pacers.iter().map(|pacer| pacer.snapshot()).fold(
+                Pulse { spend, ..Pulse::default() },
+                |sum, pace| Pulse {
+                    in_flight: sum.in_flight + pace.in_flight,
+                    limit: sum.limit + pace.limit,
+                    waiting: sum.waiting + pace.waiting,
+                    spend,
+                },
+            )
+        })
     }
 
     /// One of the models, with all layers but the journal.

@@ -21,13 +21,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The files of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 7] = [
+const FILES_OF_THEIR_OWN: [&str; 8] = [
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "events.jsonl",
     "timings.json",
     "report.html",
+    "live.json",
     "run.lock",
 ];
 

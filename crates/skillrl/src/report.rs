@@ -5,7 +5,7 @@ use crate::config::{Config, LoadedConfig};
 use crate::{Error, assemble, cost};
 use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::atomic;
-use skill_report::{Report, ReportError, ReportOptions, page};
+use skill_report::{Report, ReportError, ReportOptions, RunComparison, page};
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
@@ -36,6 +36,21 @@ pub fn read(run: &Path) -> Result<Report, Error> {
         stage.money = options.money.get(&stage.stage).copied();
     }
     Ok(report)
+}
+
+/// Compares two runs: their best skills on the items that both have, by the metric of the first run's gate.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn compare(first: &Path, second: &Path) -> Result<RunComparison, Error> {
+    let reports = [read(first)?, read(second)?];
+    let runs = [RunReader::open(first)?, RunReader::open(second)?];
+    let gate = match configuration(&runs[0]) {
+        Some(loaded) => assemble::settings(&loaded.config)?.gate,
+        None => ReportOptions::default().gate,
+    };
+    RunComparison::of([(&runs[0], &reports[0]), (&runs[1], &reports[1])], gate).map_err(of_report)
 }
 
 /// Writes the report of a run, whole or not at all; returns its path. Without one it goes into the run's directory.

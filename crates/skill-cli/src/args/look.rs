@@ -40,3 +40,74 @@ pub(crate) struct ReportArgs {
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The directory of a run, or one that holds runs.
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+
+    /// Prints one JSON object per run.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The directory of a run, finished or in progress.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The first skill: the one after this step (0 is the initial one), `best`, or `candidate-N` for what step N tried.
+    #[arg(value_name = "FROM", default_value = "0")]
+    pub(crate) from: String,
+
+    /// The second skill, named likewise.
+    #[arg(value_name = "TO", default_value = "best")]
+    pub(crate) to: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The directory of a run, finished or in progress.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Shows this step: who proposed what, what became of each edit, what changed, and the decision.
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u32>,
+
+    /// Shows this item of the selection split under every skill that was measured.
+    #[arg(long, value_name = "ID", conflicts_with = "step")]
+    pub(crate) item: Option<String>,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// A skill (a file or a package), the directory of a run, or a journal.
+    #[arg(value_name = "SKILL|RUN|JOURNAL")]
+    pub(crate) path: PathBuf,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The directory of the first run.
+    #[arg(value_name = "RUN_A")]
+    pub(crate) first: PathBuf,
+
+    /// The directory of the second run.
+    #[arg(value_name = "RUN_B")]
+    pub(crate) second: PathBuf,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -3,7 +3,7 @@
 pub(crate) mod journal;
 mod look;
 
-pub(crate) use look::{BlameArgs, ReportArgs};
+pub(crate) use look::{BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs};
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
@@ -64,12 +64,32 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
     Blame(BlameArgs),
+    /// Says where a run stands, or every run of a directory: what it does, its scores, what it has used.
+    Status(StatusArgs),
+    /// Shows what a run or one of its steps came to, in the terminal.
+    Show(ShowArgs),
+    /// Shows what changed between two skills of a run.
+    Diff(DiffArgs),
+    /// Puts two runs side by side: settings, cost, and their best skills on the items of both.
+    Compare(CompareArgs),
+    /// Says what a file is: a skill, a run or a journal, and what there is to know about it.
+    Inspect(InspectArgs),
     /// Looks at the tasks before anything is paid for.
     #[command(subcommand)]
     Env(EnvCommand),
     /// Works with the prompts that the optimizer is asked with.
     #[command(subcommand)]
     Prompts(PromptsCommand),
+    /// Writes what completes commands in a shell, to standard output.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Writes a man page for every command into a directory.
+    Man {
+        /// The directory.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -132,7 +132,7 @@ fn argument(text: &mut String, indent: &str, reasoning: &str) {
 }
 
 /// What a step stands on, with those of its edits that the skill still has.
-fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
+pub(super) fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
     let mut text = String::new();
     let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
     let action = step.action.as_str().replace('_', " ");
@@ -159,7 +159,7 @@ fn edit_lines(text: &mut String, edit: &EditEvidence, is_full: bool) {
     }
 }
 
-fn seen(source: &PatchSource, is_full: bool) -> String {
+pub(super) fn seen(source: &PatchSource, is_full: bool) -> String {
     let n_items = source.item_ids.len() as u64;
     format!("from {}: {}", counted(n_items, source.source_type.as_str()), named(&source.item_ids, is_full))
         .replace("successs", "successes")

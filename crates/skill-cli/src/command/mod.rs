@@ -1,17 +1,23 @@
 //! One module per command.
 
 pub(crate) mod blame;
+pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
 pub(crate) mod init;
+pub(crate) mod inspect;
 pub(crate) mod journal;
 pub(crate) mod noise;
 pub(crate) mod prompts;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod shell;
+pub(crate) mod show;
+pub(crate) mod status;
 pub(crate) mod train;
 
 use crate::args::ConfigArgs;

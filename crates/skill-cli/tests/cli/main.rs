@@ -24,6 +24,7 @@ mod replay;
 mod report;
 mod secrets;
 mod server;
+mod status;
 mod tasks;
 mod train;
 mod worlds;

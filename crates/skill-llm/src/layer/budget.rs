@@ -176,6 +176,11 @@ impl Budget {
         state.begun = Instant::now();
     }
 
+    /// What the run may use.
+    pub fn caps(&self) -> BudgetCaps {
+        self.caps
+    }
+
     /// What the run has spent until now, over all its processes; attempts under way count as calls when they end.
     pub fn spent(&self) -> Spent {
         let state = self.lock();

@@ -60,6 +60,17 @@ pub struct PatchSource {
     pub is_same: bool,
 }
 
+impl StepEvidence {
+    /// What a finished step stands on, whether its candidate was accepted or not.
+    ///
+    /// # Errors
+    ///
+    /// A step that is not finished, and a file of it that cannot be read or is not what it should be.
+    pub fn read(run: &RunReader, step: StepIdx) -> Result<Self, PipelineError> {
+        of_step(run, &run.history()?, step)
+    }
+}
+
 /// The evidence of a step.
 pub(super) fn of_step(course: &Course<'_>, step: StepIdx) -> Result<StepEvidence, PipelineError> {
     let Course { run, history, .. } = course;

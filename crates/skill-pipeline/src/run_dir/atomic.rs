@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 /// How the names of files begin that are being written.
-const TEMPORARY_PREFIX: &str = ".writing-";
+pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PipelineError {
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }

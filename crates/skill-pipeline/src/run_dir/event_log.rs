@@ -165,7 +165,7 @@ impl Timings {
     }
 }
 
-fn unix_millis() -> u64 {
+pub(super) fn unix_millis() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }

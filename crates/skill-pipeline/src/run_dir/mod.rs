@@ -4,6 +4,7 @@ pub mod atomic;
 pub mod epoch_format;
 pub mod event_log;
 pub mod format;
+pub mod live;
 pub mod paired_format;
 mod reader;
 

@@ -2,6 +2,7 @@
 
 use super::epoch_format::{EpochRecords, PairRecord};
 use super::format::{ConfigFile, EvaluationSummary, RuntimeState, StepRecord, Summary};
+use super::live::{self, LiveState};
 use super::{
     COMPARISON_PAIRS, EvaluationDir, epoch_snapshot_path, evaluation_path, read_value, snapshot_path,
     step_path,
@@ -63,6 +64,11 @@ impl RunReader {
     /// As for [`state`](Self::state).
     pub fn summary(&self) -> Result<Option<Summary>, PipelineError> {
         read_summary(&self.path)
+    }
+
+    /// What the process that works on the run is doing; `None` where there is none.
+    pub fn live(&self) -> Option<LiveState> {
+        live::read(&self.path)
     }
 
     /// The records of the steps whose files are all written, in order.

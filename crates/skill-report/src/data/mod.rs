@@ -1,9 +1,11 @@
 //! What a report says, gathered from a run directory.
 
+pub(crate) mod compare;
 pub(crate) mod conversation;
 pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
+pub(crate) mod overview;
 pub(crate) mod steps;
 
 use crate::ReportError;

@@ -84,6 +84,17 @@ pub struct DiffLine {
     pub text: String,
 }
 
+impl StepRow {
+    /// Reads one step of a run.
+    ///
+    /// # Errors
+    ///
+    /// A file of the step that cannot be read or is not what it should be.
+    pub fn read(run: &RunReader, record: &StepRecord) -> Result<Self, PipelineError> {
+        row(run, record)
+    }
+}
+
 pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Vec<StepRow>, PipelineError> {
     let ends = run.epoch_ends()?;
     let nexts = history.iter().skip(1).map(Some).chain([None]);
@@ -190,7 +201,7 @@ pub(super) fn evidence(paired: &PairedRecord) -> String {
 }
 
 /// The lines that differ, with a few around them.
-pub(crate) fn difference(before: &str, after: &str) -> Vec<DiffLine> {
+pub fn difference(before: &str, after: &str) -> Vec<DiffLine> {
     let diff = TextDiff::from_lines(before, after);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {

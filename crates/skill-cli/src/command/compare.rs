@@ -1,0 +1,94 @@
+//! `skillrl compare`: two runs side by side.
+
+use crate::args::CompareArgs;
+use crate::table::{Column, grouped, harmless, table, terminal_width};
+use skillrl::reports::{Comparison, RunComparison, RunSide};
+use std::fmt::Write as _;
+
+pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let comparison = skillrl::report::compare(&args.first, &args.second)?;
+    if args.json {
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?));
+    }
+    super::print(&described(&comparison))
+}
+
+fn described(comparison: &RunComparison) -> String {
+    let columns = [Column::text(""), Column::text("A"), Column::text("B")];
+    let width = terminal_width();
+    let mut text = table(&columns, &rows(&comparison.runs), width);
+    if !comparison.settings.is_empty() {
+        let rows = comparison.settings.iter().map(|setting| {
+            let [first, second] = setting.values.each_ref().map(|value| match value {
+                serde_json::Value::Null => "not set".to_owned(),
+                value => harmless(&value.to_string()),
+            });
+            vec![setting.key.clone(), first, second]
+        });
+        let columns = [Column::text("setting"), Column::text("A"), Column::text("B")];
+        let _ = write!(text, "\n{}", table(&columns, &rows.collect::<Vec<_>>(), width));
+    }
+    for (split, compared) in [("test", &comparison.test), ("selection", &comparison.selection)] {
+        if let Some(compared) = compared {
+            let _ = write!(text, "\n{}", paired(split, compared));
+        }
+    }
+    for said in &comparison.not_compared {
+        let _ = write!(text, "\nnote: {said}");
+    }
+    if !comparison.not_compared.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn rows(sides: &[RunSide; 2]) -> Vec<Vec<String>> {
+    let row = |title: &str, value: &dyn Fn(&RunSide) -> String| {
+        let [first, second] = sides.each_ref().map(value);
+        vec![title.to_owned(), first, second]
+    };
+    let score =
+        |score: Option<f64>| score.map_or_else(|| "not measured".to_owned(), |score| format!("{score:.4}"));
+    vec![
+        row("run", &|side| side.name.clone()),
+        row("environment", &|side| side.env.clone()),
+        row("steps", &|side| {
+            format!("{}{}", side.n_steps, if side.is_finished { "" } else { ", not finished" })
+        }),
+        row("accepted", &|side| format!("{} of {} candidates", side.n_accepted, side.n_candidates)),
+        row("best skill", &|side| match side.best_step {
+            0 => "the first one".to_owned(),
+            step => format!("of step {step}"),
+        }),
+        row("selection", &|side| score(side.selection)),
+        row("test", &|side| score(side.test)),
+        row("calls", &|side| grouped(side.calls)),
+        row("tokens", &|side| grouped(side.tokens)),
+        row("cost", &|side| side.money.map_or_else(|| "no prices".to_owned(), |money| format!("{money:.4}"))),
+    ]
+}
+
+fn paired(split: &str, compared: &Comparison) -> String {
+    let [low, high] = compared.difference_interval;
+    let points = |difference: f64| format!("{:+.1}", difference * 100.0);
+    let verdict = if low > 0.0 {
+        "B is better"
+    } else if high < 0.0 {
+        "A is better"
+    } else {
+        "no difference is shown"
+    };
+    format!(
+        "{split}: on {} items of both, B minus A is {} points (95 % interval {} to {}): {verdict}\n\
+         {:width$}B wins {}, A wins {}, the same {}\n",
+        compared.n,
+        points(compared.difference),
+        points(low),
+        points(high),
+        "",
+        compared.counts.wins,
+        compared.counts.losses,
+        compared.counts.ties,
+        width = split.len() + 2,
+    )
+}

@@ -1,0 +1,52 @@
+//! `skillrl diff`: what changed between two skills of a run.
+
+use super::UsageError;
+use crate::args::DiffArgs;
+use crate::skill_diff::skill_diff;
+use crate::table::harmless;
+use skillrl::core::StepIdx;
+use skillrl::pipeline::RunReader;
+
+/// How a skill that a step tried is named.
+const CANDIDATE: &str = "candidate-";
+
+pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
+    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let (from, from_name) = skill(&run, &args.from)?;
+    let (to, to_name) = skill(&run, &args.to)?;
+    let diff = skill_diff(&harmless(&from), &harmless(&to), (&from_name, &to_name));
+    if diff.is_empty() {
+        return super::print(&format!("{from_name} and {to_name} are the same skill\n"));
+    }
+    super::print(&diff)
+}
+
+/// A skill of the run by its name on the command line: its text, and what to call it.
+fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
+    let last = run
+        .state()
+        .map_err(skillrl::Error::Pipeline)?
+        .map(|state| (state.last_completed_step, state.best_step));
+    let (last, best) = last.unwrap_or_default();
+    let no_step = |number: &str| {
+        let message = format!("`{number}` is no finished step of {}", run.path().display());
+        UsageError::new(message)
+            .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {best}"))
+    };
+    let number =
+        |text: &str| text.parse().ok().map(StepIdx).filter(|step| *step <= last).ok_or_else(|| no_step(text));
+    if let Some(step) = name.strip_prefix(CANDIDATE) {
+        let step = number(step)?;
+        let candidate = run.candidate(step).map_err(skillrl::Error::Pipeline)?;
+        let candidate = candidate.ok_or_else(|| {
+            UsageError::new(format!("step {step} had no candidate"))
+                .with_hint(format!("`skillrl show {} --step {step}` says why", run.path().display()))
+        })?;
+        return Ok((candidate.text().to_owned(), format!("candidate of step {step}")));
+    }
+    let step = if name == "best" { best } else { number(name)? };
+    let skill = run.skill_after(step).map_err(skillrl::Error::Pipeline)?;
+    let shown =
+        if step == StepIdx(0) { "first skill".to_owned() } else { format!("skill after step {step}") };
+    Ok((skill.text().to_owned(), if name == "best" { format!("best skill ({shown})") } else { shown }))
+}

@@ -1,0 +1,91 @@
+//! `skillrl inspect`: what a file is, and what there is to know about it.
+
+use super::{UsageError, status};
+use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
+use crate::args::{InspectArgs, StatusArgs};
+use crate::table::{counted, harmless};
+use anyhow::Context as _;
+use serde::Serialize;
+use skillrl::core::{RegionKind, SkillDoc, estimate_tokens, protected_regions};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// How every SQLite database begins.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
+    let path = &args.path;
+    if path.is_dir() {
+        return status::run(&StatusArgs { dir: path.clone(), json: args.json });
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.starts_with(SQLITE_MAGIC) {
+        let run = RunArg { run: path.clone() };
+        return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: args.json }));
+    }
+    let Ok(text) = String::from_utf8(bytes) else {
+        let message = format!("{} is no skill, run or journal: it is not text", path.display());
+        return Err(UsageError::new(message).into());
+    };
+    let facts = SkillFacts::of(path, &text);
+    if args.json {
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&facts)?));
+    }
+    super::print(&facts.described())
+}
+
+fn region_name(kind: RegionKind) -> &'static str {
+    match kind {
+        RegionKind::FrontMatter => "front matter",
+        RegionKind::SlowUpdate => "guidance of slow updates",
+        RegionKind::Appendix => "appendix of notes on lapses",
+    }
+}
+
+/// What there is to know about a skill file.
+#[derive(Debug, Serialize)]
+struct SkillFacts {
+    path: String,
+    hash: String,
+    bytes: usize,
+    characters: usize,
+    lines: usize,
+    tokens_estimated: u64,
+    headings: Vec<String>,
+    protected_regions: Vec<String>,
+}
+
+impl SkillFacts {
+    fn of(path: &Path, text: &str) -> Self {
+        let is_heading = |line: &&str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
+        let regions = protected_regions(text);
+        Self {
+            path: path.display().to_string(),
+            hash: SkillDoc::new(text).hash().to_string(),
+            bytes: text.len(),
+            characters: text.chars().count(),
+            lines: text.lines().count(),
+            tokens_estimated: estimate_tokens(text),
+            headings: text.lines().filter(is_heading).map(str::to_owned).collect(),
+            protected_regions: regions.iter().map(|region| region_name(region.kind).to_owned()).collect(),
+        }
+    }
+
+    fn described(&self) -> String {
+        let mut text = format!(
+            "{}: a skill of {}, {}, about {}\nhash: {}\n",
+            self.path,
+            counted(self.lines as u64, "line"),
+            counted(self.characters as u64, "character"),
+            counted(self.tokens_estimated, "token"),
+            self.hash
+        );
+        for region in &self.protected_regions {
+            let _ = writeln!(text, "protected: {region}");
+        }
+        for heading in &self.headings {
+            let _ = writeln!(text, "  {}", harmless(heading));
+        }
+        text
+    }
+}

@@ -1,0 +1,193 @@
+//! `skillrl show`: what a run or one of its steps came to, in the terminal.
+
+use super::blame::{seen, step_lines};
+use super::{UsageError, status};
+use crate::args::ShowArgs;
+use crate::report_line::step_line;
+use crate::table::harmless;
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+use skillrl::core::StepIdx;
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
+use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, RunOverview, StepRow, Trajectory};
+use std::fmt::Write as _;
+
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+    match (args.step, &args.item) {
+        (Some(step), _) => step_of(&run, StepIdx(step), args.json),
+        (None, Some(item)) => item_of(args, item),
+        (None, None) => whole(args, &run),
+    }
+}
+
+/// The run: where it stands, its headline, and a line for each step.
+fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
+    let status = RunOverview::read(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let history = run.history().map_err(skillrl::Error::Pipeline)?;
+    if args.json {
+        let shown = json!({ "status": status, "history": history });
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+    }
+    let mut text = status::described(&status);
+    if let Some(headline) = skillrl::report::read(&args.run)?.headline {
+        let _ = writeln!(text, "\n{}", headline.sentence);
+    }
+    if !history.is_empty() {
+        text.push('\n');
+    }
+    let total = status.total_steps.unwrap_or(status.n_steps);
+    for record in &history {
+        let _ = writeln!(text, "{}", step_line(record, total));
+    }
+    super::print(&text)
+}
+
+fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> {
+    let history = run.history().map_err(skillrl::Error::Pipeline)?;
+    let Some(record) = history.iter().find(|record| record.step == step) else {
+        let message = format!("step {step} of {} is not finished, or there is none", run.path().display());
+        let hint = format!("finished steps are 1 to {}", history.len());
+        return Err(UsageError::new(message).with_hint(hint).into());
+    };
+    let row = StepRow::read(run, record).map_err(skillrl::Error::Pipeline)?;
+    let evidence = StepEvidence::read(run, step).map_err(skillrl::Error::Pipeline)?;
+    if is_json {
+        let shown = json!({ "record": record, "evidence": evidence, "diff": row.diff });
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+    }
+    super::print(&step_text(record, &row, &evidence))
+}
+
+fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> String {
+    let ids: Vec<String> = record.batch_item_ids.iter().map(|id| harmless(id.as_str())).collect();
+    let mut text = format!(
+        "epoch {}, batch of {} items: hard {:.4}, soft {:.4}\n  {}\n",
+        record.epoch,
+        record.rollout_n,
+        record.rollout_hard,
+        record.rollout_soft,
+        ids.join(", ")
+    );
+    // Its edits follow one by one, with what they say.
+    text.push_str(&step_lines(evidence, &[], false));
+    for (edit, line) in evidence.edits.iter().zip(&row.edits) {
+        edit_text(&mut text, edit, line);
+    }
+    for note in &row.notes {
+        let _ = writeln!(text, "  note: {}", harmless(note));
+    }
+    if !row.diff.is_empty() {
+        text.push('\n');
+        text.push_str(&diff_text(&row.diff));
+    }
+    if !record.tokens.is_empty() {
+        text.push('\n');
+        for (stage, used) in &record.tokens {
+            let _ = writeln!(
+                text,
+                "{stage}: {} calls, {} prompt tokens, {} reply tokens",
+                used.calls, used.prompt_tokens, used.completion_tokens
+            );
+        }
+    }
+    text
+}
+
+fn edit_text(text: &mut String, edit: &EditEvidence, line: &EditLine) {
+    let note = line.note.as_deref().map(|note| format!(": {}", harmless(note))).unwrap_or_default();
+    let _ = writeln!(text, "  edit {} ({}){note}", edit.index, line.status);
+    for (sign, said) in [("at", &edit.edit.target), ("put", &edit.edit.content)] {
+        if !said.trim().is_empty() {
+            let _ = writeln!(text, "    {sign:<4} {}", harmless(said.trim()).replace('\n', "\n         "));
+        }
+    }
+    for source in &edit.sources {
+        let _ = writeln!(text, "    {}", seen(source, true));
+    }
+}
+
+fn diff_text(lines: &[DiffLine]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let style = match line.sign {
+            '-' => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            '+' => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            _ => Style::new(),
+        };
+        let shown = if line.sign == '@' {
+            "…".to_owned()
+        } else {
+            format!("{}{}", line.sign, harmless(&line.text))
+        };
+        let _ = writeln!(text, "{style}{shown}{style:#}");
+    }
+    text
+}
+
+/// An item over all skills that were measured, and what the best one's agent did on it.
+fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
+    let report = skillrl::report::read(&args.run)?;
+    let row = report.items.rows.iter().find(|row| row.id == id);
+    let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
+    if row.is_none() && trajectory.is_none() {
+        let message = format!("{} has measured no item `{id}`", args.run.display());
+        let hint =
+            "an item is shown if it is of the selection split, or among the trajectories of the report";
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    if args.json {
+        let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+    }
+    let mut text = String::new();
+    if let Some(row) = row {
+        text.push_str(&item_text(&report, row));
+    }
+    if let Some(trajectory) = trajectory {
+        text.push_str(&trajectory_text(trajectory, report.trajectories.split));
+    }
+    super::print(&text)
+}
+
+fn item_text(report: &Report, row: &ItemRow) -> String {
+    let mut text = format!("{}  {}\n", harmless(&row.id), harmless(&row.task_type));
+    let accepted = report.items.is_accepted.iter();
+    for ((step, is_accepted), cell) in report.items.columns.iter().zip(accepted).zip(row.cells.chars()) {
+        let skill = match (step, is_accepted) {
+            (0, _) => "first skill".to_owned(),
+            (step, true) => format!("skill of step {step}"),
+            (step, false) => format!("candidate of step {step}, rejected"),
+        };
+        let outcome = match cell {
+            '+' => "solved",
+            '-' => "failed",
+            _ => "not measured",
+        };
+        let _ = writeln!(text, "  {outcome:<12}  {skill}");
+    }
+    text
+}
+
+fn trajectory_text(trajectory: &Trajectory, split: &str) -> String {
+    let mut text = format!(
+        "\non the {split} split with the best skill: hard {}, soft {:.4}\n",
+        trajectory.hard, trajectory.soft
+    );
+    for (what, said) in [
+        ("answer", &trajectory.answer),
+        ("before", &trajectory.answer_before),
+        ("right", &trajectory.reference),
+        ("why", &trajectory.reason),
+    ] {
+        if !said.is_empty() {
+            let _ = writeln!(text, "  {what:<7} {}", harmless(said));
+        }
+    }
+    for turn in &trajectory.turns {
+        let _ = writeln!(text, "\n[{}]\n{}", turn.role, harmless(&turn.text));
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! `skillrl status`: where a run stands, or every run of a directory.
+
+use super::UsageError;
+use crate::args::StatusArgs;
+use crate::table::{Column, counted, duration, harmless, table, terminal_width};
+use skillrl::pipeline::run_dir::live::{LiveState, Spend};
+use skillrl::reports::{RunOverview, RunPhase, runs_in};
+use std::fmt::Write as _;
+
+pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
+    let runs = runs_in(&args.dir);
+    if runs.is_empty() {
+        let message = format!("there is no run in {}", args.dir.display());
+        let hint = "name the directory of a run, or one that holds runs; `skillrl train` makes one";
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    let statuses = runs.iter().map(|path| RunOverview::read(path)).collect::<Result<Vec<_>, _>>();
+    let statuses = statuses.map_err(skillrl::Error::Pipeline)?;
+    if args.json {
+        let lines = statuses.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        return super::print(&(lines.join("\n") + "\n"));
+    }
+    match statuses.as_slice() {
+        [status] => super::print(&described(status)),
+        many => super::print(&listed(many)),
+    }
+}
+
+/// One run in a few lines.
+pub(crate) fn described(status: &RunOverview) -> String {
+    let steps = steps_of(status);
+    let mut text = format!("{}: {}, {steps}\n", status.path.display(), status.phase.as_str());
+    if let Some(live) = &status.live {
+        let _ = writeln!(text, "  now    {}", now(live));
+    }
+    if let (Some(baseline), Some(best), Some(step)) = (status.baseline, status.best, status.best_step) {
+        let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
+        let _ =
+            writeln!(text, "  score  {baseline:.4} → {best:.4} ({origin}), {} accepted", status.n_accepted);
+    }
+    if let Some([before, after]) = status.test {
+        let _ = writeln!(text, "  test   {before:.4} → {after:.4}");
+    }
+    match &status.live {
+        Some(live) => {
+            let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
+        }
+        None => {
+            let _ = writeln!(
+                text,
+                "  used   {}, {}",
+                counted(status.calls, "call"),
+                counted(status.tokens, "token")
+            );
+        }
+    }
+    if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left) {
+        let _ = writeln!(text, "  left   about {}", seconds(left));
+    }
+    if let Some(reason) = &status.reason {
+        let _ = writeln!(text, "  why    {}", harmless(reason));
+    }
+    if status.phase == RunPhase::Stopped {
+        text.push_str("  next   the command that started it goes on from here\n");
+    }
+    text
+}
+
+fn steps_of(status: &RunOverview) -> String {
+    match status.total_steps {
+        Some(total) => format!("{}/{total} steps", status.n_steps),
+        None => counted(u64::from(status.n_steps), "step"),
+    }
+}
+
+/// What the process is at, in one line.
+pub(crate) fn now(live: &LiveState) -> String {
+    let place = live.step.map(|step| format!("step {step} ")).unwrap_or_default();
+    let stage = live.stage.as_deref().unwrap_or("between stages");
+    let mut text = format!("{place}{stage}");
+    if live.total > 0 {
+        let _ = write!(text, " {}/{}", live.done, live.total);
+    }
+    if let Some(rate) = live.rate() {
+        let _ = write!(text, ", {rate:.1}/s");
+    }
+    if let Some(left) = live.stage_seconds_left().filter(|_| live.done < live.total) {
+        let _ = write!(text, ", {} left", seconds(left));
+    }
+    let pulse = &live.pulse;
+    if pulse.limit > 0 {
+        let _ = write!(text, "; {} in flight of {}", pulse.in_flight, pulse.limit);
+    }
+    if pulse.waiting > 0 {
+        let _ = write!(text, ", {} waiting", pulse.waiting);
+    }
+    text
+}
+
+/// What a run has used, each against its cap where there is one.
+pub(crate) fn spent(spend: &Spend) -> String {
+    let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
+    let calls = counted(spend.calls, "call");
+    let tokens = counted(spend.tokens, "token");
+    let mut text = format!(
+        "{calls}{}, {tokens}{}",
+        of(spend.cap_calls.map(crate::table::grouped)),
+        of(spend.cap_tokens.map(crate::table::grouped))
+    );
+    if spend.money > 0.0 || spend.cap_money.is_some() {
+        let cap = of(spend.cap_money.map(|cap| format!("{cap:.2}")));
+        let _ = write!(text, ", {:.4}{cap} by the configured prices", spend.money);
+    }
+    let _ = write!(text, ", {}{}", seconds(spend.seconds), of(spend.cap_seconds.map(seconds)));
+    text
+}
+
+pub(crate) fn seconds(seconds: f64) -> String {
+    duration((seconds * 1000.0) as i64)
+}
+
+fn listed(statuses: &[RunOverview]) -> String {
+    let columns = [
+        Column::text("run"),
+        Column::text("phase"),
+        Column::number("steps"),
+        Column::number("first"),
+        Column::number("best"),
+        Column::number("calls"),
+        Column::text("what"),
+    ];
+    let score = |score: Option<f64>| score.map(|score| format!("{score:.4}")).unwrap_or_default();
+    let rows = statuses.iter().map(|status| {
+        let steps = match status.total_steps {
+            Some(total) => format!("{}/{total}", status.n_steps),
+            None => status.n_steps.to_string(),
+        };
+        let calls = status.live.as_ref().map_or(status.calls, |live| live.pulse.spend.calls);
+        let what = match (&status.live, &status.reason) {
+            (Some(live), _) => now(live),
+            (None, Some(reason)) => harmless(reason).replace('\n', " "),
+            (None, None) => String::new(),
+        };
+        vec![
+            status.path.display().to_string(),
+            status.phase.as_str().to_owned(),
+            steps,
+            score(status.baseline),
+            score(status.best),
+            crate::table::grouped(calls),
+            what,
+        ]
+    });
+    table(&columns, &rows.collect::<Vec<_>>(), terminal_width())
+}

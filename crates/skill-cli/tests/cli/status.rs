@@ -1,0 +1,105 @@
+//! The commands that look at runs: `status`, `show`, `diff`, `compare`, `inspect`.
+
+use crate::context::{TestContext, code};
+
+#[test]
+fn a_finished_run_says_where_it_stands() {
+    let context = TestContext::with_finished_demo();
+    insta::assert_snapshot!("status", context.succeed(&["status", "demo/run"]));
+    let json = context.succeed(&["status", "demo", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    assert_eq!(status["phase"], "finished");
+    assert_eq!(status["n_steps"], 12);
+    assert_eq!(status["live"], serde_json::Value::Null);
+
+    let outcome = context.run(&["status", "nowhere"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("there is no run in nowhere\nhint: "), "{}", outcome.stderr);
+}
+
+#[test]
+fn runs_of_a_directory_are_listed_and_a_damaged_one_says_what_is_wrong() {
+    let context = TestContext::with_finished_demo();
+    copy_dir(&context, "demo/run", "runs/a");
+    copy_dir(&context, "demo/run", "runs/b");
+    context.append("runs/b/runtime_state.json", "{");
+    let text = context.succeed(&["status", "runs"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[1].starts_with("runs/a  finished"), "{text}");
+    assert!(lines[2].starts_with("runs/b  damaged") && lines[2].contains("runtime_state.json"), "{text}");
+}
+
+#[test]
+fn a_step_is_shown_with_its_edits_and_the_difference() {
+    let context = TestContext::with_finished_demo();
+    insta::assert_snapshot!("show_step", context.succeed(&["show", "demo/run", "--step", "2"]));
+    let outcome = context.run(&["show", "demo/run", "--step", "13"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("hint: finished steps are 1 to 12"), "{}", outcome.stderr);
+    insta::assert_snapshot!("show_run", context.succeed(&["show", "demo/run"]));
+}
+
+#[test]
+fn an_item_is_shown_under_every_skill() {
+    let context = TestContext::with_finished_demo();
+    let text = context.succeed(&["show", "demo/run", "--item", "val-01"]);
+    assert!(text.contains("first skill") && text.contains("skill of step"), "{text}");
+    context.run(&["show", "demo/run", "--item", "nobody"]).assert_code(code::USAGE);
+}
+
+#[test]
+fn two_skills_of_a_run_differ_as_said() {
+    let context = TestContext::with_finished_demo();
+    let whole = context.succeed(&["diff", "demo/run"]);
+    assert!(whole.starts_with("--- first skill\n+++ best skill (skill after step 10)\n"), "{whole}");
+    let step = context.succeed(&["diff", "demo/run", "3", "4"]);
+    assert!(step.lines().any(|line| line.starts_with('+')) && step.len() < whole.len(), "{step}");
+    assert_eq!(context.succeed(&["diff", "demo/run", "2", "2"]).lines().count(), 1);
+    for (from, hint) in
+        [("99", "the steps are 0 (the first skill) to 12"), ("candidate-9", "skillrl show demo/run --step 9")]
+    {
+        let outcome = context.run(&["diff", "demo/run", from]);
+        outcome.assert_code(code::USAGE);
+        assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn two_runs_stand_side_by_side_on_the_items_of_both() {
+    let context = TestContext::with_finished_demo();
+    let args = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.epochs=1", "--set", "run.dir=short"];
+    context.succeed(&args);
+    insta::assert_snapshot!("compare", context.succeed(&["compare", "demo/run", "short"]));
+}
+
+#[test]
+fn a_file_says_what_it_is() {
+    let context = TestContext::with_finished_demo();
+    insta::assert_snapshot!("inspect_skill", context.succeed(&["inspect", "demo/run/best_skill.md"]));
+    assert!(context.succeed(&["inspect", "demo/run"]).starts_with("demo/run: finished"));
+    let journal = context.succeed(&["inspect", "demo/run/journal.sqlite"]);
+    assert_eq!(journal, context.succeed(&["journal", "stats", "demo/run"]));
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let context = TestContext::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = context.succeed(&["completions", shell]);
+        assert!(script.contains("skillrl") && script.contains("estimate"), "{shell}");
+    }
+    let first = context.succeed(&["man", "man"]);
+    assert_eq!(first, "man/skillrl.1\n");
+    for page in ["skillrl.1", "skillrl-train.1", "skillrl-status.1"] {
+        assert!(context.path("man").join(page).is_file(), "{page}");
+    }
+}
+
+fn copy_dir(context: &TestContext, from: &str, to: &str) {
+    for (file, bytes) in context.files(from) {
+        let path = context.path(to).join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}

@@ -1,0 +1,169 @@
+//! Two runs side by side.
+
+use super::Report;
+use super::headline::{Comparison, measured_at};
+use crate::ReportError;
+use serde::Serialize;
+use serde_json::Value;
+use skill_core::{Gate, RolloutResult};
+use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::{PipelineError, RunReader};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Two runs, and their best skills on the items that both have measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunComparison {
+    /// The two runs.
+    pub runs: [RunSide; 2],
+    /// The settings that are not the same in both, by name.
+    pub settings: Vec<SettingDifference>,
+    /// The best skill of the first run and that of the second on the test items of both; `None` if there are none.
+    pub test: Option<Comparison>,
+    /// The same on the selection items of both.
+    pub selection: Option<Comparison>,
+    /// What the comparison does not say, one sentence each.
+    pub not_compared: Vec<String>,
+}
+
+/// One of two runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSide {
+    /// The name of its directory.
+    pub name: String,
+    /// The environment.
+    pub env: String,
+    /// Steps that are finished.
+    pub n_steps: usize,
+    /// Whether it has come to its end.
+    pub is_finished: bool,
+    /// Candidates that were measured, and accepted.
+    pub n_candidates: usize,
+    /// Candidates that were accepted.
+    pub n_accepted: usize,
+    /// The step that made its best skill; 0 is the initial one.
+    pub best_step: u32,
+    /// The score of its best skill on its selection split.
+    pub selection: Option<f64>,
+    /// The score of its best skill on its test split.
+    pub test: Option<f64>,
+    /// Calls that it made.
+    pub calls: u64,
+    /// Tokens of prompts and replies.
+    pub tokens: u64,
+    /// What they cost, where all prices are known.
+    pub money: Option<f64>,
+}
+
+/// A setting of two values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SettingDifference {
+    /// Its name, such as `gate.metric`.
+    pub key: String,
+    /// What it is in each run; null where it is not there.
+    pub values: [Value; 2],
+}
+
+impl RunComparison {
+    /// Compares two runs, each with its report; scores are by the metric of `gate`.
+    ///
+    /// # Errors
+    ///
+    /// A file of a run that cannot be read or is not what it should be.
+    pub fn of(runs: [(&RunReader, &Report); 2], gate: Gate) -> Result<Self, ReportError> {
+        let [first, second] = runs;
+        let selection = [selection_results(first.0)?, selection_results(second.0)?];
+        let test = [test_results(first.0)?, test_results(second.0)?];
+        let mut not_compared = Vec::new();
+        for (split, [before, after]) in [("selection", &selection), ("test", &test)] {
+            not_compared.extend(unshared(split, before, after));
+        }
+        for (_, report) in runs {
+            if !report.is_finished {
+                not_compared.push(format!("The run {} is not finished.", report.name));
+            }
+        }
+        let compare = |[before, after]: &[Vec<RolloutResult>; 2]| Comparison::of(gate, before, after);
+        Ok(Self {
+            runs: [side(first.1), side(second.1)],
+            settings: settings(&first.0.config().config, &second.0.config().config),
+            test: compare(&test),
+            selection: compare(&selection),
+            not_compared,
+        })
+    }
+}
+
+fn side(report: &Report) -> RunSide {
+    let headline = report.headline.as_ref();
+    let tokens = report.stages.iter().map(|row| row.used.prompt_tokens + row.used.completion_tokens).sum();
+    let calls = report.stages.iter().map(|row| row.used.calls).sum();
+    RunSide {
+        name: report.name.clone(),
+        env: report.env.clone(),
+        n_steps: report.n_steps,
+        is_finished: report.is_finished,
+        n_candidates: headline.map_or(0, |headline| headline.n_candidates),
+        n_accepted: headline.map_or(0, |headline| headline.n_accepted),
+        best_step: headline.map_or(0, |headline| headline.best_step),
+        selection: headline.map(|headline| headline.selection.after),
+        test: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.after),
+        calls,
+        tokens,
+        money: report.stages.iter().map(|row| row.money).sum(),
+    }
+}
+
+/// The best skill on the selection split.
+fn selection_results(run: &RunReader) -> Result<Vec<RolloutResult>, PipelineError> {
+    let Some(state) = run.state()? else { return Ok(Vec::new()) };
+    let best = run.results(EvaluationDir::of_step(measured_at(&run.history()?, state.best_step)))?;
+    Ok(best.unwrap_or_default())
+}
+
+/// The best skill on the test split; where it is the first one, it was measured once.
+fn test_results(run: &RunReader) -> Result<Vec<RolloutResult>, PipelineError> {
+    if run.summary()?.is_none() {
+        return Ok(Vec::new());
+    }
+    match run.results(EvaluationDir::TestBest)? {
+        Some(results) => Ok(results),
+        None => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
+    }
+}
+
+/// Says which items only one of two evaluations has.
+fn unshared(split: &str, before: &[RolloutResult], after: &[RolloutResult]) -> Option<String> {
+    let ids =
+        |results: &[RolloutResult]| results.iter().map(|result| result.id.clone()).collect::<BTreeSet<_>>();
+    let (before, after) = (ids(before), ids(after));
+    let n_shared = before.intersection(&after).count();
+    let n_other = before.symmetric_difference(&after).count();
+    if before.is_empty() && after.is_empty() {
+        return Some(format!("Neither run has measured its best skill on the {split} split."));
+    }
+    (n_other > 0).then(|| {
+        format!(
+            "{n_other} items of the {split} split were measured by one run alone; {n_shared} are compared."
+        )
+    })
+}
+
+fn settings(first: &Value, second: &Value) -> Vec<SettingDifference> {
+    let mut all: BTreeMap<String, [Value; 2]> = BTreeMap::new();
+    collect(first, "", &mut |key, value| all.entry(key).or_default()[0] = value.clone());
+    collect(second, "", &mut |key, value| all.entry(key).or_default()[1] = value.clone());
+    let differ = all.into_iter().filter(|(_, [first, second])| first != second);
+    differ.map(|(key, values)| SettingDifference { key, values }).collect()
+}
+
+fn collect(value: &Value, key: &str, found: &mut impl FnMut(String, &Value)) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                collect(value, &key, found);
+            }
+        }
+        other => found(key.to_owned(), other),
+    }
+}

@@ -1,0 +1,202 @@
+//! Where a run stands, in short: for lists of runs, and for those who look on while it works.
+
+use super::{name_of, tokens};
+use serde::Serialize;
+use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::{PipelineError, RunReader};
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// So many bytes of the end of a run's events are looked at for what stopped it.
+const EVENTS_TAIL: u64 = 64 * 1024;
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunOverview {
+    /// The name of its directory.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it is doing.
+    pub phase: RunPhase,
+    /// The environment, if it is known.
+    pub env: String,
+    /// Steps that are finished.
+    pub n_steps: u32,
+    /// Steps of the whole run, if that is known.
+    pub total_steps: Option<u32>,
+    /// The gate's score of the first skill.
+    pub baseline: Option<f64>,
+    /// The gate's score of the current skill.
+    pub current: Option<f64>,
+    /// The gate's score of the best skill.
+    pub best: Option<f64>,
+    /// The step that made the best skill; 0 is the first one.
+    pub best_step: Option<u32>,
+    /// Candidates that were accepted.
+    pub n_accepted: usize,
+    /// Mean `hard` on the test split of the first and of the best skill, once it is measured.
+    pub test: Option<[f64; 2]>,
+    /// Calls of all finished work.
+    pub calls: u64,
+    /// Tokens of all finished work, prompts and replies.
+    pub tokens: u64,
+    /// What the process that works on it is doing.
+    pub live: Option<LiveState>,
+    /// What stopped it, or what is wrong with its files.
+    pub reason: Option<String>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPhase {
+    /// A process works on it.
+    Working,
+    /// It has come to its end.
+    Finished,
+    /// It has not, and no process works on it.
+    Stopped,
+    /// Its files cannot be read, or are of a newer format.
+    Damaged,
+}
+
+impl RunPhase {
+    /// The name used in files and lists.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+impl RunOverview {
+    /// Reads where a run stands. What cannot be read makes it [`RunPhase::Damaged`], with what is wrong.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a run.
+    pub fn read(path: &Path) -> Result<Self, PipelineError> {
+        let found = RunReader::open(path).and_then(|run| status(&run));
+        match found {
+            Err(error @ PipelineError::NoRun { .. }) => Err(error),
+            Err(error) => Ok(Self { reason: Some(with_causes(&error)), ..Self::unknown(path) }),
+            Ok(status) => Ok(status),
+        }
+    }
+
+    fn unknown(path: &Path) -> Self {
+        Self {
+            name: name_of(path),
+            path: path.to_owned(),
+            phase: RunPhase::Damaged,
+            env: String::new(),
+            n_steps: 0,
+            total_steps: None,
+            baseline: None,
+            current: None,
+            best: None,
+            best_step: None,
+            n_accepted: 0,
+            test: None,
+            calls: 0,
+            tokens: 0,
+            live: None,
+            reason: None,
+        }
+    }
+}
+
+/// The runs in a directory: the directory itself, or those at most two levels below it, by path.
+///
+/// Links are not followed, so that nothing outside the directory is found.
+pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(dir, 2, &mut found);
+    found.sort();
+    found
+}
+
+fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
+    if dir.join("config.json").is_file() {
+        found.push(dir.to_owned());
+        return;
+    }
+    let Some(levels) = levels.checked_sub(1) else { return };
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&entry.path(), levels, found);
+        }
+    }
+}
+
+fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
+    let (state, history, summary) = (run.state()?, run.history()?, run.summary()?);
+    let live = run.live();
+    let phase = match (&live, &summary) {
+        (Some(_), _) => RunPhase::Working,
+        (None, Some(_)) => RunPhase::Finished,
+        (None, None) => RunPhase::Stopped,
+    };
+    let used = tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?;
+    let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+    let test = summary.as_ref().and_then(|summary| Some([summary.baseline_test_hard?, summary.test_hard?]));
+    Ok(RunOverview {
+        phase,
+        env: env.unwrap_or_default().to_owned(),
+        n_steps: state.as_ref().map_or(0, |state| state.last_completed_step.0),
+        total_steps: total_steps(run, live.as_ref(), summary.as_ref().map(|summary| summary.total_steps)),
+        baseline: baseline(&history).or(state.as_ref().map(|state| state.best_score)),
+        current: state.as_ref().map(|state| state.current_score),
+        best: state.as_ref().map(|state| state.best_score),
+        best_step: state.as_ref().map(|state| state.best_step.0),
+        n_accepted: history.iter().filter(|record| record.action.is_accept()).count(),
+        test,
+        calls: used.values().map(|used| used.calls).sum(),
+        tokens: used.values().map(|used| used.prompt_tokens + used.completion_tokens).sum(),
+        reason: (phase == RunPhase::Stopped).then(|| stop_reason(run.path())).flatten(),
+        live,
+        ..RunOverview::unknown(run.path())
+    })
+}
+
+/// The gate's score of the first skill, which the first step began with.
+fn baseline(history: &[skill_pipeline::run_dir::format::StepRecord]) -> Option<f64> {
+    history.first().map(|record| record.score_before)
+}
+
+fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {
+    let of_summary = of_summary.and_then(|steps| u32::try_from(steps).ok());
+    of_summary.or(live.map(|live| live.total_steps)).or_else(|| {
+        let started = last_event(run.path(), "run_started")?;
+        started.get("total_steps")?.as_u64().and_then(|steps| u32::try_from(steps).ok())
+    })
+}
+
+/// Why the last process that worked on the run ended before the run did, if it could still say so.
+fn stop_reason(run_dir: &Path) -> Option<String> {
+    let stopped = last_event(run_dir, "run_stopped")?;
+    Some(stopped.get("reason")?.as_str()?.to_owned())
+}
+
+/// The last event of a kind among the last ones.
+fn last_event(run_dir: &Path, kind: &str) -> Option<serde_json::Value> {
+    let mut file = File::open(run_dir.join("events.jsonl")).ok()?;
+    let n_bytes = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(n_bytes.saturating_sub(EVENTS_TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail).ok()?;
+    let tail = String::from_utf8_lossy(&tail);
+    let events = tail.lines().rev().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    events.into_iter().find(|event| event.get("event").and_then(|name| name.as_str()) == Some(kind))
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
