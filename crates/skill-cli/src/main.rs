@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Status(args) => command::status::run(&args),
+        Command::Watch(args) => command::watch::run(&args),
         Command::Show(args) => command::show::run(&args),
         Command::Diff(args) => command::diff::run(&args),
         Command::Compare(args) => command::compare::run(&args),

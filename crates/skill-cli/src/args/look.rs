@@ -111,3 +111,10 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The directory of a run, in progress or finished.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+}

@@ -3,7 +3,9 @@
 pub(crate) mod journal;
 mod look;
 
-pub(crate) use look::{BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs};
+pub(crate) use look::{
+    BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs, WatchArgs,
+};
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Blame(BlameArgs),
     /// Says where a run stands, or every run of a directory: what it does, its scores, what it has used.
     Status(StatusArgs),
+    /// Shows a run on the whole terminal as it goes on.
+    Watch(WatchArgs),
     /// Shows what a run or one of its steps came to, in the terminal.
     Show(ShowArgs),
     /// Shows what changed between two skills of a run.

@@ -19,6 +19,7 @@ pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod train;
+pub(crate) mod watch;
 
 use crate::args::ConfigArgs;
 use crate::progress::{Progress, Show};

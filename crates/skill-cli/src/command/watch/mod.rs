@@ -1,0 +1,107 @@
+//! `skillrl watch`: a run on the whole terminal, as it goes on.
+
+mod screen;
+
+use super::UsageError;
+use crate::args::WatchArgs;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
+use screen::View;
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::reports::RunOverview;
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How often the run is looked at.
+const PERIOD: Duration = Duration::from_millis(400);
+
+/// Warnings that are kept.
+const MAX_WARNINGS: usize = 100;
+
+pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() {
+        let hint = format!("`skillrl status {}` says the same in lines", args.run.display());
+        return Err(UsageError::new("watch needs a terminal to draw on").with_hint(hint).into());
+    }
+    let mut watched = Watched::open(&args.run)?;
+    let mut terminal = ratatui::try_init()?;
+    let outcome = watch(&mut terminal, &mut watched);
+    ratatui::try_restore()?;
+    outcome
+}
+
+fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Result<()> {
+    let mut scrolled = 0;
+    loop {
+        watched.refresh()?;
+        terminal.draw(|frame| screen::draw(frame, &watched.view(scrolled)))?;
+        if !event::poll(PERIOD)? {
+            continue;
+        }
+        if let Input::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+            match key.code {
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                KeyCode::Char('c') if is_control => return Ok(()),
+                KeyCode::Up | KeyCode::Char('k') => scrolled += 1,
+                KeyCode::Down | KeyCode::Char('j') => scrolled = scrolled.saturating_sub(1),
+                KeyCode::PageUp => scrolled += 10,
+                KeyCode::PageDown => scrolled = scrolled.saturating_sub(10),
+                KeyCode::End => scrolled = 0,
+                _ => {}
+            }
+            scrolled = scrolled.min(watched.history.len().saturating_sub(1));
+        }
+    }
+}
+
+/// What is known of a run; read again only where its files have changed.
+struct Watched {
+    run: RunReader,
+    overview: RunOverview,
+    history: Vec<StepRecord>,
+    warnings: Vec<String>,
+    state_changed: Option<SystemTime>,
+}
+
+impl Watched {
+    fn open(path: &Path) -> Result<Self, skillrl::Error> {
+        let overview = RunOverview::read(path).map_err(skillrl::Error::Pipeline)?;
+        let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
+        Ok(Self { run, overview, history: Vec::new(), warnings: Vec::new(), state_changed: None })
+    }
+
+    fn refresh(&mut self) -> Result<(), skillrl::Error> {
+        let changed = [self.run.path().join("runtime_state.json"), self.run.path().join("summary.json")]
+            .iter()
+            .filter_map(|path| path.metadata().ok()?.modified().ok())
+            .max();
+        let live = self.run.live();
+        // A process that came or went changes what the run is doing.
+        if changed != self.state_changed || live.is_some() != self.overview.live.is_some() {
+            self.overview = RunOverview::read(self.run.path()).map_err(skillrl::Error::Pipeline)?;
+            // What is damaged is said by the overview; a file that is being replaced is there the next time.
+            self.history = self.run.history().unwrap_or_default();
+            self.warnings = warnings(&self.history);
+            self.state_changed = changed;
+        }
+        self.overview.live = live;
+        Ok(())
+    }
+
+    fn view(&self, scrolled: usize) -> View<'_> {
+        View { overview: &self.overview, history: &self.history, warnings: &self.warnings, scrolled }
+    }
+}
+
+fn warnings(history: &[StepRecord]) -> Vec<String> {
+    let all = history
+        .iter()
+        .rev()
+        .flat_map(|record| record.notes.iter().map(move |note| format!("step {}: {note}", record.step)));
+    all.take(MAX_WARNINGS).collect()
+}

@@ -1,0 +1,253 @@
+//! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
+
+use crate::command::status::{now, seconds, spent};
+use crate::report_line::step_line;
+use crate::table::harmless;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, LineGauge, Paragraph, Sparkline};
+use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::pipeline::run_dir::live::LiveState;
+use skillrl::reports::{RunOverview, RunPhase};
+
+/// Below this height, what matters least is left out.
+const LOW: u16 = 16;
+
+/// From this width, a step has all of its line.
+const WIDE: u16 = 80;
+
+/// The best score of the scale that the sparkline is drawn on.
+const SCALE: f64 = 1000.0;
+
+/// What there is to draw.
+pub(super) struct View<'a> {
+    pub(super) overview: &'a RunOverview,
+    pub(super) history: &'a [StepRecord],
+    pub(super) warnings: &'a [String],
+    /// Steps from the last one back that are below the screen.
+    pub(super) scrolled: usize,
+}
+
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
+    let is_low = frame.area().height < LOW;
+    let n_warnings = if is_low || view.warnings.is_empty() { 0 } else { 4 };
+    let n_scores = if is_low || view.history.is_empty() { 0 } else { 4 };
+    let [head, gauges, scores, steps, warnings, keys] = Layout::vertical([
+        Constraint::Length(3),
+        Constraint::Length(2),
+        Constraint::Length(n_scores),
+        Constraint::Min(3),
+        Constraint::Length(n_warnings),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(head_lines(view.overview)), head);
+    draw_gauges(frame, gauges, view.overview);
+    draw_scores(frame, scores, view.history);
+    draw_steps(frame, steps, view);
+    let block = Block::new().borders(Borders::TOP).title("warnings");
+    let lines: Vec<Line<'_>> = view.warnings.iter().map(|warning| Line::from(harmless(warning))).collect();
+    frame.render_widget(Paragraph::new(lines).block(block), warnings);
+    let help = Line::from("q quits, the run goes on    up and down scroll")
+        .style(Style::new().add_modifier(Modifier::DIM));
+    frame.render_widget(Paragraph::new(help), keys);
+}
+
+fn head_lines(overview: &RunOverview) -> Vec<Line<'static>> {
+    let style = match overview.phase {
+        RunPhase::Working => Style::new().fg(Color::Cyan),
+        RunPhase::Finished => Style::new().fg(Color::Green),
+        RunPhase::Stopped => Style::new().fg(Color::Yellow),
+        RunPhase::Damaged => Style::new().fg(Color::Red),
+    };
+    let title = vec![
+        Span::styled(overview.phase.as_str(), style.add_modifier(Modifier::BOLD)),
+        Span::raw(format!(
+            "  {}  {}",
+            harmless(&overview.path.display().to_string()),
+            harmless(&overview.env)
+        )),
+    ];
+    let scores = match (overview.baseline, overview.best, overview.best_step) {
+        (Some(first), Some(best), Some(step)) => {
+            format!("score {first:.4} → {best:.4} (step {step}), {} accepted", overview.n_accepted)
+        }
+        _ => "the first skill is being measured".to_owned(),
+    };
+    let scores = match overview.test {
+        Some([before, after]) => format!("{scores}; test {before:.4} → {after:.4}"),
+        None => scores,
+    };
+    let last = match (&overview.live, &overview.reason) {
+        (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
+        (None, Some(reason)) => harmless(reason).replace('\n', " "),
+        (None, None) => format!("used {} calls, {} tokens", overview.calls, overview.tokens),
+    };
+    vec![Line::from(title), Line::from(scores), Line::from(last)]
+}
+
+fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
+    let [run, stage] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
+    let total = overview.total_steps.unwrap_or(overview.n_steps);
+    let left = overview.live.as_ref().and_then(LiveState::run_seconds_left);
+    let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
+    gauge(
+        frame,
+        run,
+        format!("{}/{total} steps{left}", overview.n_steps),
+        share(overview.n_steps as usize, total as usize),
+    );
+    if let Some(live) = &overview.live {
+        gauge(frame, stage, now(live), share(live.done, live.total));
+    }
+}
+
+fn gauge(frame: &mut Frame<'_>, area: Rect, label: String, ratio: f64) {
+    let gauge = LineGauge::default()
+        .label(label)
+        .ratio(ratio)
+        .filled_symbol("━")
+        .unfilled_symbol("─")
+        .filled_style(Style::new().fg(Color::Cyan));
+    frame.render_widget(gauge, area);
+}
+
+fn share(done: usize, total: usize) -> f64 {
+    if total == 0 { 0.0 } else { (done as f64 / total as f64).clamp(0.0, 1.0) }
+}
+
+/// The score of the current skill after each step, the last ones where there is no room for all.
+fn draw_scores(frame: &mut Frame<'_>, area: Rect, history: &[StepRecord]) {
+    let n_shown = usize::from(area.width);
+    let skipped = history.len().saturating_sub(n_shown);
+    let scores: Vec<u64> =
+        history.iter().skip(skipped).map(|record| (record.current_score.max(0.0) * SCALE) as u64).collect();
+    let block = Block::new().borders(Borders::TOP).title("score of the current skill, from 0 to 1");
+    frame.render_widget(Sparkline::default().data(scores).max(SCALE as u64).block(block), area);
+}
+
+fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
+    let total = view.overview.total_steps.unwrap_or(view.overview.n_steps);
+    let last = view.history.len().saturating_sub(view.scrolled);
+    let n_lines = usize::from(area.height.saturating_sub(1));
+    let shown = view.history.get(last.saturating_sub(n_lines)..last).unwrap_or_default();
+    let is_wide = area.width >= WIDE;
+    let line = |record| if is_wide { step_line(record, total) } else { short_line(record) };
+    let lines: Vec<Line<'_>> =
+        shown.iter().map(|record| Line::from(line(record)).style(style_of(record))).collect();
+    frame.render_widget(Paragraph::new(lines).block(Block::new().borders(Borders::TOP).title("steps")), area);
+}
+
+fn short_line(record: &StepRecord) -> String {
+    let action = record.action.as_str().replace('_', " ");
+    format!("{:>3}  {:.4}  {action}", record.step.0, record.current_score)
+}
+
+fn style_of(record: &StepRecord) -> Style {
+    if record.action.is_accept() {
+        Style::new().fg(Color::Green)
+    } else if record.action.is_skip() {
+        Style::new().add_modifier(Modifier::DIM)
+    } else {
+        Style::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+    use skillrl::pipeline::run_dir::live::{Pulse, Spend};
+
+    fn record(step: u32, action: &str, score: f64) -> StepRecord {
+        serde_json::from_value(json!({
+            "step": step, "epoch": 1, "step_in_epoch": step - 1, "batch_seed": 1, "batch_item_ids": ["a"],
+            "rollout_hard": 0.5, "rollout_soft": 0.5, "rollout_n": 8, "n_failure_patches": 1,
+            "n_success_patches": 1, "n_edits_merged": 3, "n_edits_ranked": 2, "edit_budget": 4,
+            "apply_report": {"total": 2, "applied": 2, "skipped": 0}, "gate_metric": "hard",
+            "candidate_gate_score": score, "action": action, "score_before": 0.4, "current_score": score,
+            "best_score": score, "best_step": step, "tokens": {},
+        }))
+        .unwrap()
+    }
+
+    fn live() -> LiveState {
+        let spend = Spend {
+            calls: 1234,
+            tokens: 567_890,
+            money: 0.5,
+            cap_money: Some(2.0),
+            seconds: 90.0,
+            ..Spend::default()
+        };
+        LiveState {
+            format_version: "1.0".to_owned(),
+            pid: 1,
+            started_unix_ms: 0,
+            updated_unix_ms: 60_000,
+            total_steps: 12,
+            finished_at_start: 0,
+            finished_steps: 3,
+            step: Some(skillrl::core::StepIdx(4)),
+            stage: Some("evaluate".to_owned()),
+            stage_started_unix_ms: 50_000,
+            done: 20,
+            total: 40,
+            pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend },
+        }
+    }
+
+    fn overview() -> RunOverview {
+        RunOverview {
+            name: "demo".to_owned(),
+            path: "demo/run".into(),
+            phase: RunPhase::Working,
+            env: "qa".to_owned(),
+            n_steps: 3,
+            total_steps: Some(12),
+            baseline: Some(0.225),
+            current: Some(0.6),
+            best: Some(0.6),
+            best_step: Some(3),
+            n_accepted: 2,
+            test: None,
+            calls: 0,
+            tokens: 0,
+            live: Some(live()),
+            reason: None,
+        }
+    }
+
+    fn drawn(width: u16, height: u16, scrolled: usize) -> String {
+        let history =
+            [record(1, "accept_new_best", 0.4), record(2, "reject", 0.4), record(3, "accept_new_best", 0.6)];
+        let warnings = ["step 2: \u{1b}[31mred".to_owned()];
+        let view = View { overview: &overview(), history: &history, warnings: &warnings, scrolled };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, &view)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn a_run_fills_a_terminal() {
+        insta::assert_snapshot!("watch_100x24", drawn(100, 24, 0));
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_what_matters() {
+        insta::assert_snapshot!("watch_40x12", drawn(40, 12, 0));
+        // Nothing is too small.
+        for (width, height) in [(1, 1), (5, 3), (200, 2)] {
+            drawn(width, height, 0);
+        }
+    }
+
+    #[test]
+    fn earlier_steps_come_into_view() {
+        assert!(drawn(100, 24, 2).contains("step  1/12") && !drawn(100, 24, 2).contains("step  3/12"));
+    }
+}
