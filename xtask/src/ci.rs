@@ -7,7 +7,7 @@ use xshell::{Shell, cmd};
 
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     step("format", || format(sh))?;
-    step("generated files", || generated::run(&sh.current_dir(), true))?;
+    step("generated files", || generated::run(sh, true))?;
     step("clippy", || clippy(sh))?;
     step("features", || features(sh))?;
     step("tests", || test(sh))?;

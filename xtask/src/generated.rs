@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
 
 /// Where prompts are edited, for people to find them.
 const PROMPTS: &str = "prompts";
@@ -11,8 +12,8 @@ const PROMPTS: &str = "prompts";
 const PROMPT_COPIES: [&str; 2] = ["crates/skill-pipeline/prompts", "crates/skill-envs/prompts"];
 
 /// Writes the copies, or, to check, fails if one is not current.
-pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
-    let stale = stale_copies(root)?;
+pub(crate) fn run(sh: &Shell, check: bool) -> anyhow::Result<()> {
+    let stale = stale_copies(&sh.current_dir())?;
     if check {
         if let Some((path, _)) = stale.first_key_value() {
             bail!("{} is not current: run `cargo xtask gen`", path.display());
@@ -23,6 +24,8 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("gen: wrote {}", path.display());
     }
+    // What the program says of itself; a test of it holds these pages to it.
+    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- reference docs").run()?;
     Ok(())
 }
 

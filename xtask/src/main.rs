@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
             }
             bench(&sh, quick, &args)
         }
-        XtaskCmd::Gen(gen_) => generated::run(root, gen_.check),
+        XtaskCmd::Gen(gen_) => generated::run(&sh, gen_.check),
     }
 }
 

@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         Command::Compare(args) => command::compare::run(&args),
         Command::Inspect(args) => command::inspect::run(&args),
         Command::Completions { shell } => command::shell::completions(shell),
+        Command::Config(ConfigCommand::Schema) => command::reference::schema(),
+        Command::Reference { dir } => command::reference::write(&dir),
         Command::Man { dir } => command::shell::man_pages(&dir),
         Command::Replay(args) => command::replay::run(&args),
         Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),

@@ -94,6 +94,12 @@ pub(crate) enum Command {
         /// The directory.
         dir: PathBuf,
     },
+    /// Writes the pages of the documentation that are made from the program into a directory.
+    #[command(hide = true)]
+    Reference {
+        /// The directory.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -251,6 +257,8 @@ pub(crate) struct DemoArgs {
 pub(crate) enum ConfigCommand {
     /// Prints every setting with its value and where the value comes from.
     Show(ConfigArgs),
+    /// Prints the JSON schema of the configuration, for editors.
+    Schema,
 }
 
 #[derive(Debug, Subcommand)]

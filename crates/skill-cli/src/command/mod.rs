@@ -13,6 +13,7 @@ pub(crate) mod inspect;
 pub(crate) mod journal;
 pub(crate) mod noise;
 pub(crate) mod prompts;
+pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod shell;

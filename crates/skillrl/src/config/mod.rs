@@ -13,6 +13,7 @@ pub mod error;
 pub mod keys;
 pub mod path;
 pub mod recorded;
+pub mod reference;
 mod secret;
 mod show;
 mod suggest;

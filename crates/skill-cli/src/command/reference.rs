@@ -1,0 +1,58 @@
+//! The pages of the documentation that are made from the program: every command, every key, and the schema.
+
+use crate::args::Cli;
+use clap::{Command, CommandFactory as _};
+use skillrl::config::reference;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The width of the commands' help on the page.
+const WIDTH: usize = 100;
+
+/// Writes the pages into a directory; what stands there is replaced.
+pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
+    let schema = schema_text()?;
+    let (cli, configuration) = (commands(), reference::markdown());
+    let files = [
+        ("cli.md", cli.as_str()),
+        ("configuration.md", configuration.as_str()),
+        ("skillrl.schema.json", schema.as_str()),
+    ];
+    super::write_files(dir, files, true)?;
+    Ok(())
+}
+
+/// Prints the JSON schema of the configuration.
+pub(crate) fn schema() -> anyhow::Result<()> {
+    super::print(&schema_text()?)
+}
+
+fn schema_text() -> anyhow::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string_pretty(&reference::json_schema())?))
+}
+
+/// The help of every command as a page of Markdown.
+fn commands() -> String {
+    let mut text = String::from(
+        "# Commands\n\n\
+         This page is made from the program's own help by `cargo xtask gen`.\n\
+         `skillrl man DIR` writes it as man pages, `skillrl completions SHELL` writes completions.\n",
+    );
+    let mut root = Cli::command().term_width(WIDTH);
+    root.build();
+    append(&mut text, &mut root, &[]);
+    text
+}
+
+fn append(text: &mut String, command: &mut Command, parents: &[String]) {
+    let name = [parents, &[command.get_name().to_owned()]].concat();
+    let _ = write!(text, "\n## `{}`\n\n```text\n", name.join(" "));
+    for line in command.render_long_help().to_string().lines() {
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push_str("```\n");
+    let is_shown = |child: &&mut Command| child.get_name() != "help" && !child.is_hide_set();
+    for child in command.get_subcommands_mut().filter(is_shown) {
+        append(text, child, &name);
+    }
+}
