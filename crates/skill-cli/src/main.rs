@@ -70,10 +70,13 @@ fn report(error: &anyhow::Error) -> u8 {
     }
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    known.map_or_else(
-        || if usage.is_some() { exit_code::USAGE } else { exit_code::OTHER },
-        |known| exit_code::of(known.failure()),
-    )
+    let has_regressed = error.downcast_ref::<command::Regression>().is_some();
+    let of_others = match (usage, has_regressed) {
+        (Some(_), _) => exit_code::USAGE,
+        (None, true) => exit_code::REGRESSED,
+        (None, false) => exit_code::OTHER,
+    };
+    known.map_or_else(|| of_others, |known| exit_code::of(known.failure()))
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.

@@ -69,3 +69,26 @@ fn an_agent_behind_the_endpoint_is_trained() {
     let n_agent = listed.lines().filter(|line| line.contains("agent")).count();
     assert_eq!(n_agent, 10, "{listed}");
 }
+
+/// `examples/python/` drives the program and reads the run with the standard library.
+#[test]
+fn python_drives_the_program_and_reads_the_run() {
+    let example = Example::new();
+    example.succeed(&["init", "--demo", "demo"]);
+    let binary = Path::new(env!("CARGO_BIN_EXE_skillrl")).parent().unwrap();
+    let path = std::env::join_paths(
+        [binary.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/python/train_and_read.py");
+    let python = Command::new("python3")
+        .arg(script)
+        .arg("demo/skillrl.toml")
+        .env("PATH", path.unwrap())
+        .current_dir(example.directory.path())
+        .output()
+        .unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&python.stdout), String::from_utf8_lossy(&python.stderr));
+    assert!(python.status.success(), "{errors}");
+    assert!(text.contains("demo/run: 12 steps") && text.contains("step  12  "), "{text}");
+    assert!(text.contains("test:      0.1250 -> 0.9750\nwon 34, lost 0"), "{text}");
+}

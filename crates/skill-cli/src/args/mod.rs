@@ -24,6 +24,7 @@ Exit codes:
   7    the run directory holds a run of other settings
   8    a cap of the run is reached; with a higher cap the same command goes on
   9    a replay has come to a call that its recording does not hold, or to other files
+  10   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
   130  stopped by a person; the same command goes on
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
@@ -144,6 +145,14 @@ pub(crate) struct EvalArgs {
     /// it was stopped, and measures nothing twice.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Compares with an earlier measurement, item by item: a directory that `eval --out` has written.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Fails with exit code 10 if the score has dropped by more than chance would give: the interval is below 0.
+    #[arg(long, requires = "against")]
+    pub(crate) fail_on_drop: bool,
 
     /// Writes the result to standard output as one JSON object.
     #[arg(long)]

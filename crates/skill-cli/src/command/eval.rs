@@ -1,5 +1,6 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
+use super::against::Earlier;
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde_json::json;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
     let split = assemble::split(&args.split)?;
+    let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = Engine::new(&loaded);
     let env = assemble::environment_with(&loaded, engine.judge()?)?;
@@ -67,20 +69,28 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .map_err(skillrl::Error::Pipeline)?;
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
+    let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         if let Some(fields) = value.as_object_mut() {
             fields.insert("split".to_owned(), json!(split));
             fields.insert("skill".to_owned(), json!(name));
+            if let Some(compared) = &compared {
+                fields.insert("against".to_owned(), serde_json::to_value(compared)?);
+            }
         }
         super::print(&format!("{value}\n"))?;
     } else {
-        super::print(&describe(&name, split, &summary))?;
+        let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
+        super::print(&(describe(&name, split, &summary) + &against))?;
     }
     if let Some(out) = &args.out {
         atomic::write_json(&out.join("results.json"), &evaluation.results)
             .and_then(|()| atomic::write_json(&out.join("summary.json"), &summary))
             .map_err(skillrl::Error::Pipeline)?;
+    }
+    if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
+        super::against::check(&compared)?;
     }
     Ok(())
 }

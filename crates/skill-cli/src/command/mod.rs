@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod against;
 pub(crate) mod blame;
 pub(crate) mod compare;
 pub(crate) mod config;
@@ -61,6 +62,20 @@ impl std::fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+/// A skill that is worse than it was, where that was asked to be a failure.
+#[derive(Debug)]
+pub(crate) struct Regression {
+    message: String,
+}
+
+impl std::fmt::Display for Regression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Regression {}
 
 pub(crate) fn load(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
     Ok(Config::load(&args.config, &args.overrides)?)

@@ -68,3 +68,30 @@ fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
     assert_eq!(context.succeed(&eval), first);
     assert_eq!(server.n_calls(), 1);
 }
+
+#[test]
+fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
+    let context = TestContext::with_finished_demo();
+    let eval = |skill: &str, more: &[&str]| {
+        let skill = format!("demo/run/skills/skill_v{skill}.md");
+        context.run(&[&["eval", "demo/skillrl.toml", "--quiet", "--skill", &skill], more].concat())
+    };
+    eval("0012", &["--out", "good"]).assert_code(0);
+    eval("0000", &["--out", "bad"]).assert_code(0);
+    let against_itself = eval("0012", &["--against", "good", "--fail-on-drop"]);
+    against_itself.assert_code(0);
+    assert!(against_itself.stdout.contains("+0.0 points"), "{}", against_itself.stdout);
+    eval("0012", &["--against", "bad", "--fail-on-drop"]).assert_code(0);
+    eval("0000", &["--against", "good"]).assert_code(0);
+    let dropped = eval("0000", &["--against", "good", "--fail-on-drop", "--json"]);
+    dropped.assert_code(code::REGRESSED);
+    assert!(dropped.stderr.contains("the skill scores significantly less than before"), "{}", dropped.stderr);
+    let value: Value = serde_json::from_str(&dropped.stdout).unwrap();
+    assert!(value["against"]["difference"].as_f64().unwrap() < -0.5, "{value}");
+
+    // What is no measurement is found before anything is measured.
+    let outcome = eval("0000", &["--against", "nowhere", "--out", "unpaid"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("nowhere") && !context.path("unpaid").exists(), "{}", outcome.stderr);
+    eval("0000", &["--fail-on-drop"]).assert_code(code::USAGE);
+}

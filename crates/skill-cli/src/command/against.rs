@@ -1,0 +1,72 @@
+//! `skillrl eval --against`: a measurement beside an earlier one, item by item.
+
+use super::{Regression, UsageError};
+use skillrl::config::LoadedConfig;
+use skillrl::core::RolloutResult;
+use skillrl::reports::{Comparison, LEVEL};
+use std::path::{Path, PathBuf};
+
+/// What an earlier `eval --out` has written.
+const RESULTS: &str = "results.json";
+
+/// The results of an earlier measurement.
+pub(super) struct Earlier {
+    path: PathBuf,
+    results: Vec<RolloutResult>,
+}
+
+impl Earlier {
+    /// Reads the directory that `eval --out` wrote, before anything is paid for.
+    pub(super) fn read(dir: &Path) -> anyhow::Result<Self> {
+        let path = if dir.is_dir() { dir.join(RESULTS) } else { dir.to_owned() };
+        let wrong = |message: String| {
+            UsageError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
+        };
+        let bytes = std::fs::read(&path)
+            .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
+        let results = serde_json::from_slice(&bytes)
+            .map_err(|error| wrong(format!("{} holds no results: {error}", path.display())))?;
+        Ok(Self { path, results })
+    }
+
+    /// Compares item by item, by the metric of the configuration's gate.
+    pub(super) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> anyhow::Result<Comparison> {
+        let gate = skillrl::assemble::settings(&loaded.config)?.gate;
+        Comparison::of(gate, &self.results, now).ok_or_else(|| {
+            UsageError::new(format!("{} has no item of this split", self.path.display()))
+                .with_hint("measure both skills on the same split of the same data")
+                .into()
+        })
+    }
+}
+
+/// The comparison in a line or two.
+pub(super) fn describe(compared: &Comparison) -> String {
+    let [low, high] = compared.difference_interval;
+    let points = |difference: f64| format!("{:+.1}", difference * 100.0);
+    format!(
+        "against {:.4} before, on {} items of both: {} points ({:.0} % interval {} to {}); {} won, {} lost\n",
+        compared.before,
+        compared.n,
+        points(compared.difference),
+        LEVEL * 100.0,
+        points(low),
+        points(high),
+        compared.counts.wins,
+        compared.counts.losses,
+    )
+}
+
+/// A drop that is more than chance would give is an error; one that may be chance is not.
+pub(super) fn check(compared: &Comparison) -> Result<(), Regression> {
+    let [_, high] = compared.difference_interval;
+    if high >= 0.0 {
+        return Ok(());
+    }
+    Err(Regression {
+        message: format!(
+            "the skill scores significantly less than before: {}",
+            describe(compared).trim_end()
+        ),
+    })
+}
