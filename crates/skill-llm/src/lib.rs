@@ -18,6 +18,7 @@
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed |
 //! | [`prompt`] | prompt templates |
+//! | `process` | programs that run to a deadline and leave nothing behind; feature `process`, on by default |
 //! | `testbed` | a provider in virtual time that fails by a seed; behind the feature of this name |
 //!
 //! ```
@@ -48,6 +49,8 @@ pub mod journal;
 pub mod layer;
 pub mod meter;
 pub mod openai;
+#[cfg(feature = "process")]
+pub mod process;
 pub mod prompt;
 pub mod scope;
 pub mod scripted;

@@ -2,12 +2,12 @@
 
 use super::config::{ExecConfig, seconds};
 use super::fault::{Fault, FaultKind};
-use super::group::Group;
 use super::protocol::{self, HelloAnswer, Line, PROTOCOL_VERSION, Reported, Request, excerpt};
 use super::stderr::Tail;
 use super::{spawn, supervise};
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
+use skill_llm::process::Group;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -16,11 +16,9 @@
 use super::config::CommandConfig;
 use crate::score::Score;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use skill_llm::process::{self, Ending, Outcome, Run};
+use std::path::Path;
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -99,45 +97,45 @@ impl Program {
             () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
             permit = self.permits.acquire() => permit,
         };
-        let mut child = self.start().map_err(|error| failed(format!("cannot be started: {error}")))?;
-        let group = Group::of(&child);
+        let command = self.command().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let directory = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let input = format!("{input}\n");
-        let work = exchange(&mut child, &group, &input);
-        // Whatever way this ends, the group and all that it has started ends with it.
+        let program = Run {
+            command: &command,
+            directory,
+            environment: None,
+            stdin: input.as_bytes(),
+            deadline: self.config.timeout,
+            max_output_bytes: MAX_OUTPUT_BYTES,
+            max_stderr_bytes: MAX_STDERR_BYTES,
+        };
+        // Whatever way this ends, the program and all that it has started ends with it.
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
-            outcome = tokio::time::timeout(self.config.timeout, work) => outcome,
+            outcome = process::run(&program) => outcome,
         };
-        let Ok(outcome) = outcome else {
+        let outcome = outcome.map_err(|error| failed(error.to_string()))?;
+        if outcome.ending == Ending::Deadline {
             let seconds = self.config.timeout.as_secs_f64();
             return Err(failed(format!(
                 "did not end within {seconds} s (`env.command_timeout_s`) and was killed"
             )));
-        };
-        let outcome = outcome.map_err(|error| failed(format!("cannot be talked to: {error}")))?;
+        }
         read_score(&outcome).map_err(|what| failed(format!("{what}{}", said(&outcome.stderr))))
     }
 
-    fn start(&self) -> std::io::Result<Child> {
-        let mut words = self.config.command.iter();
-        let program = words.next().map(String::as_str).unwrap_or_default();
-        let beside = self.config.dir.join(program);
-        // A path is one beside the configuration; a bare name is looked up where the system looks.
-        let program = if program.contains('/') && beside.exists() {
-            beside.canonicalize()?
-        } else {
-            PathBuf::from(program)
-        };
-        let mut command = Command::new(program);
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if !self.config.dir.as_os_str().is_empty() {
-            command.current_dir(&self.config.dir);
+    /// The words of the command, the first one as the system finds it.
+    fn command(&self) -> std::io::Result<Vec<String>> {
+        let mut command = self.config.command.clone();
+        if let Some(program) = command.first_mut() {
+            let beside = self.config.dir.join(program.as_str());
+            // A path is one beside the configuration; a bare name is looked up where the system looks.
+            if program.contains('/') && beside.exists() {
+                *program = beside.canonicalize()?.to_string_lossy().into_owned();
+            }
         }
-        command.kill_on_drop(true);
-        #[cfg(unix)]
-        command.process_group(0);
-        command.spawn()
+        Ok(command)
     }
 
     /// The command on one line.
@@ -146,107 +144,13 @@ impl Program {
     }
 }
 
-/// The processes that a program has started, itself included; they end when this is dropped.
-struct Group {
-    /// Taken when they are ended, since the number may belong to others after that.
-    #[cfg(unix)]
-    leader: Mutex<Option<rustix::process::Pid>>,
-}
-
-impl Group {
-    #[cfg(unix)]
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self { leader: Mutex::new(id.and_then(rustix::process::Pid::from_raw)) }
-    }
-
-    #[cfg(not(unix))]
-    fn of(_child: &Child) -> Self {
-        Self {}
-    }
-
-    fn kill(&self) {
-        #[cfg(unix)]
-        if let Some(leader) = self.leader.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A group that is gone already is what is wanted.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-struct Outcome {
-    status: ExitStatus,
-    stdout: Vec<u8>,
-    is_cut: bool,
-    stderr: Vec<u8>,
-}
-
-async fn exchange(child: &mut Child, group: &Group, input: &str) -> std::io::Result<Outcome> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let write = async {
-        if let Some(mut stdin) = stdin {
-            // A program that does not read its input may still know the score.
-            drop(stdin.write_all(input.as_bytes()).await);
-            drop(stdin.shutdown().await);
-        }
-    };
-    let read = async {
-        let outcome = head(stdout).await;
-        if outcome.as_ref().is_ok_and(|(_, is_cut)| *is_cut) {
-            group.kill();
-        }
-        outcome
-    };
-    let end = async {
-        let status = child.wait().await;
-        // What it has left behind would keep its streams open.
-        group.kill();
-        status
-    };
-    let ((), stdout, stderr, status) = tokio::join!(write, read, tail(stderr), end);
-    let (stdout, is_cut) = stdout?;
-    Ok(Outcome { status: status?, stdout, is_cut, stderr: stderr? })
-}
-
-/// The first bytes of a stream up to the limit, and whether there are more.
-async fn head(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
-    if let Some(stream) = stream {
-        stream.take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
-    }
-    let is_cut = bytes.len() > MAX_OUTPUT_BYTES;
-    Ok((bytes, is_cut))
-}
-
-/// The last bytes of a stream.
-async fn tail(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
-    let mut kept = Vec::new();
-    let Some(mut stream) = stream else { return Ok(kept) };
-    let mut buffer = vec![0; MAX_STDERR_BYTES];
-    loop {
-        let n_read = stream.read(&mut buffer).await?;
-        if n_read == 0 {
-            return Ok(kept);
-        }
-        kept.extend_from_slice(buffer.get(..n_read).unwrap_or_default());
-        let n_over = kept.len().saturating_sub(MAX_STDERR_BYTES);
-        kept.drain(..n_over);
-    }
-}
-
 /// The score that a program printed, or what is wrong, as the end of "the scorer ...".
 fn read_score(outcome: &Outcome) -> Result<ProgramScore, String> {
-    if outcome.is_cut {
-        return Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes"));
-    }
-    if !outcome.status.success() {
-        return Err(format!("ended with {}", outcome.status));
+    match outcome.ending {
+        Ending::Exited(status) if status.success() => {}
+        Ending::Exited(status) => return Err(format!("ended with {status}")),
+        Ending::Cut => return Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
+        Ending::Deadline => return Err("did not end in time".to_owned()),
     }
     let text = String::from_utf8_lossy(&outcome.stdout);
     let quoted: String = text.trim().chars().take(QUOTED_CHARACTERS).collect();
