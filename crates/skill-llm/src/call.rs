@@ -53,6 +53,9 @@ pub struct CallCtx {
     pub scope: Arc<CallScope>,
     /// Where layers report what they tried.
     pub attempts: Arc<AttemptLog>,
+    /// A text that stands in the messages of the unit of work, such as the skill; a program that plays a model may be
+    /// given it as a file instead.
+    pub document: Option<Arc<str>>,
 }
 
 impl CallCtx {

@@ -120,6 +120,34 @@ pub enum LlmError {
         /// The provider's words.
         message: String,
     },
+    /// HTTP 401 for a token that was held for a while; the next attempt gets a fresh one.
+    #[error("{provider} does not accept the token any more (HTTP {status}): {message}")]
+    StaleToken {
+        /// Who answered.
+        provider: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// The command that prints the key did not.
+    #[error("there is no key for {provider}: {message}")]
+    NoToken {
+        /// Who needs the key.
+        provider: String,
+        /// The command, and what became of it.
+        message: String,
+    },
+    /// A program that plays a model did not come to a reply.
+    #[error("the program `{program}` {message}")]
+    Program {
+        /// The program.
+        program: String,
+        /// What kind of failure it is, as far as the program says.
+        class: ErrorClass,
+        /// What became of it, and what it said.
+        message: String,
+    },
     /// Another 4xx status.
     #[error("{provider} does not accept the request (HTTP {status}): {message}")]
     BadRequest {
@@ -291,7 +319,11 @@ impl LlmError {
         match self {
             Self::RateLimited { .. } => ErrorClass::RateLimited,
             Self::QuotaExhausted { .. } => ErrorClass::QuotaExhausted,
-            Self::Authentication { .. } | Self::MissingKey { .. } => ErrorClass::Authentication,
+            Self::Authentication { .. }
+            | Self::MissingKey { .. }
+            | Self::StaleToken { .. }
+            | Self::NoToken { .. } => ErrorClass::Authentication,
+            Self::Program { class, .. } => *class,
             Self::BadRequest { .. } => ErrorClass::BadRequest,
             Self::ContextTooLong { .. } => ErrorClass::ContextTooLong,
             Self::Refused { .. } => ErrorClass::Refused,
@@ -312,6 +344,7 @@ impl LlmError {
     /// Whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self.class() {
+            ErrorClass::Authentication => matches!(self, Self::StaleToken { .. }),
             ErrorClass::RateLimited
             | ErrorClass::ServerError
             | ErrorClass::Timeout
@@ -322,7 +355,6 @@ impl LlmError {
             | ErrorClass::Budget
             | ErrorClass::Journal
             | ErrorClass::NotRecorded
-            | ErrorClass::Authentication
             | ErrorClass::BadRequest
             | ErrorClass::ContextTooLong
             | ErrorClass::Refused
@@ -337,6 +369,20 @@ impl LlmError {
             Self::RateLimited { .. } => "lower the number of workers, or start the same command again later",
             Self::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
             Self::Authentication { .. } => "check the key in the variable that `api_key_env` names",
+            Self::StaleToken { .. } => "start the same command again: it asks for a fresh token",
+            Self::NoToken { .. } => {
+                "run the command of `api_key_command` in a terminal: it has to print a key and nothing else"
+            }
+            Self::Program { class, .. } => match class {
+                ErrorClass::Authentication => {
+                    "log the program in, or name the variable with its key in `pass_env`"
+                }
+                ErrorClass::Configuration => "check that the program is installed, or name it with `command`",
+                ErrorClass::RateLimited | ErrorClass::QuotaExhausted => {
+                    "start the same command again when the program's limit is over"
+                }
+                _ => "look at what the program printed, in `agent_traces` of the run directory",
+            },
             Self::BadRequest { .. } => "check the model's name and its settings in the configuration",
             Self::ContextTooLong { .. } => {
                 "take a smaller `train.minibatch_size` or a model with a longer context"
@@ -357,7 +403,7 @@ impl LlmError {
                 "let it go on with the models, or see what has changed since the recording"
             }
             Self::InvalidReply { .. } => {
-                "check that `base_url` is an OpenAI-compatible endpoint, usually ending in /v1"
+                "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
             }
             Self::Cancelled => "start the same command again to go on",
             Self::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",

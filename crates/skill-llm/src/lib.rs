@@ -11,6 +11,12 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
+//! | [`anthropic`] | the Messages dialect |
+//! | [`responses`] | the Responses dialect |
+//! | `agent` | programs that play a model; feature `process`, on by default |
+//! | [`provider`] | what is known about providers, as a table |
+//! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
+//! | [`reasoning`] | how much a model thinks, and under which names servers take that |
 //! | [`scripted`] | replies from a file of rules, or from a function |
 //! | `journal` | every reply once, in a SQLite file; feature `journal`, on by default |
 //! | [`layer`] | retries, the pace, the budget and spans around any model |
@@ -40,10 +46,14 @@
 //! # }
 //! ```
 
+#[cfg(feature = "process")]
+pub mod agent;
+pub mod anthropic;
 pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod error;
+pub mod http;
 #[cfg(feature = "journal")]
 pub mod journal;
 pub mod layer;
@@ -52,6 +62,9 @@ pub mod openai;
 #[cfg(feature = "process")]
 pub mod process;
 pub mod prompt;
+pub mod provider;
+pub mod reasoning;
+pub mod responses;
 pub mod scope;
 pub mod scripted;
 pub mod secret;
@@ -60,6 +73,9 @@ pub mod simulated;
 pub mod testbed;
 pub mod transport;
 
+#[cfg(feature = "process")]
+pub use agent::{AgentConfig, AgentKind, AgentModel};
+pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
 pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
@@ -67,6 +83,7 @@ pub use chat::{
     ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
 };
 pub use error::{ErrorClass, GiveUpReason, LlmError};
+pub use http::{KeyHeader, KeySource, Server};
 #[cfg(feature = "journal")]
 pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
@@ -78,6 +95,9 @@ pub use layer::{Journaled, NotInRecording, Recording};
 pub use meter::{Meter, MeterReading, Metered};
 pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
 pub use prompt::{PromptError, PromptTemplate};
+pub use provider::{Dialect, PROVIDERS, Provider};
+pub use reasoning::{Effort, EffortField, Reasoning, ThinkingField};
+pub use responses::{ResponsesChat, ResponsesConfig};
 pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
 pub use secret::ApiKey;

@@ -82,6 +82,12 @@ impl ApiKey {
         text.replace(key, SCRUBBED).replace(escaped, SCRUBBED).replace(&with_escaped_slashes, SCRUBBED)
     }
 
+    /// Whether both are the same key.
+    #[cfg(feature = "process")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.expose_secret() == other.0.expose_secret()
+    }
+
     /// The secret with `prefix` in front of it, such as `Bearer `.
     pub(crate) fn with_prefix(&self, prefix: &str) -> SecretString {
         SecretString::from(format!("{prefix}{}", self.0.expose_secret()))

@@ -52,8 +52,8 @@ impl Stack {
             SimAnswer::text(asked, expected(question))
         });
         let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
-        config.timeout = SECOND * 60;
-        config.max_response_bytes = 100_000;
+        config.server.timeout = SECOND * 60;
+        config.server.max_response_bytes = 100_000;
         let transport = Arc::clone(&provider);
         let dialect = Arc::new(OpenAiChat::with_transport(config, transport).unwrap());
         let (pacer, budget) = (Pacer::new(pace), Budget::new(BudgetCaps::default()));
@@ -216,7 +216,7 @@ fn a_body_of_ten_megabytes_is_read_only_where_that_is_allowed() {
         let request = ChatRequest::new(vec![Message::user("well?")]);
         for (limit, is_read) in [(1_000_000, false), (16 * 1024 * 1024, true)] {
             let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
-            config.max_response_bytes = limit;
+            config.server.max_response_bytes = limit;
             let transport = Arc::clone(&provider);
             let model = OpenAiChat::with_transport(config, transport).unwrap();
             let outcome = model.chat(&request, &CallCtx::default()).await;

@@ -7,8 +7,8 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, PairPolicy,
-    QaScorer, Schedule, SlowUpdate, TrainConfig,
+    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, PairPolicy, QaScorer, Schedule,
+    SlowUpdate, TrainConfig,
 };
 use crate::engine::Engine;
 use crate::error::Error;
@@ -325,10 +325,7 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
             EarlyStop::Exact => skill_pipeline::EarlyStop::Exact,
             EarlyStop::Off => skill_pipeline::EarlyStop::Off,
         },
-        max_reply_tokens: match &config.models.optimizer {
-            ModelConfig::OpenAi(model) => model.max_tokens.unwrap_or(config.limits.max_reply_tokens),
-            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => config.limits.max_reply_tokens,
-        },
+        max_reply_tokens: config.models.optimizer.max_tokens().unwrap_or(config.limits.max_reply_tokens),
         eval_test: config.eval.test,
         workers: count(config.run.workers),
         speculation: count(config.run.speculation),

@@ -1,7 +1,7 @@
 //! What a run cost, by the prices of the configuration.
 
 use crate::assemble::ModelRole;
-use crate::config::{Config, ModelConfig, OpenAiConfig};
+use crate::config::{Config, ModelConfig};
 use crate::engine::judge_role;
 use skill_core::Usage;
 use skill_llm::Prices;
@@ -41,10 +41,7 @@ pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
         ModelRole::Target | ModelRole::Judge => &config.models.target,
         ModelRole::Optimizer => &config.models.optimizer,
     };
-    match model {
-        ModelConfig::OpenAi(model) if has_prices(model) => Some(prices(model).cost(usage)),
-        ModelConfig::OpenAi(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
-    }
+    has_prices(model).then(|| prices(model).cost(usage))
 }
 
 /// Whether the calls of rollouts are of two models that do not cost the same.
@@ -54,11 +51,7 @@ fn shares_stages_at_other_prices(config: &Config) -> bool {
         Some(ModelRole::Optimizer) => Some(&config.models.optimizer),
         Some(ModelRole::Target) | None => None,
     };
-    let of = |model: &ModelConfig| match model {
-        ModelConfig::OpenAi(model) => prices(model),
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => Prices::default(),
-    };
-    judge.is_some_and(|judge| of(judge) != of(&config.models.target))
+    judge.is_some_and(|judge| prices(judge) != prices(&config.models.target))
 }
 
 /// Whose calls the calls of a stage are.
@@ -76,14 +69,15 @@ fn role_at(stage: &str) -> ModelRole {
 }
 
 /// Whether the configuration says what the tokens of a model cost.
-pub fn has_prices(model: &OpenAiConfig) -> bool {
-    model.price_input.is_some() || model.price_output.is_some()
+pub fn has_prices(model: &ModelConfig) -> bool {
+    model.prices().is_some_and(|asked| asked.input.is_some() || asked.output.is_some())
 }
 
 /// What the tokens of a model cost; nothing where the configuration does not say.
-pub fn prices(model: &OpenAiConfig) -> Prices {
-    let input = model.price_input.unwrap_or(0.0);
-    Prices { input, cached: model.price_cached.unwrap_or(input), output: model.price_output.unwrap_or(0.0) }
+pub fn prices(model: &ModelConfig) -> Prices {
+    let asked = model.prices().unwrap_or_default();
+    let input = asked.input.unwrap_or(0.0);
+    Prices { input, cached: asked.cached.unwrap_or(input), output: asked.output.unwrap_or(0.0) }
 }
 
 #[cfg(test)]

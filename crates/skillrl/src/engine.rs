@@ -1,25 +1,20 @@
 //! From a configuration to models with their layers, and what the models of a run share.
 
+mod agent;
+mod served;
+
 use crate::assemble::ModelRole;
-use crate::config::{
-    Config, EnvConfig, LoadedConfig, MaxTokensField, ModelConfig, OpenAiConfig, ResponseFormat, RetryConfig,
-    TasksJudge, TasksScorer,
-};
+use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge, TasksScorer};
 use crate::cost::prices;
 use crate::error::Error;
-use skill_llm::secret::ApiKey;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
-    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Sampling, Traced, Transport, openai, scripted,
-    simulated,
+    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, scripted, simulated,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Where everybody keeps the key of the one server that never answers without one.
-const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// How many calls are in flight at first where more are allowed: a server that takes them gets twice as many in each
 /// round of replies.
@@ -98,7 +93,10 @@ impl<'config> Engine<'config> {
             })?,
         };
         let plain: Arc<dyn ChatModel> = match config {
-            ModelConfig::OpenAi(asked) => return self.over_http(asked).map_err(failed),
+            ModelConfig::OpenAi(_)
+            | ModelConfig::Anthropic(_)
+            | ModelConfig::Responses(_)
+            | ModelConfig::Agent(_) => return self.paid(config).map_err(failed),
             ModelConfig::Scripted(asked) => {
                 let path = loaded.resolve(&asked.file);
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
@@ -120,20 +118,22 @@ impl<'config> Engine<'config> {
         Ok(Arc::new(Budgeted::new(plain, self.budget(), Prices::default())))
     }
 
-    fn over_http(&mut self, asked: &OpenAiConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
-        let config = openai_config(asked, self.has_keys)?;
-        let transport = match &self.transport {
-            Some(transport) => Arc::clone(transport),
-            None => {
-                let made = ReqwestTransport::new().map_err(|error| LlmError::Configuration {
-                    message: format!("no HTTP client can be made: {error}"),
-                })?;
-                let made: Arc<dyn Transport> = Arc::new(made);
-                self.transport = Some(Arc::clone(&made));
-                made
+    /// A model with everything that stands between it and whoever is paid for its replies.
+    fn paid(&mut self, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
+        let dialect: Arc<dyn ChatModel> = match config {
+            ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded)?),
+            ModelConfig::OpenAi(_)
+            | ModelConfig::Anthropic(_)
+            | ModelConfig::Responses(_)
+            | ModelConfig::Scripted(_)
+            | ModelConfig::Simulated(_) => {
+                let transport = self.transport()?;
+                served::dialect(config, transport, self.has_keys)?.ok_or_else(|| {
+                    let message = format!("no server answers for kind \"{}\"", config.kind());
+                    LlmError::Configuration { message }
+                })?
             }
         };
-        let dialect = Arc::new(openai::OpenAiChat::with_transport(config, transport)?);
         let name = dialect.id().provider.clone();
         if !self.providers.contains_key(&name) {
             let provider = self.provider(&name);
@@ -143,10 +143,23 @@ impl<'config> Engine<'config> {
             return Err(LlmError::Configuration { message: format!("no provider at {name}") });
         };
         let paced = Arc::new(Paced::new(dialect, Arc::clone(&provider.pacer)));
-        let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(asked)));
+        let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(config)));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
         let retried = Arc::new(Retried::new(budgeted, policy, Arc::clone(&provider.retries)));
         Ok(Arc::new(Traced::new(retried)))
+    }
+
+    /// The connections that all models share.
+    fn transport(&mut self) -> Result<Arc<dyn Transport>, LlmError> {
+        if let Some(transport) = &self.transport {
+            return Ok(Arc::clone(transport));
+        }
+        let made = ReqwestTransport::new().map_err(|error| LlmError::Configuration {
+            message: format!("no HTTP client can be made: {error}"),
+        })?;
+        let made: Arc<dyn Transport> = Arc::new(made);
+        self.transport = Some(Arc::clone(&made));
+        Ok(made)
     }
 
     /// What all models of a provider share; the configuration has one rate for each.
@@ -154,11 +167,10 @@ impl<'config> Engine<'config> {
         let config = &self.loaded.config;
         let mut rates = (None, None);
         for model in models(config) {
-            if let ModelConfig::OpenAi(model) = model
-                && model_id(model).is_some_and(|id| id.provider == name)
-            {
-                rates.0 = rates.0.or(model.requests_per_minute);
-                rates.1 = rates.1.or(model.tokens_per_minute);
+            if model_id(model).is_some_and(|id| id.provider == name) {
+                let (requests, tokens) = model.rates();
+                rates.0 = rates.0.or(requests);
+                rates.1 = rates.1.or(tokens);
             }
         }
         let pace = PaceConfig {
@@ -174,10 +186,7 @@ impl<'config> Engine<'config> {
     /// What the tokens of each model cost.
     pub fn prices(&self) -> Vec<(ModelId, Prices)> {
         let config = &self.loaded.config;
-        let of = |model: &ModelConfig| match model {
-            ModelConfig::OpenAi(asked) => Some((model_id(asked)?, prices(asked))),
-            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
-        };
+        let of = |model: &ModelConfig| Some((model_id(model)?, prices(model)));
         models(config).filter_map(of).collect()
     }
 
@@ -212,9 +221,17 @@ pub fn judge_role(config: &Config) -> Option<ModelRole> {
     }
 }
 
-/// How records name a model; `None` for an address that cannot be one, which is refused when the model is built.
-fn model_id(asked: &OpenAiConfig) -> Option<ModelId> {
-    openai::OpenAiConfig::new(&asked.base_url, &asked.model).model_id().ok()
+/// How records name a model; `None` for an address that cannot be one, which is refused when the model is built, and
+/// for models that nobody pays for.
+fn model_id(model: &ModelConfig) -> Option<ModelId> {
+    match model {
+        ModelConfig::OpenAi(asked) | ModelConfig::Anthropic(asked) | ModelConfig::Responses(asked) => {
+            let provider = skill_llm::Server::new(&asked.base_url).provider().ok()?;
+            Some(ModelId::new(provider, &asked.model))
+        }
+        ModelConfig::Agent(asked) => Some(agent::model_id(asked)),
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    }
 }
 
 fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
@@ -230,37 +247,4 @@ fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-fn openai_config(asked: &OpenAiConfig, has_key: bool) -> Result<openai::OpenAiConfig, LlmError> {
-    let is_openai = openai::is_openai_address(&asked.base_url);
-    let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
-    let api_key = variable
-        .filter(|_| has_key)
-        .map(|variable| ApiKey::from_env(variable, &asked.base_url))
-        .transpose()?;
-    let mut config = openai::OpenAiConfig::new(&asked.base_url, &asked.model);
-    config.api_key = api_key;
-    config.timeout = asked.timeout();
-    config.sampling = Sampling {
-        temperature: asked.temperature,
-        top_p: asked.top_p,
-        max_tokens: asked.max_tokens,
-        seed: asked.seed,
-    };
-    config.max_tokens_field = match asked.max_tokens_field {
-        MaxTokensField::Auto => openai::MaxTokensField::Auto,
-        MaxTokensField::MaxTokens => openai::MaxTokensField::MaxTokens,
-        MaxTokensField::MaxCompletionTokens => openai::MaxTokensField::MaxCompletionTokens,
-    };
-    config.response_format = match asked.response_format {
-        ResponseFormat::JsonSchema => openai::ResponseFormat::JsonSchema,
-        ResponseFormat::JsonObjectSchema => openai::ResponseFormat::JsonObjectSchema,
-        ResponseFormat::JsonObject => openai::ResponseFormat::JsonObject,
-        ResponseFormat::Off => openai::ResponseFormat::Off,
-    };
-    config.extra_body = asked.extra_body.clone();
-    config.extra_headers =
-        asked.extra_headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Ok(config)
 }

@@ -20,8 +20,9 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The files of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 8] = [
+/// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
+const FILES_OF_THEIR_OWN: [&str; 9] = [
+    "agent_traces",
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
@@ -388,9 +389,12 @@ fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
         for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
             let entry = entry.map_err(cannot_read)?;
             let below = dir.join(entry.file_name());
+            if FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own)) {
+                continue;
+            }
             if entry.file_type().map_err(cannot_read)?.is_dir() {
                 dirs.push(below);
-            } else if !FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own)) {
+            } else {
                 files.insert(below);
             }
         }

@@ -3,7 +3,6 @@
 use crate::args::EstimateArgs;
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::assemble;
-use skillrl::config::ModelConfig;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::estimate::{Assumptions, Estimate, MAX_STEPS, Span, StageEstimate, estimate, n_steps, probe};
@@ -28,10 +27,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
         let hint = "lower `train.epochs`, or raise `train.batch_size`";
         return Err(super::UsageError::new(message).with_hint(hint).into());
     }
-    let max_tokens = match &loaded.config.models.target {
-        ModelConfig::OpenAi(model) => model.max_tokens,
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
-    };
+    let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env.as_ref(), &prompts, &skill, &settings, max_tokens);
     let probed = super::block_on(StopSignal::default(), "stopping", probing)?
         .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;

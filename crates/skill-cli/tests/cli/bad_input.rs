@@ -134,7 +134,7 @@ const ROWS: &[Row] = &[
             "error: stopped at step 2 / rollout / train-",
             "cannot be read: it is not JSON (",
             "<html><body>Welcome to the hotel's network",
-            "hint: check that `base_url` is an OpenAI-compatible endpoint, usually ending in /v1\n",
+            "hint: check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1\n",
         ],
     },
     Row {

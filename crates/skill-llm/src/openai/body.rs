@@ -1,19 +1,14 @@
 //! Requests as the dialect writes them.
-//!
-//! A body is written straight from the request: prompts are long, and thousands of calls may be in flight, so no tree
-//! of values with copies of them is made first.
 
-use super::config::{OpenAiConfig, ResponseFormat, wrong};
+use super::config::{OpenAiConfig, ResponseFormat};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
+    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
 };
 use crate::error::LlmError;
+use crate::http::{Body, Field, merged};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skill_core::Role;
-
-/// What a body has besides its texts, at most, for the size of its buffer; a longer one grows.
-const BYTES_AROUND: usize = 256;
 
 /// The body of a request.
 pub(super) fn request_body(
@@ -21,67 +16,43 @@ pub(super) fn request_body(
     config: &OpenAiConfig,
     host: &str,
 ) -> Result<Vec<u8>, LlmError> {
-    let mut fields =
-        vec![("model", Field::Text(&config.model)), ("messages", Field::Messages(&request.messages))];
+    let mut body = Body::new(&config.extra_body);
+    body.push("model", Field::Text(&config.model));
+    body.push("messages", Field::Content(Messages(&request.messages)));
     let sampling = merged(request.sampling, config.sampling);
-    for (name, number) in [("temperature", sampling.temperature), ("top_p", sampling.top_p)] {
-        if let Some(number) = number {
-            if !number.is_finite() {
-                return Err(wrong(format!("`{name}` is {number}, not a number that can be sent")));
-            }
-            fields.push((name, Field::Float(number)));
-        }
-    }
+    body.float("temperature", sampling.temperature)?;
+    body.float("top_p", sampling.top_p)?;
     if let Some(max_tokens) = sampling.max_tokens {
         let completion = config.says_max_completion_tokens(host);
         let name = if completion { "max_completion_tokens" } else { "max_tokens" };
-        fields.push((name, Field::Whole(max_tokens.into())));
+        body.push(name, Field::Whole(max_tokens.into()));
     }
+    config.check_seed(sampling.seed)?;
     if let Some(seed) = sampling.seed {
-        fields.push(("seed", Field::Whole(seed)));
+        body.push("seed", Field::Whole(seed));
     }
     if !request.tools.is_empty() {
-        fields.push(("tools", Field::Json(request.tools.iter().map(tool).collect())));
+        body.push("tools", Field::Json(request.tools.iter().map(tool).collect()));
         // Servers refuse both where there are no tools.
-        if let Some(choice) = &request.tool_choice {
-            fields.push(("tool_choice", Field::Json(tool_choice(choice))));
-        }
-        if let Some(parallel) = request.parallel_tool_calls {
-            fields.push(("parallel_tool_calls", Field::Json(parallel.into())));
-        }
+        body.json("tool_choice", request.tool_choice.as_ref().map(tool_choice));
+        body.json("parallel_tool_calls", request.parallel_tool_calls.map(Value::from));
     }
     if !request.stop.is_empty() {
-        fields.push(("stop", Field::Json(json!(request.stop))));
+        body.push("stop", Field::Json(json!(request.stop)));
     }
-    if let Some(format) = response_format(request, config.response_format) {
-        fields.push(("response_format", Field::Json(format)));
+    body.json("response_format", response_format(request, config.response_format));
+    let reasoning = config.reasoning_fields()?;
+    for name in [
+        "reasoning_effort",
+        "reasoning",
+        "chat_template_kwargs",
+        "enable_thinking",
+        "thinking_budget",
+        "thinking",
+    ] {
+        body.json(name, reasoning.get(name).cloned());
     }
-    let body = Body { fields, extra: &config.extra_body };
-    let mut bytes = Vec::with_capacity(expected_bytes(request));
-    serde_json::to_writer(&mut bytes, &body)
-        .map_err(|error| wrong(format!("the request cannot be written as JSON: {error}")))?;
-    Ok(bytes)
-}
-
-/// About how long the body will be; escapes make it longer.
-fn expected_bytes(request: &ChatRequest) -> usize {
-    let parts = request.messages.iter().flat_map(|message| &message.content);
-    let texts = parts.map(|part| match part {
-        ContentPart::Text(text) => text.len() + text.len() / 16,
-        ContentPart::Image(ImageSource::Url(url)) => url.len(),
-        ContentPart::Image(ImageSource::Base64 { data, .. }) => data.len(),
-    });
-    texts.sum::<usize>() + BYTES_AROUND * (1 + request.messages.len() + request.tools.len())
-}
-
-/// What the request asks for, and what the configuration asks for where the request is silent.
-fn merged(request: Sampling, defaults: Sampling) -> Sampling {
-    Sampling {
-        temperature: request.temperature.or(defaults.temperature),
-        top_p: request.top_p.or(defaults.top_p),
-        max_tokens: request.max_tokens.or(defaults.max_tokens),
-        seed: request.seed.or(defaults.seed),
-    }
+    body.bytes(request)
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -114,47 +85,11 @@ fn response_format(request: &ChatRequest, format: ResponseFormat) -> Option<Valu
     }
 }
 
-/// The fields of a body in order; a configured field takes the place of one with its name.
-struct Body<'a> {
-    fields: Vec<(&'static str, Field<'a>)>,
-    extra: &'a Map<String, Value>,
-}
+struct Messages<'a>(&'a [Message]);
 
-impl Serialize for Body<'_> {
+impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (name, field) in &self.fields {
-            match self.extra.get(*name) {
-                Some(value) => map.serialize_entry(name, value)?,
-                None => map.serialize_entry(name, field)?,
-            }
-        }
-        for (name, value) in self.extra {
-            if self.fields.iter().all(|(own, _)| own != name) {
-                map.serialize_entry(name, value)?;
-            }
-        }
-        map.end()
-    }
-}
-
-enum Field<'a> {
-    Text(&'a str),
-    Messages(&'a [Message]),
-    Float(f64),
-    Whole(u64),
-    Json(Value),
-}
-
-impl Serialize for Field<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => text.serialize(serializer),
-            Self::Messages(messages) => serializer.collect_seq(messages.iter().map(WireMessage)),
-            Self::Float(number) => number.serialize(serializer),
-            Self::Whole(number) => number.serialize(serializer),
-            Self::Json(value) => value.serialize(serializer),
-        }
+        serializer.collect_seq(self.0.iter().map(WireMessage))
     }
 }
 

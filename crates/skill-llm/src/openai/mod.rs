@@ -6,34 +6,26 @@
 
 mod body;
 mod config;
-mod errors;
-mod wait;
 mod wire;
 
-pub use config::{DEFAULT_TIMEOUT, MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
+pub use crate::http::DEFAULT_TIMEOUT;
+pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
-use crate::secret::ApiKey;
-use crate::transport::{
-    HeaderText, HttpMethod, HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError,
-};
+use crate::http::{Connection, own_transport};
+use crate::transport::Transport;
 use async_trait::async_trait;
-use config::{Endpoint, wrong};
-use errors::Reader;
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A model behind a server that speaks the dialect.
 pub struct OpenAiChat {
     id: ModelId,
     config: OpenAiConfig,
-    endpoint: Endpoint,
-    secrets: Vec<ApiKey>,
-    transport: Arc<dyn Transport>,
+    connection: Connection,
 }
 
 impl OpenAiChat {
@@ -43,9 +35,7 @@ impl OpenAiChat {
     ///
     /// [`LlmError::Configuration`] if the configuration cannot work, or no HTTP client can be made.
     pub fn new(config: OpenAiConfig) -> Result<Self, LlmError> {
-        let transport =
-            ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
-        Self::with_transport(config, Arc::new(transport))
+        Self::with_transport(config, own_transport()?)
     }
 
     /// A model on a transport that is shared, or that needs no network.
@@ -55,45 +45,9 @@ impl OpenAiChat {
     /// [`LlmError::Configuration`] if the configuration cannot work.
     pub fn with_transport(config: OpenAiConfig, transport: Arc<dyn Transport>) -> Result<Self, LlmError> {
         config.check()?;
-        let endpoint = Endpoint::parse(&config.base_url)?;
-        let id = ModelId::new(endpoint.provider.clone(), config.model.clone());
-        let secrets = config.secrets();
-        Ok(Self { id, config, endpoint, secrets, transport })
-    }
-
-    fn http_request(&self, request: &ChatRequest, timeout: Duration) -> Result<HttpRequest, LlmError> {
-        let mut headers = vec![("content-type".to_owned(), HeaderText::Plain("application/json".to_owned()))];
-        if let Some(key) = &self.config.api_key {
-            headers.push(("authorization".to_owned(), HeaderText::Secret(key.with_prefix("Bearer "))));
-        }
-        for (name, value) in &self.config.extra_headers {
-            headers.push((name.clone(), HeaderText::Secret(value.as_str().into())));
-        }
-        Ok(HttpRequest {
-            method: HttpMethod::Post,
-            url: self.endpoint.url.clone(),
-            headers,
-            body: body::request_body(request, &self.config, &self.endpoint.host)?,
-            timeout: Some(timeout),
-            max_response_bytes: self.config.max_response_bytes,
-        })
-    }
-
-    fn read(
-        &self,
-        outcome: Result<HttpResponse, TransportError>,
-        timeout: Duration,
-    ) -> Result<ChatReply, LlmError> {
-        let reader = Reader { endpoint: &self.endpoint, secrets: &self.secrets, timeout };
-        let response = outcome.map_err(|error| reader.transport_error(error))?;
-        if !(200..300).contains(&response.status) {
-            return Err(reader.status_error(&response));
-        }
-        let body = reader.json(&response)?;
-        if let Some(error) = reader.error_in_body(&response, &body) {
-            return Err(error);
-        }
-        wire::reply(&body).map_err(|message| reader.invalid(&message))
+        let connection = Connection::new(config.server.clone(), &["chat", "completions"], &[], transport)?;
+        let id = connection.model_id(&config.model);
+        Ok(Self { id, config, connection })
     }
 }
 
@@ -105,33 +59,21 @@ impl ChatModel for OpenAiChat {
 
     fn parameters(&self) -> Value {
         let config = &self.config;
-        json!({
+        let mut parameters = json!({
             "sampling": config.sampling,
             "response_format": config.response_format,
             "extra_body": config.extra_body,
-        })
+        });
+        // What is not asked is left out, so that the keys of older journals stay as they are.
+        if let (false, Some(fields)) = (config.reasoning.is_empty(), parameters.as_object_mut()) {
+            fields.insert("reasoning".to_owned(), json!(config.reasoning));
+        }
+        parameters
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let timeout = call.timeout.unwrap_or(self.config.timeout);
-        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
-        let http_request = self.http_request(request, timeout)?;
-        let outcome = tokio::select! {
-            biased;
-            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
-            outcome = self.transport.send(http_request) => outcome,
-        };
-        let reply = self.read(outcome, timeout);
-        match &reply {
-            Ok(reply) => tracing::debug!(
-                model = %self.id, place = %call.place, input = reply.usage.input, output = reply.usage.output,
-                finish = ?reply.finish, "the model replied"
-            ),
-            Err(error) => {
-                tracing::debug!(model = %self.id, place = %call.place, class = ?error.class(), %error, "no reply");
-            }
-        }
-        reply
+        let body = body::request_body(request, &self.config, &self.connection.endpoint.host)?;
+        self.connection.ask(body, call, wire::reply).await
     }
 }
 

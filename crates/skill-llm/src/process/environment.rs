@@ -68,6 +68,6 @@ pub fn pair(name: &str, value: &str) -> (OsString, OsString) {
 }
 
 /// The value of a variable; the look-up would panic on some platforms for names that cannot be one.
-fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     if name.is_empty() || name.contains(['=', '\0']) { None } else { std::env::var_os(name) }
 }

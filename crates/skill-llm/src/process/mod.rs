@@ -5,6 +5,7 @@
 mod environment;
 mod group;
 
+pub(crate) use environment::variable;
 pub use environment::{BASE_VARIABLES, inherited, pair};
 pub use group::{Group, KillOnDrop};
 

@@ -424,7 +424,7 @@ fn nothing_shows_the_key() {
         assert!(error.to_string().chars().count() < 700, "{shown}");
     }
     let mut config = config();
-    config.extra_headers.push(("X-Api-Key".to_owned(), KEY.to_owned()));
+    config.server.extra_headers.push(("X-Api-Key".to_owned(), KEY.to_owned()));
     let model = OpenAiChat::new(config.clone()).unwrap();
     for shown in [format!("{config:?}"), format!("{model:?}"), format!("{:?}", ApiKey::new(KEY))] {
         assert!(!shown.contains(KEY), "{shown}");
@@ -434,8 +434,8 @@ fn nothing_shows_the_key() {
 #[test]
 fn the_value_of_a_secret_header_is_scrubbed_too() {
     let mut config = config();
-    config.api_key = None;
-    config.extra_headers.push(("api-key".to_owned(), "azure-secret".to_owned()));
+    config.server.key = skill_llm::KeySource::None;
+    config.server.extra_headers.push(("api-key".to_owned(), "azure-secret".to_owned()));
     let transport = crate::support::Canned::new(Ok(response(401, "not azure-secret")));
     let model = OpenAiChat::with_transport(config, transport).unwrap();
     let error = block_on(model.chat(&question(), &CallCtx::default())).unwrap_err();

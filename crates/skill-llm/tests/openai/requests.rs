@@ -88,7 +88,7 @@ fn everything_at_once() {
     };
     let mut config = config();
     config.extra_body.insert("reasoning_effort".to_owned(), "low".into());
-    config.extra_headers.push(("X-Title".to_owned(), "skills".to_owned()));
+    config.server.extra_headers.push(("X-Title".to_owned(), "skills".to_owned()));
     let (body, asked) = sent(config, &request, &CallCtx::default());
     assert!(asked.headers.iter().any(|(name, value)| name == "X-Title" && value.expose() == "skills"));
     insta::assert_json_snapshot!(body);

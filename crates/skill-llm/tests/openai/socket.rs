@@ -75,7 +75,7 @@ async fn exchange_with(
     let (sender, receiver) = oneshot::channel();
     let server = tokio::spawn(serve(listener, behaviour, sender));
     let mut config = OpenAiConfig::new(format!("http://{address}/v1/"), "small");
-    config.api_key = Some(ApiKey::new("sk-socket-secret").unwrap());
+    config.server.key = ApiKey::new("sk-socket-secret").unwrap().into();
     change(&mut config);
     let outcome = model(config).chat(&question(), &CallCtx::default()).await;
     server.await.unwrap();
@@ -127,7 +127,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn a_server_that_hangs_reaches_the_timeout() {
     let (outcome, _) =
-        exchange_with(Behaviour::Hang, |config| config.timeout = Duration::from_millis(200)).await;
+        exchange_with(Behaviour::Hang, |config| config.server.timeout = Duration::from_millis(200)).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Timeout);
     assert!(error.to_string().ends_with("gave no reply within 0.2 s"), "{error}");
@@ -157,9 +157,10 @@ async fn a_body_over_the_limit_is_not_read() {
     let chunked =
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n20\r\n01234567890123456789012345678901\r\n";
     for response in [announced, chunked] {
-        let (outcome, _) =
-            exchange_with(Behaviour::Send(response.to_owned()), |config| config.max_response_bytes = 31)
-                .await;
+        let (outcome, _) = exchange_with(Behaviour::Send(response.to_owned()), |config| {
+            config.server.max_response_bytes = 31;
+        })
+        .await;
         let error = outcome.unwrap_err();
         assert_eq!(error.class(), ErrorClass::InvalidReply);
         assert!(error.to_string().ends_with("the response has more than 31 bytes"), "{error}");

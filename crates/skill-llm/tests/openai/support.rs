@@ -37,9 +37,7 @@ impl Transport for Canned {
 pub(crate) const KEY: &str = "sk-test-0123456789";
 
 pub(crate) fn config() -> OpenAiConfig {
-    let mut config = OpenAiConfig::new("http://llm.example/v1", "small");
-    config.api_key = Some(skill_llm::ApiKey::new(KEY).unwrap());
-    config
+    OpenAiConfig::new("http://llm.example/v1", "small").with_key(skill_llm::ApiKey::new(KEY).unwrap())
 }
 
 pub(crate) fn question() -> ChatRequest {

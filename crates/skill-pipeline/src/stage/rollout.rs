@@ -14,6 +14,7 @@ use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading};
+use std::sync::Arc;
 
 /// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
 pub const ROLLOUT_ATTEMPTS: u32 = 3;
@@ -221,7 +222,8 @@ impl Agent<'_> {
         loop {
             n_attempts += 1;
             // A unit of work of its own, so that its calls are those of the attempt before.
-            let ctx = RolloutCtx { call: self.call(item, draw), judge: self.ctx.judge.clone() };
+            let call = CallCtx { document: Some(Arc::from(self.skill.text())), ..self.call(item, draw) };
+            let ctx = RolloutCtx { call, judge: self.ctx.judge.clone() };
             match self.env.rollout(item, self.skill, self.target, &ctx).await {
                 Ok(result) => return Ok((result, ctx.call.scope.used())),
                 Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {

@@ -159,8 +159,8 @@ impl Models {
         let mut prices = Vec::new();
         let [target, optimizer] = ["target", "optimizer"].map(|name| {
             let mut config = OpenAiConfig::new("http://sim.invalid/v1", name);
-            config.timeout = Duration::from_secs(60);
-            config.max_response_bytes = 1_000_000;
+            config.server.timeout = Duration::from_secs(60);
+            config.server.max_response_bytes = 1_000_000;
             prices.push((config.model_id().unwrap(), PRICES));
             let transport = Arc::clone(witness);
             let dialect = Arc::new(OpenAiChat::with_transport(config, transport).unwrap());

@@ -39,11 +39,12 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
     let _ = writeln!(file, "\n# {}\n[{}]", section.doc, section.path);
     for key in section.keys() {
         let names = key.kinds.names();
-        // There are many of them, and whoever plays no world needs none; nor does a world need those of data.
+        // There are many of them, and whoever plays no world needs none; nor does a world need those of data, or a
+        // server those of a program.
         let is_world = |name: &str| keys::WORLDS.contains(&name);
         let of_other_kinds = !names.is_empty() && !draft.has_key(section, key);
         if of_other_kinds
-            && (names.iter().all(|name| is_world(name))
+            && (names.iter().all(|name| is_world(name) || *name == keys::AGENT)
                 || draft.kind_of(section).is_some_and(|kind| is_world(&kind)))
         {
             continue;
@@ -77,12 +78,21 @@ fn is_set(draft: &Draft, section: &SectionSpec, key: &KeySpec) -> bool {
         return true;
     }
     let by_default = match key.default {
+        KeyDefault::Value(_) if is_model(section) && keys::SET_BY_PROVIDER.contains(&key.name) => false,
+        // An address of one's own says more than whose it could be.
+        KeyDefault::Suggested { .. } if is_model(section) && key.name == "provider" => {
+            draft.entry(&format!("{}.base_url", section.path)).is_none()
+        }
         KeyDefault::Required { .. } | KeyDefault::Suggested { .. } => true,
         // Defaults of special kinds stay off, so that a change of the kind is not refused because of them.
         KeyDefault::Value(_) => default_kind(section).is_none_or(|kind| key.kinds.has(kind)),
         KeyDefault::Absent { .. } => false,
     };
     by_default && draft.has_key(section, key)
+}
+
+fn is_model(section: &SectionSpec) -> bool {
+    section.path.starts_with("models.")
 }
 
 fn default_kind(section: &SectionSpec) -> Option<&'static str> {

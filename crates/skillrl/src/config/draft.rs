@@ -1,6 +1,7 @@
 //! From TOML and overrides to checked settings, one JSON value per dotted key, with all problems collected.
 
 mod env;
+mod models;
 
 use super::Origin;
 use super::error::{ConfigError, Place, Problem, ProblemKind};
@@ -259,6 +260,7 @@ impl Draft {
 
     /// Reports keys of other kinds than the one that is chosen.
     pub(super) fn check_kinds(&mut self) {
+        self.fill_kinds_of_providers();
         for section in keys::sections() {
             let Some(kind) = self.kind_of(section) else { continue };
             for key in section.keys() {
@@ -315,6 +317,7 @@ impl Draft {
         self.check_rates();
         self.check_prices();
         self.check_env();
+        self.check_models();
     }
 
     /// The least edit budget may not be above the greatest; where it is left out, it follows.
@@ -371,9 +374,11 @@ impl Draft {
     fn check_prices(&mut self) {
         let Some(cap) = self.entries.get("budget.money") else { return };
         let has = |role: &str, key: &str| self.entries.contains_key(&format!("models.{role}.{key}"));
-        let unpriced = ["target", "optimizer", "judge"]
-            .into_iter()
-            .find(|role| has(role, "base_url") && !has(role, "price_input") && !has(role, "price_output"));
+        let unpriced = ["target", "optimizer", "judge"].into_iter().find(|role| {
+            (has(role, "base_url") || has(role, "agent"))
+                && !has(role, "price_input")
+                && !has(role, "price_output")
+        });
         if let Some(role) = unpriced {
             let message = format!(
                 "`budget.money` needs prices: `models.{role}` has neither `price_input` nor `price_output`"

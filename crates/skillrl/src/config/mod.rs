@@ -11,6 +11,7 @@ mod default_file;
 mod draft;
 pub mod error;
 pub mod keys;
+pub mod models;
 pub mod path;
 pub mod recorded;
 pub mod reference;
@@ -27,6 +28,11 @@ mod tests;
 
 pub use default_file::default_file;
 pub use error::{ConfigError, Place, Problem, ProblemKind};
+pub use models::{
+    AgentConfig, AgentOutput, AgentProgram, AgentSandbox, AskedPrices, Effort, EffortField, KeyHeader,
+    MaxTokensField, ModelConfig, PromptCache, ResponseFormat, ScriptedConfig, SeedField, ServedConfig,
+    SimulatedConfig, SkillAs, ThinkingField,
+};
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
 pub use tasks::{
@@ -35,9 +41,8 @@ pub use tasks::{
 };
 pub use types::{
     AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
-    LimitsConfig, MaxTokensField, Metric, ModelConfig, ModelsConfig, OpenAiConfig, PairPolicy, PromptsConfig,
-    QaConfig, QaScorer, ResponseFormat, RetryConfig, RunConfig, Schedule, ScriptedConfig, SimulatedConfig,
-    SkillConfig, SlowUpdate, TrainConfig,
+    LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig, RunConfig,
+    Schedule, SkillConfig, SlowUpdate, TrainConfig,
 };
 pub use worlds::{
     AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,
@@ -67,7 +72,7 @@ pub enum Origin {
     },
     /// An override on the command line.
     Set,
-    /// The preset that `env.preset` names.
+    /// The preset that `env.preset` or `provider` names.
     Preset,
 }
 
@@ -127,6 +132,7 @@ impl Config {
         draft.check_kinds();
         draft.check_missing();
         draft.fill_preset();
+        draft.fill_providers();
         draft.fill_defaults();
         draft.check_conflicts();
         let entries = draft.finish()?;
@@ -161,7 +167,11 @@ impl Config {
         for (key, model) in models.into_iter().chain(judge) {
             match model {
                 ModelConfig::Scripted(scripted) => visit(key, &mut scripted.file),
-                ModelConfig::OpenAi(_) | ModelConfig::Simulated(_) => {}
+                ModelConfig::OpenAi(_)
+                | ModelConfig::Anthropic(_)
+                | ModelConfig::Responses(_)
+                | ModelConfig::Agent(_)
+                | ModelConfig::Simulated(_) => {}
             }
         }
         match &mut self.env {

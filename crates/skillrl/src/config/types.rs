@@ -3,12 +3,11 @@
 //! The types stand alone: whoever builds models, environment and trainer turns them into theirs. They are
 //! written as JSON into the run directory, so nothing in them may be a secret.
 
+use super::models::ModelConfig;
 use super::path::AskedPath;
 use super::tasks::TasksConfig;
 use super::worlds::{AlfworldConfig, ExecConfig, WebshopConfig};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::time::Duration;
 
 /// A complete configuration: what the file says, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,108 +67,6 @@ pub struct ModelsConfig {
     pub judge: Option<ModelConfig>,
 }
 
-/// `[models.target]` or `[models.optimizer]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ModelConfig {
-    /// A server with the Chat Completions interface.
-    #[serde(rename = "openai")]
-    OpenAi(Box<OpenAiConfig>),
-    /// Replies from a file.
-    Scripted(ScriptedConfig),
-    /// A small program that plays the part of a model.
-    Simulated(SimulatedConfig),
-}
-
-impl ModelConfig {
-    /// The value of the key `kind`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::OpenAi(_) => "openai",
-            Self::Scripted(_) => "scripted",
-            Self::Simulated(_) => "simulated",
-        }
-    }
-}
-
-/// A model with `kind = "openai"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OpenAiConfig {
-    /// Where the server is; has no credentials in it.
-    pub base_url: String,
-    /// The model's name, as the server knows it.
-    pub model: String,
-    /// The environment variable that holds the key; `None` sends no key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key_env: Option<String>,
-    /// Randomness of the replies, 0 or more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Nucleus sampling, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// The most tokens of a reply, where the caller asks for no number of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
-    /// A sampling seed, for servers that take one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Seconds to wait for one reply.
-    pub timeout_s: u64,
-    /// The name under which the server takes the bound on tokens.
-    pub max_tokens_field: MaxTokensField,
-    /// How the server is asked for JSON.
-    pub response_format: ResponseFormat,
-    /// The most requests per minute; both models of one server share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_minute: Option<u64>,
-    /// The most tokens per minute, of prompts and replies; both models of one server share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_per_minute: Option<u64>,
-    /// Money per million input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_input: Option<f64>,
-    /// Money per million cached input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_cached: Option<f64>,
-    /// Money per million output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_output: Option<f64>,
-    /// More fields of the request, sent as they are.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extra_body: Map<String, Value>,
-    /// More headers of the request: name and value, in alphabetical order.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub extra_headers: std::collections::BTreeMap<String, String>,
-}
-
-impl OpenAiConfig {
-    /// `timeout_s` as a duration.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout_s)
-    }
-}
-
-/// A model with `kind = "scripted"`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScriptedConfig {
-    /// The file with the replies.
-    pub file: AskedPath,
-}
-
-/// A model with `kind = "simulated"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SimulatedConfig {
-    /// Decides what the model gets right.
-    pub sim_seed: u64,
-    /// The share of replies that are spoilt, 0 to 1; only the optimizer has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flaw_rate: Option<f64>,
-}
-
 /// Defines an enum of the words of a [`super::keys::ValueType::Choice`].
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -191,32 +88,6 @@ macro_rules! choice {
 }
 
 pub(super) use choice;
-
-choice! {
-    /// The name under which a server takes the bound on tokens.
-    MaxTokensField {
-        /// By the model's name and the server's answers.
-        Auto = "auto",
-        /// `max_tokens`.
-        MaxTokens = "max_tokens",
-        /// `max_completion_tokens`.
-        MaxCompletionTokens = "max_completion_tokens",
-    }
-}
-
-choice! {
-    /// How a server is asked for JSON, where a stage wants it.
-    ResponseFormat {
-        /// With the schema.
-        JsonSchema = "json_schema",
-        /// With the schema inside a JSON object format, as the servers of llama.cpp take it.
-        JsonObjectSchema = "json_object_schema",
-        /// As some JSON object.
-        JsonObject = "json_object",
-        /// By the prompt alone.
-        Off = "off",
-    }
-}
 
 /// `[env]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -49,7 +49,14 @@ pub(super) fn check(key: &str, value_type: ValueType, value: &DeValue<'_>) -> Re
                 .and_then(|text| suggest::nearest(text, words.iter().copied()))
                 .map(str::to_owned),
         }),
-        ValueType::Texts => texts(value).ok_or_else(wrong),
+        ValueType::Texts => match texts(value) {
+            Some(Value::Array(texts))
+                if texts.iter().filter_map(Value::as_str).any(secret::looks_like_key) =>
+            {
+                Err(secret_field(key.to_owned()))
+            }
+            texts => texts.ok_or_else(wrong),
+        },
         ValueType::Rules => rules(key, value, wrong),
         ValueType::Ratio => ratio(value).ok_or_else(wrong),
         ValueType::Headers => headers(key, value.as_table().ok_or_else(wrong)?),

@@ -228,7 +228,7 @@ proptest! {
             let provider = SimProvider::new(config, move |asked| SimAnswer::text(asked, "x".repeat(output_bytes)));
             let transport = Arc::clone(&provider);
             let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
-            config.max_response_bytes = 100_000;
+            config.server.max_response_bytes = 100_000;
             let inner = OpenAiChat::with_transport(config, transport).unwrap();
             let budget = Budget::new(caps);
             let model = Arc::new(Budgeted::new(Arc::new(inner), Arc::clone(&budget), PRICES));

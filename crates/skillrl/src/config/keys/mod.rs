@@ -4,10 +4,12 @@
 //! Nothing here reads a file. The types of [`super::types`] hold the same keys; a test keeps both in step.
 
 mod env;
+mod models;
 mod table;
 mod worlds;
 
 pub(super) use env::{KEYS_OF_SCORERS, SCORERS};
+pub(super) use models::{AGENT, SERVED, SET_BY_PROVIDER};
 use table::SECTIONS;
 pub(super) use worlds::WORLDS;
 

@@ -1,8 +1,9 @@
 //! The sections and keys themselves, in the order of the file.
 
 use super::Effect::{Process, Result as Outcome};
-use super::KeyDefault::{Absent, Required, Suggested, Value};
+use super::KeyDefault::{Absent, Value};
 use super::env::ENV;
+use super::models::MODEL;
 use super::worlds::WORLD_KEYS;
 use super::{KeySpec, SectionSpec, ValueType};
 
@@ -10,7 +11,7 @@ use super::{KeySpec, SectionSpec, ValueType};
 pub(super) const MAX_SEED: u64 = 9_007_199_254_740_991;
 pub(super) const MAX_TOKENS: u64 = 10_000_000;
 const MAX_COUNT: u64 = 1_000_000;
-const MAX_RATE: u64 = 1_000_000_000_000;
+pub(super) const MAX_RATE: u64 = 1_000_000_000_000;
 const MAX_SECONDS: f64 = 31_536_000.0;
 
 pub(super) const SECTIONS: &[SectionSpec] = &[
@@ -87,171 +88,7 @@ const RUN: &[KeySpec] = &[
     ),
 ];
 
-const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
-
-const MODEL: &[KeySpec] = &[
-    KeySpec::new(
-        "kind",
-        ValueType::Choice(&["openai", "scripted", "simulated"]),
-        Outcome,
-        Value("\"openai\""),
-        "openai: any server with the Chat Completions interface. scripted: replies from a file.\n\
-         simulated: a small program that plays the part of a model, for demonstrations and tests.",
-    ),
-    KeySpec::new(
-        "base_url",
-        ValueType::Url,
-        Outcome,
-        Value("\"https://api.openai.com/v1\""),
-        "Where the server is, usually up to and with /v1.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "model",
-        ValueType::Text,
-        Outcome,
-        Required { example: "\"gpt-5-mini\"" },
-        "The model's name, as the server knows it.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "api_key_env",
-        ValueType::Variable,
-        Process,
-        Suggested { example: "\"OPENAI_API_KEY\"" },
-        "The environment variable that holds the key, never the key itself. Without it OPENAI_API_KEY is taken for\n\
-         api.openai.com, and no key is sent elsewhere.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "temperature",
-        ValueType::Number { min: 0.0, max: f64::INFINITY },
-        Outcome,
-        Absent { example: "0.0" },
-        "Randomness of the replies; 0 is greedy. Without it the server decides.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "top_p",
-        ValueType::Number { min: 0.0, max: 1.0 },
-        Outcome,
-        Absent { example: "1.0" },
-        "Nucleus sampling. Without it the server decides.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "max_tokens",
-        ValueType::Integer { min: 1, max: MAX_TOKENS },
-        Outcome,
-        Absent { example: "4096" },
-        "The most tokens that a reply may have, where nothing else in this file bounds it.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "seed",
-        ValueType::Integer { min: 0, max: MAX_SEED },
-        Outcome,
-        Absent { example: "42" },
-        "A sampling seed, for servers that take one.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "timeout_s",
-        ValueType::Integer { min: 1, max: 86_400 },
-        Process,
-        Value("120"),
-        "Seconds to wait for one reply.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "max_tokens_field",
-        ValueType::Choice(&["auto", "max_tokens", "max_completion_tokens"]),
-        Process,
-        Value("\"auto\""),
-        "The name under which the server takes the bound on tokens.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "response_format",
-        ValueType::Choice(&["json_schema", "json_object_schema", "json_object", "off"]),
-        Outcome,
-        Value("\"json_schema\""),
-        "How the server is asked for JSON, where a stage wants it.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "requests_per_minute",
-        ValueType::Integer { min: 1, max: MAX_RATE },
-        Process,
-        Absent { example: "500" },
-        "The most requests per minute. Both models of one server share it.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "tokens_per_minute",
-        ValueType::Integer { min: 1, max: MAX_RATE },
-        Process,
-        Absent { example: "200000" },
-        "The most tokens per minute, of prompts and replies. Both models of one server share it.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "price_input",
-        PRICE,
-        Process,
-        Absent { example: "0.25" },
-        "Money per million input tokens, for reports and for budget.money.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "price_cached",
-        PRICE,
-        Process,
-        Absent { example: "0.025" },
-        "Money per million input tokens that the server had in its cache.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "price_output",
-        PRICE,
-        Process,
-        Absent { example: "2.0" },
-        "Money per million output tokens.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "extra_body",
-        ValueType::Body,
-        Outcome,
-        Absent { example: "{ reasoning_effort = \"low\" }" },
-        "More fields of the request, sent as they are.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "extra_headers",
-        ValueType::Headers,
-        Outcome,
-        Absent { example: "{ x-title = \"skillrl\" }" },
-        "More headers of the request. A header with a key in it is refused: that is what api_key_env is for.",
-    )
-    .of_kind("openai"),
-    KeySpec::new(
-        "file",
-        ValueType::Path,
-        Outcome,
-        Required { example: "\"rules.json\"" },
-        "The file with the replies.",
-    )
-    .of_kind("scripted"),
-    KeySpec::new(
-        "sim_seed",
-        ValueType::Integer { min: 0, max: MAX_SEED },
-        Outcome,
-        Value("42"),
-        "Decides what the simulated model gets right.",
-    )
-    .of_kind("simulated"),
-];
+pub(super) const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
 
 const OPTIMIZER: &[KeySpec] = &[KeySpec::new(
     "flaw_rate",

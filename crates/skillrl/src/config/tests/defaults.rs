@@ -25,8 +25,7 @@ fn the_default_file_of_simulated_models() {
 #[test]
 fn the_default_file_sets_the_defaults() {
     let file = parse(&default_file(&minimal_overrides()).unwrap(), &[]);
-    let suggested =
-        ["models.target.api_key_env=OPENAI_API_KEY", "models.optimizer.api_key_env=OPENAI_API_KEY"];
+    let suggested = ["models.target.provider=openai", "models.optimizer.provider=openai"];
     assert_eq!(file.config, parse(MINIMAL, &suggested).config);
 }
 
@@ -73,7 +72,7 @@ fn every_key_has_a_sentence_and_a_default_or_example_that_it_takes() {
         crate::config::value::check(&path, key.value, value.get_ref()).unwrap();
         n_keys += 1;
     }
-    assert_eq!(n_keys, 205);
+    assert_eq!(n_keys, 268);
 }
 
 #[test]
@@ -87,9 +86,7 @@ fn every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types() {
         {
             settings.retain(|setting| !setting.starts_with(section.path));
             settings.push(format!("{}.kind={kind}", section.path));
-            if *kind == "openai" {
-                settings.push(format!("{}.model=m", section.path));
-            }
+            settings.extend(super::model_settings(section.path, kind));
         }
         settings.extend(super::env_settings(key));
         if section.is_optional && !settings.iter().any(|setting| setting.starts_with(section.path)) {

@@ -131,14 +131,15 @@ fn keys_of_other_kinds() {
     );
     assert_eq!(
         error(MINIMAL, &["models.optimizer.kind=simulated", "models.optimizer.temperature=1"]),
-        "skillrl.toml:4:1: `models.optimizer.model` belongs to kind \"openai\", but `models.optimizer.kind` is \
-         \"simulated\"\n--set: `models.optimizer.temperature` belongs to kind \"openai\", but \
+        "skillrl.toml:4:1: `models.optimizer.model` belongs to kind \"openai\", \"anthropic\", \
+         \"responses\" or \"agent\", but `models.optimizer.kind` is \"simulated\"\n\
+         --set: `models.optimizer.temperature` belongs to kind \"openai\", \"anthropic\" or \"responses\", but \
          `models.optimizer.kind` is \"simulated\""
     );
     // Of a wrong kind nothing can be said but that it is wrong.
     file(
         &MINIMAL.replace("model = \"small\"", "kind = \"gpt\"\nfile = \"x\""),
-        "skillrl.toml:2:1: `models.target.kind` takes \"openai\", \"scripted\" or \"simulated\", not \"gpt\"",
+        "skillrl.toml:2:1: `models.target.kind` takes \"openai\", \"anthropic\", \"responses\", \"agent\", \"scripted\" or \"simulated\", not \"gpt\"",
     );
 }
 

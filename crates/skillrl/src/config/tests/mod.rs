@@ -4,6 +4,7 @@ mod defaults;
 mod messages;
 mod overrides;
 mod properties;
+mod providers;
 mod secrets;
 mod values;
 
@@ -22,6 +23,16 @@ data = \"data\"
 /// The same as overrides.
 pub(super) fn minimal_overrides() -> Vec<String> {
     ["models.target.model=small", "models.optimizer.model=large", "env.data=data"].map(str::to_owned).to_vec()
+}
+
+/// What a model of this kind needs to be one.
+pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
+    match kind {
+        "openai" | "anthropic" | "responses" => vec![format!("{section}.model=m")],
+        "agent" => vec![format!("{section}.model=m"), format!("{section}.agent=claude")],
+        "scripted" => vec![format!("{section}.file=f")],
+        _ => Vec::new(),
+    }
 }
 
 /// What a key of `[env]` needs around it to be allowed.

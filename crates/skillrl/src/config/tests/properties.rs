@@ -48,11 +48,7 @@ fn settings_for(section: &SectionSpec, key: &KeySpec, value: &Value) -> Vec<Stri
     {
         settings.retain(|setting| !setting.starts_with(section.path));
         settings.push(format!("{}.kind={kind}", section.path));
-        settings.extend(match kind {
-            "openai" => Some(format!("{}.model=m", section.path)),
-            "scripted" => Some(format!("{}.file=f", section.path)),
-            _ => None,
-        });
+        settings.extend(super::model_settings(section.path, kind));
     }
     settings
 }
@@ -64,8 +60,8 @@ proptest! {
         let mut settings = settings_for(section, key, &value);
         let text = value.as_str().map_or_else(|| value::to_toml(&value), str::to_owned);
         settings.extend(super::env_settings(key));
-        if section.is_optional && key.name == "kind"
-            || ["preset", "scorer", "extract", "judge", "file_tools"].contains(&key.name)
+        if key.name == "kind" && (section.is_optional || section.path == "env")
+            || ["preset", "scorer", "extract", "judge", "file_tools", "provider", "agent", "response_format"].contains(&key.name)
         {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());

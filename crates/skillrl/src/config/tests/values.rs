@@ -175,16 +175,19 @@ fn values_that_are_refused() {
     );
     refused(
         "models.target.kind=openia",
-        "takes \"openai\", \"scripted\" or \"simulated\", not \"openia\"; did you mean \"openai\"?",
+        "takes \"openai\", \"anthropic\", \"responses\", \"agent\", \"scripted\" or \"simulated\", not \"openia\"; did you mean \"openai\"?",
     );
-    refused("models.target.kind=7", "takes \"openai\", \"scripted\" or \"simulated\", not \"7\"");
+    refused(
+        "models.target.kind=7",
+        "takes \"openai\", \"anthropic\", \"responses\", \"agent\", \"scripted\" or \"simulated\", not \"7\"",
+    );
     refused(
         "models.target.max_tokens_field=maxtokens",
         "takes \"auto\", \"max_tokens\" or \"max_completion_tokens\", not \"maxtokens\"; did you mean \"max_tokens\"?",
     );
     refused(
         "models.target.response_format=json-schema",
-        "takes \"json_schema\", \"json_object_schema\", \"json_object\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
+        "takes \"json_schema\", \"json_object_schema\", \"json_object\", \"tool\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
     );
     const SCORERS: &str = "\"em_f1\", \"contains\", \"exact\", \"choice\", \"numeric\", \"anls\", \"regex\", \"json_fields\", \"rules\", \"rubric\", \"command\" or \"officeqa\"";
     refused(

@@ -1,7 +1,9 @@
 //! What went wrong, by class: from the status, and from the words where the status says too little.
 
-use super::config::Endpoint;
+use super::address::Endpoint;
 use super::wait;
+#[cfg(feature = "process")]
+use crate::error::ErrorClass;
 use crate::error::LlmError;
 use crate::secret::ApiKey;
 use crate::transport::{HttpResponse, TransportError};
@@ -13,27 +15,43 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// The most characters of a body that is not what it should be.
 const MAX_BODY_CHARS: usize = 200;
 
-const QUOTA_CODES: [&str; 4] =
-    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"];
-const QUOTA_WORDS: [&str; 6] = [
+const QUOTA_CODES: [&str; 8] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "credit_balance_exhausted",
+    // Anthropic's monthly cap, which comes with 429 all the same.
+    "enforced_spend_limit_reached",
+    "quota_exceeded",
+    // Alibaba's, for Qwen.
+    "arrearage",
+];
+const QUOTA_WORDS: [&str; 8] = [
     "insufficient_quota",
     "billing",
     "insufficient balance",
     "insufficient credit",
+    "credit balance is too low",
+    "specified api usage limits",
     "out of credits",
     "key limit exceeded",
 ];
+/// Servers say these with 400, where the looser words above would be found in what a user wrote.
+const QUOTA_WORDS_OF_BAD_REQUESTS: [&str; 2] = ["credit balance is too low", "specified api usage limits"];
 /// With these words a limit that speaks of billing passes by itself.
 const WAITING_WORDS: [&str; 5] = ["per minute", "per second", "retry in", "try again in", "retry after"];
 const CONTEXT_CODES: [&str; 3] =
     ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"];
-const CONTEXT_WORDS: [&str; 13] = [
+const CONTEXT_WORDS: [&str; 15] = [
     "context_length_exceeded",
     "maximum context length",
     "context length exceeded",
     "context length of",
     "exceeds the context",
     "exceed context window",
+    "exceed context limit",
+    "input token count",
     "context window",
     "available context size",
     "context size has been exceeded",
@@ -41,6 +59,18 @@ const CONTEXT_WORDS: [&str; 13] = [
     "prompt is too long",
     "input is too long",
     "reduce the length of the messages",
+];
+/// What programs say who are not logged in.
+#[cfg(feature = "process")]
+const AUTHENTICATION_WORDS: [&str; 8] = [
+    "not logged in",
+    "please run /login",
+    "please log in",
+    "invalid api key",
+    "invalid x-api-key",
+    "unauthorized",
+    "authentication",
+    "401",
 ];
 const POLICY_CODES: [&str; 4] =
     ["content_policy_violation", "content_filter", "moderation_blocked", "data_inspection_failed"];
@@ -55,16 +85,16 @@ const POLICY_WORDS: [&str; 7] = [
 ];
 
 /// Reads what is not a reply.
-pub(super) struct Reader<'a> {
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) secrets: &'a [ApiKey],
+pub(crate) struct Reader<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) secrets: &'a [ApiKey],
     /// The limit of the call.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Reader<'_> {
     /// An exchange without a response.
-    pub(super) fn transport_error(&self, error: TransportError) -> LlmError {
+    pub(crate) fn transport_error(&self, error: TransportError) -> LlmError {
         let provider = self.provider();
         match error {
             TransportError::Timeout { after } => LlmError::Timeout { provider, after },
@@ -83,7 +113,7 @@ impl Reader<'_> {
     }
 
     /// A response whose status is not a success.
-    pub(super) fn status_error(&self, response: &HttpResponse) -> LlmError {
+    pub(crate) fn status_error(&self, response: &HttpResponse) -> LlmError {
         let status = response.status;
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         let complaint = Complaint::find(&body).unwrap_or_else(|| {
@@ -103,7 +133,7 @@ impl Reader<'_> {
     }
 
     /// An error inside a response whose status is a success, as OpenRouter sends them.
-    pub(super) fn error_in_body(&self, response: &HttpResponse, body: &Value) -> Option<LlmError> {
+    pub(crate) fn error_in_body(&self, response: &HttpResponse, body: &Value) -> Option<LlmError> {
         let in_choice = || body.get("choices")?.get(0)?.get("error").and_then(Complaint::of_object);
         let complaint = match body.get("error") {
             Some(error) => Complaint::of_error(error),
@@ -117,7 +147,7 @@ impl Reader<'_> {
     }
 
     /// The JSON of a body.
-    pub(super) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
+    pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
         if response.body.iter().all(u8::is_ascii_whitespace) {
             return Err(self.invalid("the body is empty"));
         }
@@ -128,7 +158,7 @@ impl Reader<'_> {
     }
 
     /// A response that is not what the protocol promises.
-    pub(super) fn invalid(&self, message: &str) -> LlmError {
+    pub(crate) fn invalid(&self, message: &str) -> LlmError {
         LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
     }
 
@@ -148,7 +178,7 @@ impl Reader<'_> {
         let message = if message.is_empty() { "it gave no reason".to_owned() } else { message };
         match kind {
             Kind::RateLimited => {
-                let retry_after = wait::rate_limit_wait(response);
+                let retry_after = wait::rate_limit_wait(response).or_else(|| wait::wait_in_body(response));
                 LlmError::RateLimited { provider, status, message, retry_after }
             }
             Kind::Quota => LlmError::QuotaExhausted { provider, status, message },
@@ -279,6 +309,10 @@ impl Complaint {
             Some(403)
         } else if has(&["timeout"]) {
             Some(408)
+        } else if has(&["overloaded"]) {
+            Some(529)
+        } else if has(&["billing_error"]) {
+            Some(402)
         } else if has(&["invalid_request", "bad_request", "model_not_found"])
             || has(&CONTEXT_CODES)
             || has(&POLICY_CODES)
@@ -311,14 +345,49 @@ impl Complaint {
             }
             500..=599 => Kind::Server,
             400 | 413 | 422 if context() => Kind::ContextTooLong,
+            400 if has_code(&QUOTA_CODES) || says(&QUOTA_WORDS_OF_BAD_REQUESTS) => Kind::Quota,
             _ if refused() => Kind::Refused,
             _ => Kind::BadRequest,
         }
     }
 }
 
+/// The class of a failure of which there are only words, as programs report them.
+#[cfg(feature = "process")]
+pub(crate) fn class_of_words(message: &str) -> ErrorClass {
+    let complaint = Complaint { message: message.to_owned(), ..Complaint::default() };
+    let lower = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let status = if says(&["usage limit", "spend limit"]) {
+        return ErrorClass::QuotaExhausted;
+    } else if says(&["rate limit", "rate_limit", "too many requests", "429", "resource_exhausted"]) {
+        429
+    } else if says(&AUTHENTICATION_WORDS) {
+        401
+    } else if says(&QUOTA_WORDS_OF_BAD_REQUESTS) {
+        402
+    } else if says(&CONTEXT_WORDS)
+        || says(&["invalid_request", "not supported", "unknown model", "invalid model"])
+    {
+        400
+    } else {
+        500
+    };
+    match complaint.kind(status) {
+        Kind::RateLimited => ErrorClass::RateLimited,
+        Kind::Quota => ErrorClass::QuotaExhausted,
+        Kind::Authentication => ErrorClass::Authentication,
+        Kind::ContextTooLong => ErrorClass::ContextTooLong,
+        Kind::Refused => ErrorClass::Refused,
+        Kind::BadRequest => ErrorClass::BadRequest,
+        Kind::Timeout => ErrorClass::Timeout,
+        Kind::Server => ErrorClass::ServerError,
+    }
+}
+
 fn codes(error: &Value) -> Vec<String> {
-    let fields = [error.get("code"), error.get("type"), error.get("status")];
+    let detail = error.get("details").and_then(|details| details.get("error_code"));
+    let fields = [error.get("code"), error.get("type"), error.get("status"), detail];
     fields.into_iter().flatten().filter_map(Value::as_str).map(str::to_lowercase).collect()
 }
 
@@ -339,7 +408,7 @@ mod tests {
 
     #[track_caller]
     fn check_clean(text: &str, max_chars: usize, expect: &str) {
-        let endpoint = Endpoint::parse("http://h").unwrap();
+        let endpoint = Endpoint::parse("http://h", &[], None).unwrap();
         let secrets = [ApiKey::new("sk-12345").unwrap()];
         let reader = Reader { endpoint: &endpoint, secrets: &secrets, timeout: Duration::ZERO };
         assert_eq!(reader.clean(text, max_chars), expect);

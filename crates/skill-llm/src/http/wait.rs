@@ -5,6 +5,7 @@
 //! business of the retry policy.
 
 use crate::transport::HttpResponse;
+use serde_json::Value;
 use std::time::Duration;
 
 /// A plain number from here on is a time in seconds since 1970 (it is 2001), not a wait.
@@ -14,8 +15,16 @@ const EPOCH_MILLISECONDS_FROM: f64 = 1e11;
 const SECONDS_PER_DAY: i64 = 86_400;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-/// What `x-ratelimit-remaining` and `x-ratelimit-reset` end in: each pair speaks of one limit.
-const LIMITS: [&str; 3] = ["-requests", "-tokens", ""];
+/// The headers that say what remains of a limit and when it is reset: each pair speaks of one limit.
+const LIMITS: [(&str, &str); 7] = [
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+];
 
 /// The wait that a failing server asks for: `retry-after-ms`, else `Retry-After` in seconds or as a date.
 pub(super) fn retry_after(response: &HttpResponse) -> Option<Duration> {
@@ -30,9 +39,9 @@ pub(super) fn retry_after(response: &HttpResponse) -> Option<Duration> {
 /// Where no limit says that it is used up, the longest wait of those that do not say what remains counts.
 pub(super) fn rate_limit_wait(response: &HttpResponse) -> Option<Duration> {
     retry_after(response).or_else(|| {
-        let reset = |limit: &&str| {
-            let wait = reset_wait(response, header(response, &format!("x-ratelimit-reset{limit}"))?)?;
-            let remaining = header(response, &format!("x-ratelimit-remaining{limit}"));
+        let reset = |(remaining, reset): &(&str, &str)| {
+            let wait = reset_wait(response, header(response, reset)?)?;
+            let remaining = header(response, remaining);
             Some((wait, remaining.and_then(|text| text.parse::<f64>().ok())))
         };
         let resets: Vec<(Duration, Option<f64>)> = LIMITS.iter().filter_map(reset).collect();
@@ -42,6 +51,24 @@ pub(super) fn rate_limit_wait(response: &HttpResponse) -> Option<Duration> {
             longest(&mut resets.iter().filter(|(_, remaining)| remaining.is_some_and(|n| n <= 0.0)));
         used_up.or_else(|| longest(&mut resets.iter().filter(|(_, remaining)| remaining.is_none())))
     })
+}
+
+/// The wait that a body asks for: Google's `retryDelay`, or the headers that OpenRouter hands on.
+pub(super) fn wait_in_body(response: &HttpResponse) -> Option<Duration> {
+    let body: Value = serde_json::from_slice(&response.body).ok()?;
+    let outer = body.get(0).unwrap_or(&body);
+    let error = outer.get("error")?;
+    let google = || {
+        let details = error.get("details")?.as_array()?;
+        details.iter().find_map(|detail| duration(detail.get("retryDelay")?.as_str()?))
+    };
+    let open_router = || {
+        let headers = error.get("metadata")?.get("headers")?.as_object()?;
+        let reset = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-ratelimit-reset"))?.1;
+        let text = reset.as_str().map_or_else(|| reset.to_string(), str::to_owned);
+        reset_wait(response, text.trim())
+    };
+    google().or_else(open_router)
 }
 
 fn header<'a>(response: &'a HttpResponse, name: &str) -> Option<&'a str> {
@@ -68,8 +95,32 @@ fn reset_wait(response: &HttpResponse, text: &str) -> Option<Duration> {
         Ok(number) if number >= EPOCH_MILLISECONDS_FROM => until(response, number / 1000.0),
         Ok(number) if number >= EPOCH_SECONDS_FROM => until(response, number),
         Ok(number) => seconds(number),
-        Err(_) => duration(text),
+        Err(_) => duration(text).or_else(|| until(response, instant(text)?)),
     }
+}
+
+/// A time of RFC 3339, such as `2026-10-21T07:28:00Z`, as seconds since 1970.
+pub(crate) fn instant(text: &str) -> Option<f64> {
+    let (date, time) = text.split_once(['T', 't', ' '])?;
+    let date: Vec<i64> = date.split('-').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [year, month, day] = date.as_slice() else { return None };
+    let zone_at = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at_checked(zone_at)?;
+    let offset = match zone.split_at_checked(1)? {
+        ("Z" | "z", "") => 0.0,
+        (sign, zone) => {
+            let (hours, minutes) = zone.split_once(':')?;
+            let ahead = f64::from(hours.parse::<u8>().ok()?) * 3_600.0
+                + f64::from(minutes.parse::<u8>().ok()?) * 60.0;
+            if sign == "+" { ahead } else { -ahead }
+        }
+    };
+    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+    Some(at(*year, *month, *day, whole)? + fraction - offset)
 }
 
 /// A duration such as `1h2m3.5s` or `20ms`, as Go writes them.
@@ -115,12 +166,18 @@ fn http_date(text: &str) -> Option<f64> {
         (4, year) => year,
         _ => return None,
     };
+    at(year, i64::try_from(month).ok()? + 1, day, time)
+}
+
+/// A day and a clock time such as `07:28:00` as seconds since 1970.
+fn at(year: i64, month: i64, day: i64, time: &str) -> Option<f64> {
     let clock: Vec<i64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let [hour, minute, second] = clock.as_slice() else { return None };
-    if !((0..24).contains(hour) && (0..60).contains(minute) && (0..=60).contains(second)) {
+    let is_time = (0..24).contains(hour) && (0..60).contains(minute) && (0..=60).contains(second);
+    if !is_time || !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..10_000).contains(&year) {
         return None;
     }
-    let days = days_since_1970(year, i64::try_from(month).ok()? + 1, day);
+    let days = days_since_1970(year, month, day);
     let seconds = i32::try_from(hour * 3_600 + minute * 60 + second).ok()?;
     // Both are small enough to be exact.
     Some(
@@ -282,5 +339,56 @@ mod tests {
         check_form("inf", None);
         check_form("9999999999999999999999999999d", None);
         check_reset(&[("x-ratelimit-reset", "1792567722")], None);
+    }
+
+    #[test]
+    fn times_of_rfc_3339() {
+        #[track_caller]
+        fn check(text: &str, expect: Option<f64>) {
+            assert_eq!(instant(text), expect, "{text}");
+        }
+        check("2026-10-21T07:28:00Z", Some(1_792_567_680.0));
+        check("2026-10-21t07:28:00.25z", Some(1_792_567_680.25));
+        check("2026-10-21T09:28:00+02:00", Some(1_792_567_680.0));
+        check("2026-10-21T05:58:00-01:30", Some(1_792_567_680.0));
+        check("2026-10-21T07:28:00", None);
+        check("2026-13-21T07:28:00Z", None);
+        check("2026-10-21T07:28:00.x1Z", None);
+        check("2026-10-21T07:28:00+2", None);
+        check("T Z", None);
+        check("", None);
+    }
+
+    #[test]
+    fn limits_of_anthropic() {
+        let requests = ("anthropic-ratelimit-requests-reset", "2026-10-21T07:28:05Z");
+        let input = ("anthropic-ratelimit-input-tokens-reset", "2026-10-21T07:29:00Z");
+        check_reset(&[requests], None);
+        check_reset(&[DATE, requests], Some(5_000));
+        check_reset(&[DATE, requests, input], Some(60_000));
+        let used_up = ("anthropic-ratelimit-requests-remaining", "0");
+        check_reset(&[DATE, requests, used_up, input], Some(5_000));
+        let left = ("anthropic-ratelimit-input-tokens-remaining", "12000");
+        check_reset(&[DATE, requests, input, left], Some(5_000));
+    }
+
+    #[test]
+    fn waits_in_bodies() {
+        #[track_caller]
+        fn check(body: &str, expect_ms: Option<u64>) {
+            let response = HttpResponse { body: body.as_bytes().to_vec(), ..response(&[DATE]) };
+            assert_eq!(wait_in_body(&response), expect_ms.map(Duration::from_millis), "{body}");
+        }
+        let google = r#"{"error": {"code": 429, "details": [{"@type": "x"}, {"retryDelay": "17s"}]}}"#;
+        check(google, Some(17_000));
+        check(&format!("[{google}]"), Some(17_000));
+        let reset = (EPOCH + 3) * 1000;
+        check(
+            &format!(r#"{{"error": {{"metadata": {{"headers": {{"X-RateLimit-Reset": "{reset}"}}}}}}}}"#),
+            Some(3_000),
+        );
+        check(r#"{"error": {"metadata": {"headers": {"X-RateLimit-Reset": 1.5}}}}"#, Some(1_500));
+        check(r#"{"error": {"details": "soon"}}"#, None);
+        check("soon", None);
     }
 }

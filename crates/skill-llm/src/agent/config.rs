@@ -1,0 +1,164 @@
+//! Which program, and what it may do.
+
+use crate::chat::ModelId;
+use crate::error::LlmError;
+use crate::http::wrong;
+use crate::reasoning::Effort;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a call may take when nobody says: programs work for longer than servers.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A program that is known, or any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// Any other, by its command alone.
+    Command,
+}
+
+impl AgentKind {
+    /// The name of the program, as it stands in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Command => "command",
+        }
+    }
+}
+
+/// How the output of a program is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// It is the reply.
+    Text,
+    /// As Claude Code prints JSON.
+    Claude,
+    /// As Codex prints JSON Lines.
+    Codex,
+    /// As Gemini CLI prints JSON.
+    Gemini,
+}
+
+/// What a program may do, in its own words; [`super`] says nothing of a program that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// Read in its working directory.
+    #[default]
+    ReadOnly,
+    /// Also write there and run programs.
+    Workspace,
+    /// Anything.
+    Off,
+}
+
+/// How a program gets the document of a call, see [`crate::CallCtx::document`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillAs {
+    /// As a part of the prompt.
+    #[default]
+    Prompt,
+    /// As `SKILL.md` in the directory where the program looks for skills.
+    Package,
+}
+
+/// A program that plays the part of a model.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// Which program.
+    pub kind: AgentKind,
+    /// The model's name, as the program knows it.
+    pub model: String,
+    /// The program and its first arguments; `None` for the name of the known program. `{model}` stands for the model.
+    pub command: Option<Vec<String>>,
+    /// Further arguments.
+    pub arguments: Vec<String>,
+    /// How the output is read; `None` for as the known program prints it.
+    pub output: Option<OutputFormat>,
+    /// What the program may do.
+    pub sandbox: Sandbox,
+    /// How the program gets the document of a call.
+    pub skill_as: SkillAs,
+    /// How much the model thinks; Gemini CLI and unknown programs cannot be told.
+    pub effort: Option<Effort>,
+    /// Names of environment variables that the program gets besides [`crate::process::BASE_VARIABLES`].
+    pub pass_env: Vec<String>,
+    /// How long a call may take when the caller does not say.
+    pub timeout: Duration,
+    /// Where the output of each call is kept; `None` keeps none.
+    pub trace_dir: Option<PathBuf>,
+}
+
+impl AgentConfig {
+    /// A program and a model, with the defaults of this crate.
+    pub fn new(kind: AgentKind, model: impl Into<String>) -> Self {
+        Self {
+            kind,
+            model: model.into(),
+            command: None,
+            arguments: Vec::new(),
+            output: None,
+            sandbox: Sandbox::default(),
+            skill_as: SkillAs::default(),
+            effort: None,
+            pass_env: Vec::new(),
+            timeout: DEFAULT_TIMEOUT,
+            trace_dir: None,
+        }
+    }
+
+    /// The identity of the model in records.
+    pub fn model_id(&self) -> ModelId {
+        ModelId::new(self.kind.as_str(), self.model.clone())
+    }
+
+    /// The program as messages name it.
+    pub(super) fn name(&self) -> String {
+        let program = self.command.as_ref().and_then(|command| command.first());
+        program.map_or_else(|| self.kind.as_str().to_owned(), Clone::clone)
+    }
+
+    pub(super) fn output_format(&self) -> OutputFormat {
+        self.output.unwrap_or(match self.kind {
+            AgentKind::Claude => OutputFormat::Claude,
+            AgentKind::Codex => OutputFormat::Codex,
+            AgentKind::Gemini => OutputFormat::Gemini,
+            AgentKind::Command => OutputFormat::Text,
+        })
+    }
+
+    pub(super) fn check(&self) -> Result<(), LlmError> {
+        if self.model.trim().is_empty() {
+            return Err(wrong("the name of the model is empty"));
+        }
+        let command = self.command.as_ref();
+        if command.is_some_and(|command| command.first().is_none_or(|program| program.trim().is_empty())) {
+            return Err(wrong("`command` names no program"));
+        }
+        if command.is_none() && self.kind == AgentKind::Command {
+            return Err(wrong("a program that is not known needs a `command`"));
+        }
+        let cannot_be_told = matches!(self.kind, AgentKind::Gemini | AgentKind::Command);
+        if self.effort.is_some() && cannot_be_told {
+            return Err(wrong(format!(
+                "`reasoning_effort` is set, and there is no way to tell it to the agent \"{}\": leave it out, or put \
+                 it into `agent_args`",
+                self.kind.as_str()
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! Programs that play the part of a model: Claude Code, Codex, Gemini CLI, or any other.
+//!
+//! Each call is one process in a fresh working directory that is gone afterwards. The prompt is what it reads on its
+//! standard input, never an argument; it finds the environment variables that are named and no others; at the deadline
+//! it is killed with all that it has started. What it prints is bounded, kept as a trace where that is wanted, and read
+//! for the reply and the tokens that it reports. However it fails is an error and never a reply.
+//!
+//! A program takes no sampling: temperature, top-p, seed, bounds on tokens and texts at which a reply ends are not
+//! passed on. A schema reaches Codex, and is left to the prompt for the others. Tools of a request are an error: a
+//! program has its own.
+
+mod arguments;
+mod config;
+mod output;
+mod prompt;
+mod trace;
+
+pub use config::{AgentConfig, AgentKind, OutputFormat, Sandbox, SkillAs};
+
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::{ErrorClass, LlmError};
+use crate::http::class_of_words;
+use crate::process::{self, Ending, Outcome, Run, ended_with};
+use crate::secret::ApiKey;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The most bytes that a program may print.
+pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+const MAX_STDERR_BYTES: usize = 64 * 1024;
+/// How much of a program's words a message quotes.
+const MAX_QUOTED_CHARS: usize = 500;
+/// Shorter values of variables are words rather than secrets.
+const MIN_SECRET_CHARS: usize = 8;
+
+/// A program that plays the part of a model.
+#[derive(Debug)]
+pub struct AgentModel {
+    id: ModelId,
+    config: AgentConfig,
+    /// The values of the variables that are passed on, which must not be shown.
+    secrets: Vec<ApiKey>,
+}
+
+impl AgentModel {
+    /// A program with this configuration; it is not looked for before the first call.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Configuration`] if the configuration cannot work.
+    pub fn new(config: AgentConfig) -> Result<Self, LlmError> {
+        config.check()?;
+        let values = config.pass_env.iter().filter_map(|name| process::variable(name)?.into_string().ok());
+        let secrets = values
+            .filter(|value| value.trim().chars().count() >= MIN_SECRET_CHARS)
+            .filter_map(|value| ApiKey::new(&value).ok())
+            .collect();
+        Ok(Self { id: config.model_id(), config, secrets })
+    }
+
+    async fn run(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let workspace = prompt::Workspace::prepare(request, call, &self.config)
+            .inspect_err(|_| call.attempts.note_unsent())?;
+        let command = arguments::command(&self.config, &workspace);
+        let timeout = call.timeout.unwrap_or(self.config.timeout);
+        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
+        let passed = self.config.pass_env.iter().map(String::as_str);
+        let run = Run {
+            command: &command,
+            directory: Some(workspace.path()),
+            environment: Some(process::inherited(passed).collect()),
+            stdin: workspace.prompt().as_bytes(),
+            deadline: timeout,
+            max_output_bytes: MAX_OUTPUT_BYTES,
+            max_stderr_bytes: MAX_STDERR_BYTES,
+        };
+        let outcome = process::run(&run)
+            .await
+            .map_err(|error| self.failed(ErrorClass::Configuration, &error.to_string()))?;
+        let stdout = self.scrub(&outcome.stdout);
+        let stderr = self.scrub(&outcome.stderr);
+        if let Some(directory) = &self.config.trace_dir {
+            trace::keep(directory, call.place.as_str(), &stdout, &stderr);
+        }
+        self.read(&outcome, &stdout, &stderr, timeout)
+    }
+
+    fn read(
+        &self,
+        outcome: &Outcome,
+        stdout: &str,
+        stderr: &str,
+        timeout: Duration,
+    ) -> Result<ChatReply, LlmError> {
+        let status = match outcome.ending {
+            Ending::Deadline => {
+                return Err(LlmError::Timeout { provider: self.config.name(), after: timeout });
+            }
+            Ending::Cut => {
+                let message = format!("printed more than {MAX_OUTPUT_BYTES} bytes and was killed");
+                return Err(self.failed(ErrorClass::InvalidReply, &message));
+            }
+            Ending::Exited(status) => status,
+        };
+        let read = output::read(self.config.output_format(), stdout);
+        if !status.success() {
+            // Where it says on its standard output what is wrong, that is the better message.
+            let said = match &read {
+                Err(output::Fault::Reported(said)) => said.as_str(),
+                Ok(_) | Err(output::Fault::Unreadable(_)) => stderr,
+            };
+            let class =
+                class_of_exit(self.config.kind, status.code()).unwrap_or_else(|| class_of_words(said));
+            let message = format!("{}: {}", ended_with(status), last_words(said));
+            return Err(self.failed(class, &message));
+        }
+        read.map_err(|fault| match fault {
+            output::Fault::Reported(said) => {
+                self.failed(class_of_words(&said), &format!("reports an error: {}", last_words(&said)))
+            }
+            output::Fault::Unreadable(what) => {
+                let message = format!("{what}; its stderr ends with: {}", last_words(stderr));
+                self.failed(ErrorClass::InvalidReply, &message)
+            }
+        })
+    }
+
+    fn failed(&self, class: ErrorClass, message: &str) -> LlmError {
+        LlmError::Program { program: self.config.name(), class, message: message.to_owned() }
+    }
+
+    /// The text of what was printed, without the values of variables that were passed on.
+    fn scrub(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        self.secrets.iter().fold(text, |text, secret| secret.scrub(&text))
+    }
+}
+
+/// The class that an exit code says by itself.
+fn class_of_exit(kind: AgentKind, code: Option<i32>) -> Option<ErrorClass> {
+    match (kind, code?) {
+        (AgentKind::Gemini, 41) => Some(ErrorClass::Authentication),
+        (AgentKind::Gemini, 42) => Some(ErrorClass::BadRequest),
+        (AgentKind::Gemini, 52) => Some(ErrorClass::Configuration),
+        // What a shell says of a program that is not there, or must not be run.
+        (_, 126 | 127) => Some(ErrorClass::Configuration),
+        _ => None,
+    }
+}
+
+/// The end of what a program said, on one line.
+fn last_words(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line: String = line.join(" ").chars().filter(|letter| !letter.is_control()).collect();
+    let n_over = line.chars().count().saturating_sub(MAX_QUOTED_CHARS);
+    match (line.is_empty(), n_over) {
+        (true, _) => "it says nothing".to_owned(),
+        (false, 0) => line,
+        (false, n_over) => format!("..{}", line.chars().skip(n_over).collect::<String>()),
+    }
+}
+
+#[async_trait]
+impl ChatModel for AgentModel {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn parameters(&self) -> Value {
+        let config = &self.config;
+        json!({
+            "dialect": "agent",
+            "agent": config.kind,
+            "command": config.command,
+            "arguments": config.arguments,
+            "output": config.output,
+            "sandbox": config.sandbox,
+            "skill_as": config.skill_as,
+            "effort": config.effort,
+        })
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let reply = tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
+            reply = self.run(request, call) => reply,
+        };
+        if let Err(error) = &reply {
+            tracing::debug!(model = %self.id, place = %call.place, class = ?error.class(), %error, "no reply");
+        }
+        reply
+    }
+}

@@ -1,0 +1,168 @@
+//! What a program finds: the prompt on its standard input, and files in a fresh working directory.
+
+use super::config::{AgentConfig, AgentKind, SkillAs};
+use crate::call::CallCtx;
+use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
+use crate::error::LlmError;
+use crate::http::wrong;
+use base64::Engine as _;
+use skill_core::Role;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const SCHEMA_FILE: &str = "reply.schema.json";
+/// The name of the package that holds the skill.
+const SKILL_NAME: &str = "task-skill";
+/// What stands in the prompt where the skill stood.
+const POINTER: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
+                       you begin, and follow it.";
+/// What a skill without front matter begins with, so that a program finds it.
+const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: How to do the task that is asked. Read it before any task \
+                            in this directory.\n---\n\n";
+
+/// A working directory and the prompt that goes with it; the directory is gone when this is dropped.
+pub(super) struct Workspace {
+    directory: TempDir,
+    prompt: String,
+    has_schema: bool,
+}
+
+impl Workspace {
+    /// Makes the directory and writes its files.
+    pub(super) fn prepare(
+        request: &ChatRequest,
+        call: &CallCtx,
+        config: &AgentConfig,
+    ) -> Result<Self, LlmError> {
+        if !request.tools.is_empty() {
+            return Err(wrong("the request has tools, and a program that plays a model has its own"));
+        }
+        let failed = |error: std::io::Error| wrong(format!("cannot make a working directory: {error}"));
+        let directory = tempfile::Builder::new().prefix("skillrl-agent-").tempdir().map_err(failed)?;
+        let document = call
+            .document
+            .as_deref()
+            .filter(|document| config.skill_as == SkillAs::Package && !document.trim().is_empty());
+        let written = Written { directory: directory.path(), document, n_images: 0, has_pointer: false };
+        let (prompt, written) = written.prompt(request).map_err(failed)?;
+        if let Some(document) = document.filter(|_| written) {
+            write_skill(directory.path(), config.kind, document).map_err(failed)?;
+        }
+        let schema = request.response_schema.as_ref();
+        let schema = schema.filter(|schema| schema.strict && config.kind == AgentKind::Codex);
+        if let Some(schema) = schema {
+            let path = directory.path().join(SCHEMA_FILE);
+            std::fs::write(path, schema.schema.to_string()).map_err(failed)?;
+        }
+        Ok(Self { directory, prompt, has_schema: schema.is_some() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(super) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// The file with the schema of the reply, for programs that take one.
+    pub(super) fn schema_file(&self) -> Option<&'static str> {
+        self.has_schema.then_some(SCHEMA_FILE)
+    }
+}
+
+/// Where a program looks for skills in its working directory.
+fn skills_directory(kind: AgentKind) -> PathBuf {
+    match kind {
+        AgentKind::Claude => PathBuf::from(".claude"),
+        AgentKind::Gemini => PathBuf::from(".gemini"),
+        AgentKind::Codex | AgentKind::Command => PathBuf::from(".agents"),
+    }
+    .join("skills")
+}
+
+fn write_skill(directory: &Path, kind: AgentKind, document: &str) -> std::io::Result<()> {
+    let package = directory.join(skills_directory(kind)).join(SKILL_NAME);
+    std::fs::create_dir_all(&package)?;
+    let has_front_matter = document.starts_with("---\n") || document.starts_with("---\r\n");
+    let front_matter = if has_front_matter { "" } else { FRONT_MATTER };
+    std::fs::write(package.join("SKILL.md"), format!("{front_matter}{}\n", document.trim_end()))
+}
+
+/// A prompt that is being written.
+struct Written<'a> {
+    directory: &'a Path,
+    document: Option<&'a str>,
+    n_images: usize,
+    has_pointer: bool,
+}
+
+impl Written<'_> {
+    /// The prompt, and whether it points to the skill.
+    fn prompt(mut self, request: &ChatRequest) -> std::io::Result<(String, bool)> {
+        let (system, turns): (Vec<&Message>, Vec<&Message>) =
+            request.messages.iter().partition(|message| message.role == Role::System);
+        let mut prompt = String::new();
+        for message in system {
+            let text = self.text(message)?;
+            let _ = write!(prompt, "{}\n\n", text.trim());
+        }
+        match turns.as_slice() {
+            [only] if only.role == Role::User => prompt.push_str(&self.text(only)?),
+            turns => {
+                prompt.push_str("The conversation until now:\n\n");
+                for message in turns {
+                    let text = self.text(message)?;
+                    let role = message.role.as_str();
+                    let _ = write!(prompt, "<{role}>\n{}\n</{role}>\n\n", text.trim());
+                }
+                prompt.push_str("Write the assistant's next message, and nothing else.\n");
+            }
+        }
+        Ok((prompt, self.has_pointer))
+    }
+
+    /// The text of a message; its images become files.
+    fn text(&mut self, message: &Message) -> std::io::Result<String> {
+        let mut texts = Vec::new();
+        for part in &message.content {
+            texts.push(match part {
+                ContentPart::Text(text) => self.without_document(text),
+                ContentPart::Image(ImageSource::Url(url)) => format!("[image: {url}]"),
+                ContentPart::Image(ImageSource::Base64 { media_type, data }) => {
+                    format!("[image: the file {}]", self.image(media_type, data)?)
+                }
+            });
+        }
+        Ok(texts.join("\n"))
+    }
+
+    fn without_document(&mut self, text: &str) -> String {
+        match self.document.map(str::trim) {
+            Some(document) if text.contains(document) => {
+                self.has_pointer = true;
+                text.replacen(document, POINTER, 1)
+            }
+            Some(_) | None => text.to_owned(),
+        }
+    }
+
+    fn image(&mut self, media_type: &str, data: &str) -> std::io::Result<String> {
+        self.n_images += 1;
+        let extension: String = media_type
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .take(8)
+            .collect();
+        let name = format!("image-{}.{extension}", self.n_images);
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))?;
+        std::fs::write(self.directory.join(&name), bytes)?;
+        Ok(name)
+    }
+}

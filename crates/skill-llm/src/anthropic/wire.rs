@@ -1,0 +1,83 @@
+//! Replies as servers of the dialect write them.
+//!
+//! They are read by hand instead of by a schema: only what makes a reply unusable is an error.
+
+use crate::chat::{ChatReply, FinishReason, ToolCall};
+use serde_json::Value;
+use skill_core::Usage;
+
+/// Reads the body of a reply; an error is a fragment that says what is wrong.
+///
+/// `schema_tool` is the tool whose input is the reply itself.
+pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply, String> {
+    let blocks = match body.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        Some(Value::Null) | None => return Err("it has no `content`".to_owned()),
+        Some(_) => return Err("`content` is not a list".to_owned()),
+    };
+    let mut text = String::new();
+    let mut tool_calls = Vec::new();
+    let mut is_schema_called = false;
+    for (block_idx, block) in blocks.iter().enumerate() {
+        match block.get("type").and_then(Value::as_str) {
+            Some("text") => text.push_str(block.get("text").and_then(Value::as_str).unwrap_or_default()),
+            Some("tool_use") => {
+                let call = tool_call(block, block_idx)?;
+                if schema_tool == Some(call.name.as_str()) {
+                    is_schema_called = true;
+                    text = call.arguments;
+                } else {
+                    tool_calls.push(call);
+                }
+            }
+            // Thinking, and whatever the server does by itself, is not what the model answers.
+            Some(_) | None => {}
+        }
+    }
+    let mut finish = finish_reason(body.get("stop_reason"));
+    if is_schema_called && finish == FinishReason::ToolCalls {
+        finish = FinishReason::Stop;
+    }
+    if finish == FinishReason::ContentFilter && text.is_empty() {
+        let explanation = body.get("stop_details").and_then(|details| details.get("explanation"));
+        text = explanation.and_then(Value::as_str).unwrap_or_default().to_owned();
+    }
+    Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
+}
+
+fn tool_call(block: &Value, block_idx: usize) -> Result<ToolCall, String> {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let name = text("name").ok_or_else(|| format!("`content[{block_idx}]` is a call without a name"))?;
+    let id = text("id").map_or_else(|| format!("call_{block_idx}"), str::to_owned);
+    let arguments = match block.get("input") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(input) => input.to_string(),
+    };
+    Ok(ToolCall { id, name: name.to_owned(), arguments })
+}
+
+fn finish_reason(reason: Option<&Value>) -> FinishReason {
+    match reason.and_then(Value::as_str).unwrap_or_default() {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "tool_use" => FinishReason::ToolCalls,
+        "refusal" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+/// The dialect counts what was read from the cache and what was written to it apart from the other tokens.
+fn usage(usage: Option<&Value>) -> Usage {
+    let Some(usage) = usage else { return Usage::default() };
+    let tokens = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let read = tokens("cache_read_input_tokens");
+    let written = tokens("cache_creation_input_tokens");
+    let thinking = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
+    Usage {
+        input: tokens("input_tokens").saturating_add(read).saturating_add(written),
+        cached: read,
+        output: tokens("output_tokens"),
+        reasoning: thinking.and_then(Value::as_u64).unwrap_or(0),
+    }
+}

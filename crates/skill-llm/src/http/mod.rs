@@ -1,0 +1,286 @@
+//! What all dialects over HTTP share: the address, the key, one exchange, and what an error means.
+//!
+//! One call is one `POST`; repeating is the business of a layer above.
+
+mod address;
+mod body;
+mod credential;
+mod errors;
+#[cfg(feature = "process")]
+mod token;
+mod wait;
+
+pub(crate) use address::{Endpoint, is_https_at, shown_address};
+pub(crate) use body::{Body, Field, merged};
+pub use credential::{KeyHeader, KeySource};
+#[cfg(feature = "process")]
+pub(crate) use errors::class_of_words;
+#[cfg(feature = "process")]
+pub use token::TokenCommand;
+
+use crate::call::CallCtx;
+use crate::chat::{ChatReply, ModelId};
+use crate::error::LlmError;
+use crate::secret::ApiKey;
+use crate::transport::{
+    HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
+    TransportError,
+};
+use credential::Shown;
+use errors::Reader;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call may take unless the configuration or the caller says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Headers that HTTP itself and the key write, whatever the dialect.
+const OWN_HEADERS: [&str; 6] =
+    ["authorization", "content-type", "content-length", "host", "anthropic-version", "transfer-encoding"];
+/// A header with one of these words in its name holds a secret.
+const SECRET_HEADER_WORDS: [&str; 5] = ["key", "token", "auth", "secret", "cookie"];
+
+/// How to reach a server.
+///
+/// `Debug` shows neither the key, nor values of extra headers, nor the address's credentials and query.
+#[derive(Clone)]
+pub struct Server {
+    /// What the dialect's path is put behind, such as `https://api.openai.com/v1`; a query is kept.
+    pub base_url: String,
+    /// The version of the interface, sent as `api-version` in the query, as Azure has it.
+    pub api_version: Option<String>,
+    /// Where the key comes from.
+    pub key: KeySource,
+    /// The header that the key stands in.
+    pub key_header: KeyHeader,
+    /// How long a call may take when the caller does not say.
+    pub timeout: Duration,
+    /// Further headers: names and values.
+    pub extra_headers: Vec<(String, String)>,
+    /// The most bytes that a response may have.
+    pub max_response_bytes: usize,
+}
+
+impl Server {
+    /// A server at an address, without a key, with the defaults of this crate.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            api_version: None,
+            key: KeySource::None,
+            key_header: KeyHeader::default(),
+            timeout: DEFAULT_TIMEOUT,
+            extra_headers: Vec::new(),
+            max_response_bytes: MAX_RESPONSE_BYTES,
+        }
+    }
+
+    /// The server as records name it.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Configuration`] for an address that cannot be one.
+    pub fn provider(&self) -> Result<String, LlmError> {
+        Ok(Endpoint::parse(&self.base_url, &[], None)?.provider)
+    }
+
+    fn check(&self) -> Result<(), LlmError> {
+        let key_header = self.key_header.name();
+        let is_own = |name: &str| {
+            OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name))
+                || (self.has_key() && key_header.eq_ignore_ascii_case(name))
+        };
+        for (name, value) in &self.extra_headers {
+            if is_own(name) {
+                return Err(wrong(format!("the header `{name}` cannot be set: it is written from the key")));
+            }
+            if reqwest::header::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                return Err(wrong(format!("`{}` cannot be the name of a header", name.escape_debug())));
+            }
+            if reqwest::header::HeaderValue::from_str(value).is_err() {
+                return Err(wrong(format!("the value of the header `{name}` cannot be sent")));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_key(&self) -> bool {
+        !matches!(self.key, KeySource::None)
+    }
+
+    /// Everything that must not be shown when a server sends it back.
+    fn secrets(&self) -> Vec<ApiKey> {
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            SECRET_HEADER_WORDS.iter().any(|word| name.contains(word))
+        };
+        let headers = self.extra_headers.iter().filter(|(name, _)| is_secret(name));
+        headers.filter_map(|(_, value)| ApiKey::new(value).ok()).collect()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.extra_headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Server")
+            .field("base_url", &shown_address(&self.base_url))
+            .field("api_version", &self.api_version)
+            .field("key", &self.key)
+            .field("key_header", &self.key_header)
+            .field("timeout", &self.timeout)
+            .field("extra_headers", &names)
+            .field("max_response_bytes", &self.max_response_bytes)
+            .finish()
+    }
+}
+
+/// A server that a dialect asks.
+pub(crate) struct Connection {
+    server: Server,
+    pub(crate) endpoint: Endpoint,
+    /// What the dialect itself says in each request.
+    own_headers: &'static [(&'static str, &'static str)],
+    secrets: Vec<ApiKey>,
+    transport: Arc<dyn Transport>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        server: Server,
+        path: &[&str],
+        own_headers: &'static [(&'static str, &'static str)],
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, LlmError> {
+        server.check()?;
+        let endpoint = Endpoint::parse(&server.base_url, path, server.api_version.as_deref())?;
+        let secrets = server.secrets();
+        Ok(Self { server, endpoint, own_headers, secrets, transport })
+    }
+
+    /// The identity of a model of this server.
+    pub(crate) fn model_id(&self, model: &str) -> ModelId {
+        ModelId::new(self.endpoint.provider.clone(), model)
+    }
+
+    /// Sends one body and reads the reply with `read`, whose error is a fragment that says what is wrong.
+    pub(crate) async fn ask(
+        &self,
+        body: Vec<u8>,
+        call: &CallCtx,
+        read: impl FnOnce(&Value) -> Result<ChatReply, String> + Send,
+    ) -> Result<ChatReply, LlmError> {
+        let reply = tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
+            reply = self.exchange(body, call, read) => reply,
+        };
+        let provider = &self.endpoint.provider;
+        match &reply {
+            Ok(reply) => tracing::debug!(
+                provider, place = %call.place, input = reply.usage.input, output = reply.usage.output,
+                finish = ?reply.finish, "the model replied"
+            ),
+            Err(error) => {
+                tracing::debug!(provider, place = %call.place, class = ?error.class(), %error, "no reply");
+            }
+        }
+        reply
+    }
+
+    async fn exchange(
+        &self,
+        body: Vec<u8>,
+        call: &CallCtx,
+        read: impl FnOnce(&Value) -> Result<ChatReply, String> + Send,
+    ) -> Result<ChatReply, LlmError> {
+        let shown = self.server.key.key(&self.endpoint.provider).await;
+        let shown = shown.inspect_err(|_| call.attempts.note_unsent())?;
+        let timeout = call.timeout.unwrap_or(self.server.timeout);
+        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
+        let outcome = self.transport.send(self.request(body, shown.as_ref(), timeout)).await;
+        let secrets: Vec<ApiKey> =
+            shown.iter().map(|shown| &shown.key).chain(&self.secrets).cloned().collect();
+        let reader = Reader { endpoint: &self.endpoint, secrets: &secrets, timeout };
+        let reply = read_reply(&reader, outcome, read);
+        match (reply, shown) {
+            (Err(LlmError::Authentication { provider, status: 401, message }), Some(shown)) => {
+                self.server.key.forget(&shown.key).await;
+                Err(if shown.is_held {
+                    LlmError::StaleToken { provider, status: 401, message }
+                } else {
+                    LlmError::Authentication { provider, status: 401, message }
+                })
+            }
+            (reply, _) => reply,
+        }
+    }
+
+    fn request(&self, body: Vec<u8>, shown: Option<&Shown>, timeout: Duration) -> HttpRequest {
+        let plain = |text: &str| HeaderText::Plain(text.to_owned());
+        let mut headers = vec![("content-type".to_owned(), plain("application/json"))];
+        headers.extend(self.own_headers.iter().map(|(name, value)| ((*name).to_owned(), plain(value))));
+        if let Some(shown) = shown {
+            let header = self.server.key_header;
+            headers.push((header.name().to_owned(), HeaderText::Secret(header.value(&shown.key))));
+        }
+        for (name, value) in &self.server.extra_headers {
+            headers.push((name.clone(), HeaderText::Secret(value.as_str().into())));
+        }
+        HttpRequest {
+            method: HttpMethod::Post,
+            url: self.endpoint.url.clone(),
+            headers,
+            body,
+            timeout: Some(timeout),
+            max_response_bytes: self.server.max_response_bytes,
+        }
+    }
+}
+
+fn read_reply(
+    reader: &Reader<'_>,
+    outcome: Result<HttpResponse, TransportError>,
+    read: impl FnOnce(&Value) -> Result<ChatReply, String>,
+) -> Result<ChatReply, LlmError> {
+    let response = outcome.map_err(|error| reader.transport_error(error))?;
+    if !(200..300).contains(&response.status) {
+        return Err(reader.status_error(&response));
+    }
+    let body = reader.json(&response)?;
+    if let Some(error) = reader.error_in_body(&response, &body) {
+        return Err(error);
+    }
+    read(&body).map_err(|message| reader.invalid(&message))
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.server.fmt(f)
+    }
+}
+
+/// A transport of connections of its own.
+pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, LlmError> {
+    let transport = ReqwestTransport::new();
+    Ok(Arc::new(transport.map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?))
+}
+
+/// What is wrong with the parts that every dialect has; `own_keys` are the fields that it writes itself.
+pub(crate) fn check_model(
+    model: &str,
+    extra_body: &Map<String, Value>,
+    own_keys: &[&str],
+) -> Result<(), LlmError> {
+    if model.trim().is_empty() {
+        return Err(wrong("the name of the model is empty"));
+    }
+    if let Some(key) = extra_body.keys().find(|key| own_keys.contains(&key.as_str())) {
+        return Err(wrong(format!("`{key}` cannot stand in `extra_body`: it has a setting of its own")));
+    }
+    Ok(())
+}
+
+pub(crate) fn wrong(message: impl Into<String>) -> LlmError {
+    LlmError::Configuration { message: message.into() }
+}

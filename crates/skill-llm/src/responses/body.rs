@@ -1,0 +1,175 @@
+//! Requests as the dialect writes them.
+
+use super::config::{ResponsesConfig, check_sampling};
+use crate::chat::{
+    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
+};
+use crate::error::LlmError;
+use crate::http::{Body, Field, merged, wrong};
+use crate::openai::ResponseFormat;
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Value, json};
+use skill_core::Role;
+
+/// The body of a request.
+pub(super) fn request_body(request: &ChatRequest, config: &ResponsesConfig) -> Result<Vec<u8>, LlmError> {
+    let sampling = merged(request.sampling, config.sampling);
+    check_sampling(sampling)?;
+    if !request.stop.is_empty() {
+        return Err(wrong("a text at which the reply ends is asked for, and this interface takes none"));
+    }
+    let mut body = Body::new(&config.extra_body);
+    body.push("model", Field::Text(&config.model));
+    body.push("input", Field::Content(Items(&request.messages)));
+    body.float("temperature", sampling.temperature)?;
+    body.float("top_p", sampling.top_p)?;
+    if let Some(max_tokens) = sampling.max_tokens {
+        body.push("max_output_tokens", Field::Whole(max_tokens.into()));
+    }
+    if !request.tools.is_empty() {
+        body.push("tools", Field::Json(request.tools.iter().map(tool).collect()));
+        body.json("tool_choice", request.tool_choice.as_ref().map(tool_choice));
+        body.json("parallel_tool_calls", request.parallel_tool_calls.map(Value::from));
+    }
+    body.json("text", text_format(request, config.response_format));
+    body.json("reasoning", config.effort().map(|effort| json!({"effort": effort.as_str()})));
+    // The conversation is in every request; nothing of it has to stay with the server.
+    body.json("store", Some(false.into()));
+    body.bytes(request)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    // Here a schema is strict where nobody says otherwise, and not every schema can be.
+    json!({
+        "type": "function", "name": tool.name, "description": tool.description,
+        "parameters": tool.parameters, "strict": false,
+    })
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::Never => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({"type": "function", "name": name}),
+    }
+}
+
+fn text_format(request: &ChatRequest, format: ResponseFormat) -> Option<Value> {
+    let schema = request.response_schema.as_ref()?;
+    let format = match format {
+        ResponseFormat::JsonSchema if *schema != ResponseSchema::any_object() => json!({
+            "type": "json_schema", "name": schema.name, "schema": schema.schema, "strict": schema.strict,
+        }),
+        ResponseFormat::JsonSchema | ResponseFormat::JsonObject | ResponseFormat::JsonObjectSchema => {
+            json!({"type": "json_object"})
+        }
+        ResponseFormat::Off => return None,
+    };
+    Some(json!({"format": format}))
+}
+
+/// The conversation as items: calls of tools and their results stand beside the messages.
+struct Items<'a>(&'a [Message]);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut items = serializer.serialize_seq(None)?;
+        for message in self.0 {
+            if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
+                items.serialize_element(&Output { id, message })?;
+                continue;
+            }
+            if !message.content.is_empty() || message.tool_calls.is_empty() {
+                items.serialize_element(&Said(message))?;
+            }
+            for call in &message.tool_calls {
+                items.serialize_element(&Called(call))?;
+            }
+        }
+        items.end()
+    }
+}
+
+struct Said<'a>(&'a Message);
+
+impl Serialize for Said<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let role = match self.0.role {
+            Role::System => "system",
+            Role::Assistant => "assistant",
+            Role::User | Role::Tool => "user",
+        };
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("role", role)?;
+        map.serialize_entry("content", &Content(self.0))?;
+        map.end()
+    }
+}
+
+struct Called<'a>(&'a ToolCall);
+
+impl Serialize for Called<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("type", "function_call")?;
+        map.serialize_entry("call_id", &self.0.id)?;
+        map.serialize_entry("name", &self.0.name)?;
+        map.serialize_entry("arguments", &self.0.arguments)?;
+        map.end()
+    }
+}
+
+struct Output<'a> {
+    id: &'a str,
+    message: &'a Message,
+}
+
+impl Serialize for Output<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("type", "function_call_output")?;
+        map.serialize_entry("call_id", self.id)?;
+        map.serialize_entry("output", &Content(self.message))?;
+        map.end()
+    }
+}
+
+/// A string where there is only text.
+struct Content<'a>(&'a Message);
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.content.as_slice() {
+            [ContentPart::Text(text)] => serializer.serialize_str(text),
+            parts if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) => {
+                serializer.collect_seq(parts.iter().map(Part))
+            }
+            _ => serializer.serialize_str(&self.0.text()),
+        }
+    }
+}
+
+struct Part<'a>(&'a ContentPart);
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        match self.0 {
+            ContentPart::Text(text) => {
+                map.serialize_entry("type", "input_text")?;
+                map.serialize_entry("text", text.as_ref())?;
+            }
+            ContentPart::Image(source) => {
+                map.serialize_entry("type", "input_image")?;
+                match source {
+                    ImageSource::Url(url) => map.serialize_entry("image_url", url)?,
+                    ImageSource::Base64 { media_type, data } => {
+                        map.serialize_entry("image_url", &format_args!("data:{media_type};base64,{data}"))?;
+                    }
+                }
+            }
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,174 @@
+//! The keys of models among each other: what a provider sets, and what does not go together.
+
+use super::{Draft, Entry, Origin, Place, ProblemKind};
+use crate::config::keys::{self, SERVED};
+use crate::config::suggest::any_of;
+use serde_json::{Map, Value, json};
+use skill_llm::{Dialect, Provider};
+
+/// The sections of models.
+const ROLES: [&str; 3] = ["target", "optimizer", "judge"];
+
+impl Draft {
+    /// Sets the kind that a provider's interface has, where nobody has given one.
+    pub(super) fn fill_kinds_of_providers(&mut self) {
+        for role in ROLES {
+            let path = format!("models.{role}.kind");
+            let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
+            if let Some(provider) = provider.filter(|_| !self.given.contains(&path)) {
+                self.preset(path, json!(kind_of(provider.dialect)));
+            }
+        }
+    }
+
+    /// Sets what is known about a provider and nobody has given.
+    pub(in crate::config) fn fill_providers(&mut self) {
+        for role in ROLES {
+            let kind = self.model_kind(role);
+            let Some(kind) = kind.filter(|kind| SERVED.contains(&kind.as_str())) else { continue };
+            let named = self.model_text(role, "provider");
+            // The default address is OpenAI's, where nobody speaks this kind.
+            let implied = (kind == "anthropic").then(|| "anthropic".to_owned());
+            let Some(provider) = named.or(implied).as_deref().and_then(Provider::find) else { continue };
+            let section_is_there =
+                keys::section(&format!("models.{role}")).is_some_and(|section| !self.lacks(section));
+            if section_is_there {
+                for (name, value) in self.known_about(provider, role, &kind) {
+                    let path = format!("models.{role}.{name}");
+                    if !self.given.contains(&path) {
+                        self.preset(path, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a provider's row says about a model of this kind.
+    fn known_about(&self, provider: &Provider, role: &str, kind: &str) -> Vec<(&'static str, Value)> {
+        let mut known = Vec::new();
+        let given_url = self.model_text(role, "base_url");
+        let has_command = self.is_given(role, "api_key_command");
+        if let Some(base_url) = provider.base_url {
+            known.push(("base_url", json!(base_url)));
+        }
+        // A key goes to its provider's own address, and to no other without being asked.
+        let is_at_home = match &given_url {
+            Some(base_url) => provider.owns(base_url),
+            None => provider.base_url.is_some(),
+        };
+        if let Some(variable) = provider.key_variable.filter(|_| is_at_home && !has_command) {
+            known.push(("api_key_env", json!(variable)));
+        }
+        if provider.name == "azure" {
+            // What a command prints is a token, and tokens have a header of their own.
+            known.push(("key_header", json!(if has_command { "authorization" } else { "api-key" })));
+        }
+        let speaks_its_own = kind == kind_of(provider.dialect);
+        if speaks_its_own || (kind == "responses" && provider.dialect == Dialect::ChatCompletions) {
+            let format = match provider.response_format {
+                skill_llm::ResponseFormat::JsonObjectSchema if kind == "responses" => json!("json_schema"),
+                format => json!(format),
+            };
+            known.push(("response_format", format));
+        }
+        if kind == "openai" && speaks_its_own {
+            known.push(("max_tokens_field", json!(provider.max_tokens_field)));
+            known.push(("reasoning_effort_field", json!(provider.effort_field)));
+            known.push(("thinking_field", json!(provider.thinking_field)));
+            known.push(("seed_field", json!(if provider.takes_seed { "seed" } else { "off" })));
+            if !provider.flags.is_empty() {
+                let flags: Map<String, Value> =
+                    provider.flags.iter().map(|flag| ((*flag).to_owned(), true.into())).collect();
+                known.push(("extra_body", Value::Object(flags)));
+            }
+        }
+        known
+    }
+
+    fn preset(&mut self, path: String, value: Value) {
+        let place = Place::File { origin: self.origin.clone() };
+        self.entries.insert(path, Entry { value, origin: Origin::Preset, place });
+    }
+
+    /// What does not go together in the sections of models.
+    pub(super) fn check_models(&mut self) {
+        for role in ROLES {
+            match self.model_kind(role).as_deref() {
+                Some(kind) if SERVED.contains(&kind) => self.check_served(role, kind),
+                Some("agent") => self.check_agent(role),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    fn check_served(&mut self, role: &str, kind: &str) {
+        let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
+        if let Some(provider) = provider
+            && provider.base_url.is_none()
+            && !self.is_given(role, "base_url")
+        {
+            let message = format!(
+                "`models.{role}.provider` \"{}\" needs `models.{role}.base_url`: everybody has an address of their own",
+                provider.name
+            );
+            self.model_conflict(role, "provider", message);
+        }
+        if self.model_text(role, "api_key_env").is_some_and(|name| !name.is_empty())
+            && self.is_given(role, "api_key_command")
+        {
+            let message = format!(
+                "`models.{role}.api_key_env` and `models.{role}.api_key_command` are given, and only one of them can count"
+            );
+            self.model_conflict(role, "api_key_command", message);
+        }
+        let formats: &[&str] = match kind {
+            "anthropic" => &["json_schema", "tool", "off"],
+            "responses" => &["json_schema", "json_object", "off"],
+            _ => &["json_schema", "json_object_schema", "json_object", "off"],
+        };
+        if let Some(format) = self.model_text(role, "response_format")
+            && !formats.contains(&format.as_str())
+        {
+            let words = any_of(formats.iter().map(|word| format!("\"{word}\"")));
+            let message =
+                format!("`models.{role}.response_format` is \"{format}\", and kind \"{kind}\" has {words}");
+            self.model_conflict(role, "response_format", message);
+        }
+    }
+
+    fn check_agent(&mut self, role: &str) {
+        if self.model_text(role, "agent").as_deref() == Some("command") && !self.is_given(role, "command") {
+            let message = format!("`models.{role}.agent` \"command\" needs `models.{role}.command`");
+            self.model_conflict(role, "agent", message);
+        }
+    }
+
+    fn model_kind(&self, role: &str) -> Option<String> {
+        let section = keys::section(&format!("models.{role}"))?;
+        if self.lacks(section) { None } else { self.kind_of(section) }
+    }
+
+    fn is_given(&self, role: &str, name: &str) -> bool {
+        self.given.contains(&format!("models.{role}.{name}"))
+    }
+
+    fn model_text(&self, role: &str, name: &str) -> Option<String> {
+        let entry = self.entries.get(&format!("models.{role}.{name}"))?;
+        entry.value.as_str().map(str::to_owned)
+    }
+
+    fn model_conflict(&mut self, role: &str, name: &str, message: String) {
+        let whole = Place::File { origin: self.origin.clone() };
+        let entry = self.entries.get(&format!("models.{role}.{name}"));
+        let place = entry.map_or(whole, |entry| entry.place.clone());
+        self.report(place, ProblemKind::Conflict { message });
+    }
+}
+
+fn kind_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::ChatCompletions => "openai",
+        Dialect::Messages => "anthropic",
+        Dialect::Responses => "responses",
+    }
+}

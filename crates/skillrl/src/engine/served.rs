@@ -1,0 +1,171 @@
+//! From the configuration of a model to the dialect that asks its server.
+
+use crate::config::{
+    Effort, EffortField, KeyHeader, MaxTokensField, ModelConfig, PromptCache, ResponseFormat, SeedField,
+    ServedConfig, ThinkingField,
+};
+use skill_llm::http::TokenCommand;
+use skill_llm::{
+    AnthropicChat, AnthropicConfig, ApiKey, ChatModel, KeySource, LlmError, OpenAiChat, OpenAiConfig,
+    Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Server, Transport, openai,
+};
+use std::sync::Arc;
+
+/// Where everybody keeps the key of the one server that never answers without one.
+const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// The model that a server answers for; `None` for models of other kinds.
+pub(super) fn dialect(
+    config: &ModelConfig,
+    transport: Arc<dyn Transport>,
+    has_key: bool,
+) -> Result<Option<Arc<dyn ChatModel>>, LlmError> {
+    Ok(Some(match config {
+        ModelConfig::OpenAi(asked) => {
+            let config = chat_completions(asked, has_key)?;
+            Arc::new(OpenAiChat::with_transport(config, transport)?)
+        }
+        ModelConfig::Anthropic(asked) => {
+            Arc::new(AnthropicChat::with_transport(messages(asked, has_key)?, transport)?)
+        }
+        ModelConfig::Responses(asked) => {
+            Arc::new(ResponsesChat::with_transport(responses(asked, has_key)?, transport)?)
+        }
+        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
+    }))
+}
+
+fn chat_completions(asked: &ServedConfig, has_key: bool) -> Result<OpenAiConfig, LlmError> {
+    let mut config = OpenAiConfig::new(&asked.base_url, &asked.model);
+    fill_server(&mut config.server, asked, has_key)?;
+    config.sampling = sampling(asked);
+    config.max_tokens_field = match asked.max_tokens_field {
+        Some(MaxTokensField::Auto) | None => openai::MaxTokensField::Auto,
+        Some(MaxTokensField::MaxTokens) => openai::MaxTokensField::MaxTokens,
+        Some(MaxTokensField::MaxCompletionTokens) => openai::MaxTokensField::MaxCompletionTokens,
+    };
+    config.takes_seed = asked.seed_field != Some(SeedField::Off);
+    config.response_format = response_format(asked.response_format)?;
+    config.reasoning = reasoning(asked);
+    config.effort_field = match asked.reasoning_effort_field {
+        Some(EffortField::ReasoningEffort) | None => skill_llm::EffortField::ReasoningEffort,
+        Some(EffortField::Reasoning) => skill_llm::EffortField::Reasoning,
+        Some(EffortField::ChatTemplateKwargs) => skill_llm::EffortField::ChatTemplateKwargs,
+        Some(EffortField::Off) => skill_llm::EffortField::Off,
+    };
+    config.thinking_field = match asked.thinking_field {
+        Some(ThinkingField::EnableThinking) => skill_llm::ThinkingField::EnableThinking,
+        Some(ThinkingField::ChatTemplateKwargs) => skill_llm::ThinkingField::ChatTemplateKwargs,
+        Some(ThinkingField::Thinking) => skill_llm::ThinkingField::Thinking,
+        Some(ThinkingField::ThinkingAdaptive) => skill_llm::ThinkingField::ThinkingAdaptive,
+        Some(ThinkingField::Reasoning) => skill_llm::ThinkingField::Reasoning,
+        Some(ThinkingField::ReasoningEffort) => skill_llm::ThinkingField::ReasoningEffort,
+        Some(ThinkingField::Off) | None => skill_llm::ThinkingField::Off,
+    };
+    config.extra_body = asked.extra_body.clone();
+    Ok(config)
+}
+
+fn messages(asked: &ServedConfig, has_key: bool) -> Result<AnthropicConfig, LlmError> {
+    let mut config = AnthropicConfig::new(&asked.base_url, &asked.model);
+    fill_server(&mut config.server, asked, has_key)?;
+    config.sampling = sampling(asked);
+    config.schema_mode = match asked.response_format {
+        ResponseFormat::JsonSchema => SchemaMode::OutputFormat,
+        ResponseFormat::Tool => SchemaMode::Tool,
+        ResponseFormat::Off => SchemaMode::Off,
+        ResponseFormat::JsonObject | ResponseFormat::JsonObjectSchema => {
+            return Err(other_format(asked.response_format, "anthropic"));
+        }
+    };
+    config.reasoning = reasoning(asked);
+    config.prompt_cache = match asked.prompt_cache {
+        Some(PromptCache::Off) => skill_llm::PromptCache::Off,
+        Some(PromptCache::FiveMinutes) | None => skill_llm::PromptCache::FiveMinutes,
+        Some(PromptCache::OneHour) => skill_llm::PromptCache::OneHour,
+    };
+    config.extra_body = asked.extra_body.clone();
+    Ok(config)
+}
+
+fn responses(asked: &ServedConfig, has_key: bool) -> Result<ResponsesConfig, LlmError> {
+    let mut config = ResponsesConfig::new(&asked.base_url, &asked.model);
+    fill_server(&mut config.server, asked, has_key)?;
+    config.sampling = sampling(asked);
+    config.response_format = response_format(asked.response_format)?;
+    config.reasoning = reasoning(asked);
+    config.extra_body = asked.extra_body.clone();
+    Ok(config)
+}
+
+fn fill_server(server: &mut Server, asked: &ServedConfig, has_key: bool) -> Result<(), LlmError> {
+    server.api_version.clone_from(&asked.api_version);
+    server.key = if has_key { key(asked)? } else { KeySource::None };
+    if let Some(header) = asked.key_header {
+        server.key_header = match header {
+            KeyHeader::Bearer => skill_llm::KeyHeader::Bearer,
+            KeyHeader::XApiKey => skill_llm::KeyHeader::XApiKey,
+            KeyHeader::ApiKey => skill_llm::KeyHeader::ApiKey,
+        };
+    }
+    server.timeout = asked.timeout();
+    server.extra_headers =
+        asked.extra_headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Ok(())
+}
+
+fn key(asked: &ServedConfig) -> Result<KeySource, LlmError> {
+    if let Some(command) = &asked.api_key_command {
+        return Ok(KeySource::Command(Arc::new(TokenCommand::new(command.clone())?)));
+    }
+    let is_openai = openai::is_openai_address(&asked.base_url);
+    let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
+    let key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
+    Ok(key.map_or(KeySource::None, KeySource::Key))
+}
+
+fn sampling(asked: &ServedConfig) -> Sampling {
+    Sampling {
+        temperature: asked.temperature,
+        top_p: asked.top_p,
+        max_tokens: asked.max_tokens,
+        seed: asked.seed,
+    }
+}
+
+fn reasoning(asked: &ServedConfig) -> Reasoning {
+    Reasoning {
+        effort: asked.reasoning_effort.map(effort),
+        thinking: asked.thinking,
+        tokens: asked.thinking_tokens,
+    }
+}
+
+pub(super) fn effort(asked: Effort) -> skill_llm::Effort {
+    match asked {
+        Effort::None => skill_llm::Effort::None,
+        Effort::Minimal => skill_llm::Effort::Minimal,
+        Effort::Low => skill_llm::Effort::Low,
+        Effort::Medium => skill_llm::Effort::Medium,
+        Effort::High => skill_llm::Effort::High,
+        Effort::Xhigh => skill_llm::Effort::Xhigh,
+        Effort::Max => skill_llm::Effort::Max,
+    }
+}
+
+fn response_format(asked: ResponseFormat) -> Result<openai::ResponseFormat, LlmError> {
+    Ok(match asked {
+        ResponseFormat::JsonSchema => openai::ResponseFormat::JsonSchema,
+        ResponseFormat::JsonObjectSchema => openai::ResponseFormat::JsonObjectSchema,
+        ResponseFormat::JsonObject => openai::ResponseFormat::JsonObject,
+        ResponseFormat::Off => openai::ResponseFormat::Off,
+        ResponseFormat::Tool => return Err(other_format(asked, "openai")),
+    })
+}
+
+/// The table of keys has refused this already.
+fn other_format(asked: ResponseFormat, kind: &str) -> LlmError {
+    LlmError::Configuration {
+        message: format!("`response_format` \"{}\" is none of kind \"{kind}\"", asked.as_str()),
+    }
+}
