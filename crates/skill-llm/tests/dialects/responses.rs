@@ -1,0 +1,190 @@
+//! Responses: what is sent, and what is made of every answer.
+
+use crate::support::{
+    Canned, KEY, ask, conversation, json, plain, response, shown, shown_request, with_schema,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json as value};
+use skill_llm::{
+    ApiKey, ChatModel as _, ChatRequest, Effort, LlmError, ResponseFormat, ResponseSchema, ResponsesChat,
+    ResponsesConfig, ToolChoice, Transport,
+};
+use std::sync::Arc;
+
+const REPLY: &str = r#"{"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]}"#;
+
+fn config() -> ResponsesConfig {
+    ResponsesConfig::new("https://api.openai.com/v1", "gpt-test").with_key(ApiKey::new(KEY).unwrap())
+}
+
+fn model(config: ResponsesConfig, status: u16, body: &str) -> (ResponsesChat, Arc<Canned>) {
+    let transport = Canned::new(vec![response(status, body)]);
+    let model = ResponsesChat::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
+    (model, transport)
+}
+
+fn sent(config: ResponsesConfig, request: &ChatRequest) -> Value {
+    let (model, transport) = model(config, 200, REPLY);
+    ask(&model, request).unwrap();
+    shown_request(&transport.asked()[0])
+}
+
+#[test]
+fn requests() {
+    insta::assert_json_snapshot!("responses_plain", sent(config(), &plain()));
+    insta::assert_json_snapshot!("responses_conversation", sent(config(), &conversation())["body"]);
+    let mut thinking = config();
+    thinking.reasoning.effort = Some(Effort::Minimal);
+    thinking.extra_body.insert("reasoning".to_owned(), value!({"summary": "auto"}));
+    thinking.extra_body.insert("text".to_owned(), value!({"verbosity": "low"}));
+    insta::assert_json_snapshot!("responses_schema_and_thinking", sent(thinking, &with_schema())["body"]);
+}
+
+#[test]
+fn formats_and_switches() {
+    let format = |format, schema: ResponseSchema| {
+        let request = ChatRequest { response_schema: Some(schema), ..plain() };
+        sent(ResponsesConfig { response_format: format, ..config() }, &request)["body"]["text"].clone()
+    };
+    let object = value!({"format": {"type": "json_object"}});
+    assert_eq!(format(ResponseFormat::JsonSchema, ResponseSchema::any_object()), object);
+    assert_eq!(format(ResponseFormat::JsonObject, crate::support::schema()), object);
+    assert_eq!(format(ResponseFormat::Off, crate::support::schema()), Value::Null);
+    let effort = |thinking| {
+        let mut config = config();
+        config.reasoning.thinking = thinking;
+        sent(config, &plain())["body"]["reasoning"].clone()
+    };
+    assert_eq!(effort(Some(false)), value!({"effort": "none"}));
+    assert_eq!(effort(Some(true)), value!({"effort": "medium"}));
+    assert_eq!(effort(None), Value::Null);
+    let named = ChatRequest { tool_choice: Some(ToolChoice::Tool("look".to_owned())), ..conversation() };
+    assert_eq!(sent(config(), &named)["body"]["tool_choice"], value!({"type": "function", "name": "look"}));
+}
+
+#[test]
+fn what_the_interface_does_not_take_is_an_error() {
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut ResponsesConfig), expect: &str) {
+        let mut config = config();
+        change(&mut config);
+        let model = ResponsesChat::with_transport(config, Canned::new(vec![response(200, REPLY)]));
+        let error = model.unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+    check(|config| config.sampling.seed = Some(1), "`seed`");
+    check(|config| config.sampling.max_tokens = Some(15), "`max_tokens` is 15");
+    check(|config| config.reasoning.tokens = Some(15), "`thinking_tokens`");
+    check(|config| config.response_format = ResponseFormat::JsonObjectSchema, "json_object_schema");
+    check(|config| drop(config.extra_body.insert("input".to_owned(), 1.into())), "`input` cannot stand");
+    let (model, transport) = model(config(), 200, REPLY);
+    let request = ChatRequest { stop: vec!["x".to_owned()], ..plain() };
+    assert!(matches!(ask(&model, &request), Err(LlmError::Configuration { .. })));
+    assert!(transport.asked().is_empty(), "nothing is sent");
+}
+
+#[track_caller]
+fn check_reply(status: u16, body: &str, expect: &str) {
+    let (model, _) = model(config(), status, body);
+    assert_eq!(shown(ask(&model, &plain())), expect, "{body}");
+}
+
+#[test]
+fn replies() {
+    check_reply(
+        200,
+        r#"{"id": "resp_1", "object": "response", "status": "completed", "error": null, "incomplete_details": null,
+            "output": [{"type": "reasoning", "id": "rs_1", "summary": []}, {"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "Be", "annotations": []}, {"type": "output_text",
+            "text": "cause."}]}], "usage": {"input_tokens": 36, "input_tokens_details": {"cached_tokens": 30},
+            "output_tokens": 87, "output_tokens_details": {"reasoning_tokens": 64}, "total_tokens": 123}}"#,
+        r#"Stop "Because." 36/30/87/64"#,
+    );
+    check_reply(
+        200,
+        r#"{"status": "completed", "output": [{"type": "function_call", "id": "fc_1", "call_id": "call_1",
+            "name": "look", "arguments": "{\"at\": 1}", "status": "completed"}, {"type": "function_call",
+            "name": "look"}]}"#,
+        r#"ToolCalls "" call_1=look({"at": 1}) call_1=look() 0/0/0/0"#,
+    );
+    check_reply(
+        200,
+        r#"{"status": "completed", "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]}"#,
+        r#"ContentFilter "No." 0/0/0/0"#,
+    );
+    let incomplete = |reason: &str, expect: &str| {
+        let body = format!(
+            r#"{{"status": "incomplete", "incomplete_details": {{"reason": {reason}}}, "output": [{{"type": "message",
+                "content": [{{"type": "output_text", "text": "x"}}]}}]}}"#
+        );
+        check_reply(200, &body, &format!(r#"{expect} "x" 0/0/0/0"#));
+    };
+    incomplete(r#""max_output_tokens""#, "Length");
+    incomplete(r#""content_filter""#, "ContentFilter");
+    incomplete("null", "other:");
+    check_reply(200, r#"{"output": [{"content": "x"}]}"#, r#"other: "x" 0/0/0/0"#);
+}
+
+#[test]
+fn errors_by_class() {
+    const AT: &str = "https://api.openai.com/v1";
+    let invalid = |what: &str| format!("InvalidReply: the reply of {AT} cannot be read: {what}");
+    check_reply(200, "{}", &invalid("it has no `output`"));
+    check_reply(200, r#"{"output": 1}"#, &invalid("`output` is not a list"));
+    check_reply(200, r#"{"status": "in_progress", "output": []}"#, &invalid("it is not finished"));
+    check_reply(
+        200,
+        r#"{"status": "failed", "output": []}"#,
+        &invalid("the server gave it up without saying why"),
+    );
+    check_reply(
+        200,
+        r#"{"status": "failed", "error": {"code": "server_error", "message": "oh"}, "output": []}"#,
+        &format!("ServerError: {AT} failed (HTTP 200): oh"),
+    );
+    check_reply(
+        200,
+        r#"{"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}, "output": []}"#,
+        &format!("RateLimited: {AT} limits the rate of requests (HTTP 429): slow"),
+    );
+    check_reply(
+        400,
+        r#"{"error": {"message": "too much", "type": "invalid_request_error", "code": "context_length_exceeded"}}"#,
+        &format!("ContextTooLong: the prompt is too long for the model at {AT} (HTTP 400): too much"),
+    );
+    check_reply(
+        404,
+        r#"{"error": {"message": "no such model"}}"#,
+        &format!(
+            "BadRequest: {AT} does not accept the request (HTTP 404): nothing at {AT}/responses: no such model"
+        ),
+    );
+    check_reply(
+        401,
+        &format!(r#"{{"error": {{"message": "wrong: {KEY}"}}}}"#),
+        &format!("Authentication: {AT} does not accept the key (HTTP 401): wrong: [key]"),
+    );
+}
+
+#[test]
+fn nothing_shows_the_key() {
+    let (model, _) = model(config(), 200, REPLY);
+    let shown = format!("{model:?} {}", model.parameters());
+    assert!(!shown.contains(KEY), "{shown}");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(status in 100_u16..600, body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let model = ResponsesChat::with_transport(config(), Canned::new(vec![response(status, body)])).unwrap();
+        drop(ask(&model, &plain()));
+    }
+
+    #[test]
+    fn no_item_makes_it_panic(item in json(), usage in json(), error in json()) {
+        let body = value!({"output": [item], "usage": usage, "error": error, "status": "incomplete"});
+        drop(ask(&model(config(), 200, &body.to_string()).0, &plain()));
+        let body = value!({"output": [{"type": "message", "content": [item]}], "status": "completed"});
+        drop(ask(&model(config(), 200, &body.to_string()).0, &plain()));
+    }
+}
