@@ -1,0 +1,517 @@
+//! Programs as models, played by small programs that print what the real ones are documented to print.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use skill_llm::agent::{AgentConfig, AgentKind, AgentModel, Sandbox, SkillAs};
+use skill_llm::{
+    CallCtx, CallPlace, ChatModel as _, ChatReply, ChatRequest, ContentPart, Effort, ErrorClass, ImageSource,
+    LlmError, Message, ResponseSchema, Role, Sampling, ToolSpec,
+};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A program in POSIX sh that plays one of the known ones.
+struct Fake {
+    dir: tempfile::TempDir,
+}
+
+impl Fake {
+    /// The script finds the directory of the test in `$LAB`.
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent");
+        let script = format!("#!/bin/sh\nLAB='{}'\n{script}\n", dir.path().display());
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn config(&self, kind: AgentKind) -> AgentConfig {
+        let mut config = AgentConfig::new(kind, "model-1");
+        // By way of the shell, since a file that was just written may still be open for writing elsewhere.
+        config.command = Some(vec!["/bin/sh".to_owned(), self.path("agent").display().to_string()]);
+        config.timeout = Duration::from_secs(60);
+        config
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+/// Keeps what the program was given, then prints this.
+fn printing(output: &str) -> String {
+    format!(
+        "printf '%s\\n' \"$@\" > \"$LAB/arguments\"; cat > \"$LAB/stdin\"; pwd > \"$LAB/directory\"; env > \"$LAB/environment\"\n\
+         find . -type f | sort > \"$LAB/files\"; cat .claude/skills/*/SKILL.md .agents/skills/*/SKILL.md > \"$LAB/skill\" 2>/dev/null\n\
+         cat <<'END-OF-OUTPUT'\n{output}\nEND-OF-OUTPUT"
+    )
+}
+
+const CLAUDE: &str = r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":2200,"num_turns":1,"result":"Because.","session_id":"s","total_cost_usd":0.003,"usage":{"input_tokens":4,"cache_creation_input_tokens":100,"cache_read_input_tokens":1000,"output_tokens":9,"service_tier":"standard"},"permission_denials":[]}"#;
+const CODEX: &str = r#"{"type":"thread.started","thread_id":"0199a213"}
+{"type":"turn.started"}
+{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"**Thinking**"}}
+{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"I look."}}
+{"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"ls","aggregated_output":"","exit_code":0,"status":"completed"}}
+{"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"Because."}}
+{"type":"turn.completed","usage":{"input_tokens":24763,"cached_input_tokens":24448,"output_tokens":122}}"#;
+const GEMINI: &str = r#"Loaded cached credentials.
+{"session_id": "s", "response": "Because.", "stats": {"models": {
+  "gemini-pro": {"api": {"totalRequests": 1}, "tokens": {"prompt": 100, "candidates": 7, "total": 120, "cached": 40, "thoughts": 13, "tool": 0}},
+  "gemini-flash": {"tokens": {"prompt": 10, "candidates": 1, "total": 11, "cached": 0, "thoughts": 0, "tool": 2}}},
+  "tools": {"totalCalls": 0}}}"#;
+
+fn question() -> ChatRequest {
+    ChatRequest::new(vec![Message::system("Be brief."), Message::user("Why?")])
+}
+
+fn ask(config: AgentConfig, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+    let model = AgentModel::new(config).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(model.chat(request, call))
+}
+
+fn shown(outcome: Result<ChatReply, LlmError>) -> String {
+    match outcome {
+        Ok(ChatReply { text, usage, finish, .. }) => {
+            format!(
+                "{finish:?} {text:?} {}/{}/{}/{}",
+                usage.input, usage.cached, usage.output, usage.reasoning
+            )
+        }
+        Err(error) => format!("{:?}: {error}", error.class()),
+    }
+}
+
+#[track_caller]
+fn check(kind: AgentKind, output: &str, expect: &str) {
+    let fake = Fake::new(&printing(output));
+    let shown = shown(ask(fake.config(kind), &question(), &CallCtx::default()));
+    let program = "/bin/sh";
+    assert_eq!(shown.replace(program, "PROGRAM"), expect);
+}
+
+#[test]
+fn replies_and_tokens_of_the_known_programs() {
+    check(AgentKind::Claude, CLAUDE, r#"Stop "Because." 1104/1000/9/0"#);
+    check(
+        AgentKind::Claude,
+        &format!("[{{\"type\":\"system\"}},{CLAUDE}]"),
+        r#"Stop "Because." 1104/1000/9/0"#,
+    );
+    check(AgentKind::Codex, CODEX, r#"Stop "Because." 24763/24448/122/0"#);
+    check(AgentKind::Gemini, GEMINI, r#"Stop "Because." 112/40/21/13"#);
+    check(AgentKind::Command, "  Because.\n", r#"Stop "Because." 0/0/0/0"#);
+}
+
+#[test]
+fn outputs_without_a_reply() {
+    let said = "; its stderr ends with: it says nothing";
+    check(AgentKind::Command, "", &format!("InvalidReply: the program `PROGRAM` printed nothing{said}"));
+    check(
+        AgentKind::Claude,
+        r#"{"type":"system"}"#,
+        &format!("InvalidReply: the program `PROGRAM` printed a result without a text{said}"),
+    );
+    check(AgentKind::Claude, "[]", &format!("InvalidReply: the program `PROGRAM` printed no result{said}"));
+    check(
+        AgentKind::Codex,
+        "{\"type\":\"turn.started\"}\nnoise",
+        &format!("InvalidReply: the program `PROGRAM` printed no message of the agent{said}"),
+    );
+    check(
+        AgentKind::Gemini,
+        r#"{"stats": {}}"#,
+        &format!("InvalidReply: the program `PROGRAM` printed an object without a response{said}"),
+    );
+}
+
+#[test]
+fn failures_that_a_program_reports() {
+    let claude = |result: &str| {
+        format!(r#"{{"type":"result","subtype":"success","is_error":true,"result":"{result}"}}"#)
+    };
+    let reports =
+        |class: &str, said: &str| format!("{class}: the program `PROGRAM` reports an error: {said}");
+    let check_claude =
+        |said: &str, class: &str| check(AgentKind::Claude, &claude(said), &reports(class, said));
+    check_claude("Invalid API key · Please run /login", "Authentication");
+    check_claude("Credit balance is too low", "QuotaExhausted");
+    check_claude("Claude AI usage limit reached|1760000000", "QuotaExhausted");
+    check_claude("API Error: 429 rate_limit_error", "RateLimited");
+    check_claude("API Error: 529 Overloaded", "ServerError");
+    check_claude("Prompt is too long", "ContextTooLong");
+    check(
+        AgentKind::Claude,
+        r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#,
+        &reports("ServerError", "error_max_turns"),
+    );
+    let codex = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"stream error: 401 Unauthorized\"}}";
+    check(AgentKind::Codex, codex, &reports("Authentication", "stream error: 401 Unauthorized"));
+    let recovered = format!("{{\"type\":\"error\",\"message\":\"Reconnecting... 1/5\"}}\n{CODEX}");
+    check(AgentKind::Codex, &recovered, r#"Stop "Because." 24763/24448/122/0"#);
+    let gemini = r#"{"error": {"type": "ApiError", "message": "RESOURCE_EXHAUSTED", "code": 429}}"#;
+    check(AgentKind::Gemini, gemini, &reports("RateLimited", "RESOURCE_EXHAUSTED"));
+}
+
+#[test]
+fn an_exit_code_is_an_error_and_no_reply() {
+    #[track_caller]
+    fn check(kind: AgentKind, script: &str, expect: &str) {
+        let fake = Fake::new(script);
+        let shown = shown(ask(fake.config(kind), &question(), &CallCtx::default()));
+        assert_eq!(shown, expect);
+    }
+    check(
+        AgentKind::Command,
+        "echo Because.; echo 'a word\nof warning' >&2; exit 3",
+        "ServerError: the program `/bin/sh` ended with the exit code 3: a word of warning",
+    );
+    check(
+        AgentKind::Claude,
+        "echo '{\"is_error\": true, \"result\": \"Credit balance is too low\"}'; exit 1",
+        "QuotaExhausted: the program `/bin/sh` ended with the exit code 1: Credit balance is too low",
+    );
+    check(
+        AgentKind::Gemini,
+        "exit 41",
+        "Authentication: the program `/bin/sh` ended with the exit code 41: it says nothing",
+    );
+    check(
+        AgentKind::Command,
+        "no-such-program-anywhere 2>/dev/null",
+        "Configuration: the program `/bin/sh` ended with the exit code 127: it says nothing",
+    );
+    let mut config = AgentConfig::new(AgentKind::Codex, "m");
+    config.command = Some(vec!["/no/such/program".to_owned()]);
+    let error = ask(config, &question(), &CallCtx::default()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Configuration);
+    assert!(error.to_string().starts_with("the program `/no/such/program` cannot be started"), "{error}");
+    assert!(error.hint().contains("`command`") && !error.is_retryable());
+}
+
+/// The arguments of a call, less the shell and the script.
+fn arguments(kind: AgentKind, change: impl FnOnce(&mut AgentConfig), request: &ChatRequest) -> String {
+    let fake = Fake::new(&printing("x"));
+    let mut config = fake.config(kind);
+    config.output = Some(skill_llm::agent::OutputFormat::Text);
+    change(&mut config);
+    ask(config, request, &CallCtx::default()).unwrap();
+    assert!(!fake.read("arguments").contains("Why?"), "the prompt is no argument");
+    fake.read("arguments").trim().replace('\n', " ")
+}
+
+#[test]
+fn arguments_of_the_known_programs() {
+    let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let with_schema =
+        ChatRequest { response_schema: Some(ResponseSchema::new("patch", schema)), ..question() };
+    let shown: Vec<String> = [Sandbox::ReadOnly, Sandbox::Workspace, Sandbox::Off]
+        .into_iter()
+        .flat_map(|sandbox| {
+            [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Command].map(|kind| {
+                let words = arguments(
+                    kind,
+                    |config| {
+                        config.sandbox = sandbox;
+                        config.arguments = vec!["--own".to_owned()];
+                        let is_told = matches!(kind, AgentKind::Claude | AgentKind::Codex);
+                        config.effort = is_told.then_some(Effort::Low);
+                    },
+                    &with_schema,
+                );
+                format!("{} {sandbox:?}: {words}", kind.as_str())
+            })
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"));
+    let placed = arguments(
+        AgentKind::Command,
+        |config| config.command.as_mut().unwrap().push("--model={model}".to_owned()),
+        &question(),
+    );
+    assert_eq!(placed, "--model=model-1");
+}
+
+#[test]
+fn the_prompt_comes_on_the_standard_input() {
+    #[track_caller]
+    fn prompt(request: &ChatRequest) -> String {
+        let fake = Fake::new(&printing("x"));
+        ask(fake.config(AgentKind::Command), request, &CallCtx::default()).unwrap();
+        fake.read("stdin")
+    }
+    assert_eq!(prompt(&question()), "Be brief.\n\nWhy?");
+    let conversation = ChatRequest::new(vec![
+        Message::system("Be brief."),
+        Message::user("Why?"),
+        Message::assistant("Because."),
+        Message::text_message(Role::Tool, "a cat"),
+        Message::user("Really?"),
+    ]);
+    insta::assert_snapshot!(prompt(&conversation));
+    // An argument of this length is refused by the system.
+    let long = ChatRequest::new(vec![Message::user("x".repeat(4_000_000))]);
+    assert_eq!(prompt(&long).len(), 4_000_000);
+    // A program that does not read its input may answer all the same.
+    let fake = Fake::new("echo x");
+    assert_eq!(ask(fake.config(AgentKind::Command), &long, &CallCtx::default()).unwrap().text, "x");
+}
+
+#[test]
+fn images_are_files_of_the_working_directory() {
+    let fake = Fake::new(&printing("x"));
+    let message = Message {
+        content: vec![
+            ContentPart::Text("What is it?".into()),
+            ContentPart::Image(ImageSource::from_bytes("image/png", b"\x89PNG")),
+            ContentPart::Image(ImageSource::Url("https://pictures.example/1.png".to_owned())),
+        ],
+        ..Message::user("")
+    };
+    ask(fake.config(AgentKind::Claude).tap_text(), &ChatRequest::new(vec![message]), &CallCtx::default())
+        .unwrap();
+    assert_eq!(
+        fake.read("stdin"),
+        "What is it?\n[image: the file image-1.png]\n[image: https://pictures.example/1.png]"
+    );
+    assert_eq!(fake.read("files"), "./image-1.png\n");
+}
+
+trait TapText {
+    fn tap_text(self) -> Self;
+}
+
+impl TapText for AgentConfig {
+    fn tap_text(mut self) -> Self {
+        self.output = Some(skill_llm::agent::OutputFormat::Text);
+        self
+    }
+}
+
+#[test]
+fn the_skill_is_a_package_where_that_is_wanted() {
+    let skill = "# Skill\n\nLook twice.";
+    let request = ChatRequest::new(vec![
+        Message::system(format!("{skill}\n\nAnswer in one word.")),
+        Message::user("Why?"),
+    ]);
+    let call = CallCtx { document: Some(Arc::from(format!("{skill}\n"))), ..CallCtx::default() };
+    let run = |kind, skill_as| {
+        let fake = Fake::new(&printing("x"));
+        let mut config = fake.config(kind).tap_text();
+        config.skill_as = skill_as;
+        ask(config, &request, &call).unwrap();
+        fake
+    };
+    let claude = run(AgentKind::Claude, SkillAs::Package);
+    insta::assert_snapshot!("package_prompt", claude.read("stdin"));
+    insta::assert_snapshot!("package_skill", claude.read("skill"));
+    assert_eq!(claude.read("files"), "./.claude/skills/task-skill/SKILL.md\n");
+    assert_eq!(
+        run(AgentKind::Codex, SkillAs::Package).read("files"),
+        "./.agents/skills/task-skill/SKILL.md\n"
+    );
+    let gemini = run(AgentKind::Gemini, SkillAs::Package).read("files");
+    assert_eq!(gemini, "./.gemini/skills/task-skill/SKILL.md\n");
+    let as_prompt = run(AgentKind::Claude, SkillAs::Prompt);
+    assert_eq!(as_prompt.read("files"), "");
+    assert!(as_prompt.read("stdin").starts_with(skill));
+}
+
+#[test]
+fn a_document_that_is_not_in_the_messages_is_no_package_and_front_matter_stays() {
+    let run = |document: &str, system: &str| {
+        let fake = Fake::new(&printing("x"));
+        let mut config = fake.config(AgentKind::Claude).tap_text();
+        config.skill_as = SkillAs::Package;
+        let call = CallCtx { document: Some(Arc::from(document)), ..CallCtx::default() };
+        let request = ChatRequest::new(vec![Message::system(system), Message::user("Why?")]);
+        ask(config, &request, &call).unwrap();
+        (fake.read("files"), fake.read("skill"))
+    };
+    assert_eq!(run("another text", "Be brief.").0, "");
+    assert_eq!(run("  ", "Be brief.").0, "");
+    let packaged = "---\nname: mine\ndescription: x\n---\n\nLook twice.";
+    assert_eq!(run(packaged, packaged).1, format!("{packaged}\n"));
+}
+
+#[test]
+fn each_call_has_a_fresh_directory_that_is_gone_afterwards() {
+    let fake = Fake::new(&format!("touch left-behind; {}", printing("x")));
+    let mut directories = Vec::new();
+    for _ in 0..2 {
+        ask(fake.config(AgentKind::Command), &question(), &CallCtx::default()).unwrap();
+        assert_eq!(fake.read("files"), "./left-behind\n");
+        let directory = fake.read("directory").trim().to_owned();
+        assert!(!Path::new(&directory).exists(), "{directory}");
+        directories.push(directory);
+    }
+    assert_ne!(directories[0], directories[1]);
+}
+
+#[test]
+fn a_program_sees_the_variables_that_are_named_and_no_others() {
+    // Set by cargo for every test, and not among what every program gets.
+    let (named, unnamed) = ("CARGO_MANIFEST_DIR", "CARGO_PKG_NAME");
+    let fake = Fake::new(&printing("x"));
+    let mut config = fake.config(AgentKind::Command);
+    config.pass_env = vec![named.to_owned(), "NO_SUCH_VARIABLE_OF_TESTS".to_owned(), "A=B".to_owned()];
+    ask(config, &question(), &CallCtx::default()).unwrap();
+    let environment = fake.read("environment");
+    assert!(environment.contains(&format!("{named}=")) && environment.contains("PATH="), "{environment}");
+    assert!(!environment.contains(&format!("{unnamed}=")), "{environment}");
+}
+
+#[test]
+fn the_value_of_a_named_variable_is_nowhere_to_be_seen() {
+    // A value that every test has stands for a key.
+    let secret = env!("CARGO_MANIFEST_DIR");
+    let script = "echo \"it is $CARGO_MANIFEST_DIR\"; echo \"no: $CARGO_MANIFEST_DIR\" >&2";
+    for (script, is_error) in [(script.to_owned(), false), (format!("{script}; exit 1"), true)] {
+        let fake = Fake::new(&script);
+        let mut config = fake.config(AgentKind::Command);
+        config.pass_env = vec!["CARGO_MANIFEST_DIR".to_owned()];
+        config.trace_dir = Some(fake.path("traces"));
+        let debug = format!("{:?}", AgentModel::new(config.clone()).unwrap());
+        let outcome = ask(config, &question(), &CallCtx::default());
+        assert_eq!(outcome.is_err(), is_error);
+        let traces = fake.read("traces/call-1.stdout.txt") + &fake.read("traces/call-1.stderr.txt");
+        for shown in [format!("{outcome:?}"), debug, traces] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn traces_are_kept_by_place() {
+    let fake = Fake::new(&printing(CODEX));
+    let mut config = fake.config(AgentKind::Codex);
+    config.trace_dir = Some(fake.path("run/traces"));
+    let call = CallCtx::new(CallPlace::new("step 3").child("rollout").child("a/../b"));
+    for _ in 0..2 {
+        ask(config.clone(), &question(), &call).unwrap();
+    }
+    assert_eq!(fake.read("run/traces/step-3-rollout-a-b-1.stdout.txt").trim(), CODEX);
+    assert_eq!(fake.read("run/traces/step-3-rollout-a-b-2.stdout.txt").trim(), CODEX);
+    assert_eq!(std::fs::read_dir(fake.path("run/traces")).unwrap().count(), 2);
+}
+
+/// Starts a child that outlives its parent unless the whole group is killed, and says so in a file.
+const LINGERING: &str = "sh -c 'sleep 30; touch \"$LAB/survived\"' & echo $! > \"$LAB/child\"; export LAB;";
+
+#[track_caller]
+fn assert_child_is_gone(fake: &Fake) {
+    let child = fake.read("child").trim().to_owned();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // The system may take a moment to collect it.
+    while is_running(&child) {
+        assert!(Instant::now() < deadline, "the child {child} lives on");
+        std::thread::yield_now();
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+#[test]
+fn at_the_deadline_a_program_is_killed_with_all_that_it_started() {
+    let fake = Fake::new(&format!("{LINGERING} echo half; wait"));
+    let mut config = fake.config(AgentKind::Command);
+    config.timeout = Duration::from_secs(2);
+    config.trace_dir = Some(fake.path("traces"));
+    let error = ask(config, &question(), &CallCtx::default()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Timeout);
+    assert!(error.to_string().ends_with("gave no reply within 2 s"), "{error}");
+    assert_eq!(fake.read("traces/call-1.stdout.txt"), "half\n", "what it had printed is kept");
+    assert_child_is_gone(&fake);
+}
+
+#[test]
+fn what_a_program_leaves_running_ends_with_it() {
+    let fake = Fake::new(&format!("{LINGERING} echo done"));
+    assert_eq!(ask(fake.config(AgentKind::Command), &question(), &CallCtx::default()).unwrap().text, "done");
+    assert_child_is_gone(&fake);
+}
+
+#[test]
+fn cancelling_kills_the_program() {
+    let fake = Fake::new(&format!("{LINGERING} wait"));
+    let model = AgentModel::new(fake.config(AgentKind::Command)).unwrap();
+    let call = CallCtx::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (request, cancel) = (question(), call.cancel.clone());
+    let outcome = runtime.block_on(async {
+        let (outcome, ()) = tokio::join!(model.chat(&request, &call), async {
+            while !fake.path("child").exists() || fake.read("child").trim().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            cancel.cancel();
+        });
+        outcome
+    });
+    assert!(matches!(outcome, Err(LlmError::Cancelled)), "{outcome:?}");
+    assert_child_is_gone(&fake);
+}
+
+#[test]
+fn endless_output_is_cut_and_the_program_killed() {
+    let fake = Fake::new("yes 'all work and no play'");
+    let error = ask(fake.config(AgentKind::Command), &question(), &CallCtx::default()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::InvalidReply);
+    assert!(error.to_string().ends_with("printed more than 16777216 bytes and was killed"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_passed_on_is_an_error() {
+    #[track_caller]
+    fn refused(config: AgentConfig, expect: &str) {
+        let error = AgentModel::new(config).unwrap_err();
+        assert!(
+            matches!(error, LlmError::Configuration { .. }) && error.to_string().contains(expect),
+            "{error}"
+        );
+    }
+    refused(AgentConfig::new(AgentKind::Claude, " "), "the name of the model");
+    refused(AgentConfig::new(AgentKind::Command, "m"), "needs a `command`");
+    let mut config = AgentConfig::new(AgentKind::Gemini, "m");
+    config.effort = Some(Effort::Low);
+    refused(config, "`reasoning_effort`");
+    let mut config = AgentConfig::new(AgentKind::Claude, "m");
+    config.command = Some(vec![String::new()]);
+    refused(config, "names no program");
+    let tool = ToolSpec { name: "look".to_owned(), description: String::new(), parameters: json!({}) };
+    let fake = Fake::new(&printing("x"));
+    let request = ChatRequest { tools: vec![tool], ..question() };
+    let error = ask(fake.config(AgentKind::Command), &request, &CallCtx::default()).unwrap_err();
+    assert!(error.to_string().contains("has its own"), "{error}");
+    assert!(!fake.path("stdin").exists(), "nothing was started");
+    // Sampling is nothing that a program takes, and no reason to refuse what every stage asks for.
+    let sampling = Sampling { max_tokens: Some(5), ..Sampling::default() };
+    let request = ChatRequest { sampling, ..question() };
+    ask(fake.config(AgentKind::Command), &request, &CallCtx::default()).unwrap();
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn nothing_that_is_printed_makes_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        let fake = Fake::new("cat \"$LAB/output\"");
+        std::fs::write(fake.path("output"), &bytes).unwrap();
+        for kind in [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Command] {
+            drop(ask(fake.config(kind), &question(), &CallCtx::default()));
+        }
+    }
+}
