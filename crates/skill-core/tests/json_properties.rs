@@ -46,7 +46,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         Just(EditOp::InsertAfter),
         Just(EditOp::Replace),
         Just(EditOp::Delete),
-        Just(EditOp::Unknown("rewrite".to_owned())),
+        Just(EditOp::Unknown("rewrite_everything".to_owned())),
     ];
     (op, text(), text(), prop::option::of(any::<u32>())).prop_map(|(op, target, content, support_count)| {
         let mut edit = Edit::new(op, target, content);

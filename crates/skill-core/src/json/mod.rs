@@ -150,6 +150,20 @@ fn extract_from(text: &str, accept: &impl Fn(&Value) -> bool) -> Option<Extracte
     fitting.choose()
 }
 
+/// All whole values in a model's text that fit what the caller expects, in order; drafts among them are not told apart.
+pub(crate) fn extract_all(text: &str, accept: impl Fn(&Value) -> bool) -> Vec<Extracted> {
+    let mut scanner = Scanner::new(scan::after_reasoning(text), Wanted::ObjectsAndLists);
+    let mut all = Vec::new();
+    while let Some(found) = scanner.next() {
+        let Found::Value(candidate) = found else { continue };
+        if !candidate.cut && accept(scanner.value()) {
+            let (value, repairs) = (scanner.take_value(), scanner.repairs().to_vec());
+            all.push(Extracted { value, repairs, truncated: false });
+        }
+    }
+    all
+}
+
 /// A value that fits.
 struct Fit {
     value: Value,

@@ -273,6 +273,9 @@ impl Parser<'_> {
         }
         match self.next_token() {
             Some(b':') => self.at += 1,
+            Some(_) if self.sure && !bare && self.source.quote_len(self.at) > 0 => {
+                self.repairs.note(Repair::MissingColon);
+            }
             Some(_) => return Err(Failure::Broken),
             None if self.sure => return Ok(Step::End),
             None => return Err(Failure::NotJson),

@@ -42,6 +42,8 @@ pub enum Repair {
     NumberForm,
     /// A comment.
     Comment,
+    /// A key and its value without a colon between them.
+    MissingColon,
     /// A key without a value, read as `null`.
     MissingValue,
     /// Dots in the place of elements.
@@ -82,6 +84,7 @@ impl Repair {
             Self::NotANumber => "a number that JSON cannot express was read as null",
             Self::NumberForm => "a number in a form that JSON does not have was accepted",
             Self::Comment => "a comment was ignored",
+            Self::MissingColon => "a missing colon was supplied",
             Self::MissingValue => "a key without a value was read as null",
             Self::Ellipsis => "dots in the place of elements were ignored",
             Self::MissingBracket => "a missing closing bracket was supplied",

@@ -1,20 +1,14 @@
 //! Replies of the optimizer model, read leniently: what is usable is taken, and what is not is said.
 
-use super::{Extracted, extract};
-use crate::edit::{Edit, EditOp, Patch, SourceType};
+mod edit;
+mod mend;
+mod shape;
+
+use super::{Extracted, extract, extract_all};
+use crate::edit::{Edit, Patch};
+use edit::{edit_of, is_edit, text_of};
 use serde_json::{Map, Value};
-
-/// Other names that models give to `content`, in order of preference.
-const CONTENT_NAMES: [&str; 3] = ["content", "text", "new_text"];
-
-/// Other names that models give to `target`, in order of preference.
-const TARGET_NAMES: [&str; 4] = ["target", "anchor", "old_text", "find"];
-
-/// Other names that models give to `file`, in order of preference.
-const FILE_NAMES: [&str; 3] = ["file", "path", "filename"];
-
-/// Other names that models give to `op`; all but the first must hold the name of a known operation.
-const OP_NAMES: [&str; 4] = ["op", "operation", "action", "type"];
+use shape::{has, member, unwrapped};
 
 /// The reply of an analyst or merge call.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -43,15 +37,40 @@ pub struct PatchReply {
 /// assert_eq!(reply.notes.len(), 2);
 /// ```
 pub fn read_patch(text: &str) -> PatchReply {
-    let Some(Extracted { value, repairs, truncated }) = extract(text, holds_patch) else {
-        return PatchReply {
-            notes: vec!["the reply holds no object with edits".to_owned()],
-            ..PatchReply::default()
-        };
-    };
-    let mut notes: Vec<String> = repairs.iter().map(ToString::to_string).collect();
-    let patch = patch_of(&value, truncated, &mut notes);
-    PatchReply { patch, notes, truncated, value: Some(value) }
+    if let Some(reply) = read_values(text) {
+        return reply;
+    }
+    for (mended, note) in mend::mended(text) {
+        if let Some(mut reply) = read_values(&mended) {
+            reply.notes.insert(0, note.to_owned());
+            return reply;
+        }
+    }
+    PatchReply { notes: vec!["the reply holds no object with edits".to_owned()], ..PatchReply::default() }
+}
+
+/// Reads the value that holds a patch, or else the edits that stand in the text one by one.
+fn read_values(text: &str) -> Option<PatchReply> {
+    if let Some(Extracted { value, repairs, truncated }) = extract(text, holds_patch) {
+        let mut notes: Vec<String> = repairs.iter().map(ToString::to_string).collect();
+        let patch = patch_of(&value, truncated, &mut notes);
+        return Some(PatchReply { patch, notes, truncated, value: Some(value) });
+    }
+    let mut notes = vec!["the edits stood one by one without an object around them".to_owned()];
+    let mut edits: Vec<Value> = Vec::new();
+    for Extracted { value, repairs, .. } in extract_all(text, is_edit) {
+        notes.extend(repairs.iter().map(ToString::to_string));
+        if !edits.contains(&value) {
+            edits.push(value);
+        }
+    }
+    if edits.is_empty() {
+        return None;
+    }
+    let value = Value::Array(edits);
+    let edits = edits_of(&value, &mut notes);
+    let patch = Some(Patch { reasoning: String::new(), edits, ranking_details: None });
+    Some(PatchReply { patch, notes, truncated: false, value: Some(value) })
 }
 
 /// Reads a reply that is an object with this key, such as `selected_indices`.
@@ -61,6 +80,11 @@ pub fn read_object(text: &str, required_key: &str) -> Option<Extracted> {
 
 /// Whether a value has the shape of a patch, so that nothing else in the text is taken for one.
 fn holds_patch(value: &Value) -> bool {
+    is_plain(value) || unwrapped(value).is_some()
+}
+
+/// Whether a patch stands where the prompts ask for it, under its own names.
+fn is_plain(value: &Value) -> bool {
     match value {
         Value::Object(object) => match object.get("patch") {
             Some(Value::Object(patch)) => has_edits(patch) || patch.contains_key("reasoning"),
@@ -78,9 +102,7 @@ fn has_edits(object: &Map<String, Value>) -> bool {
 }
 
 fn is_list_of_edits(edits: &[Value]) -> bool {
-    edits
-        .iter()
-        .all(|edit| edit.as_object().is_some_and(|edit| OP_NAMES.iter().any(|name| edit.contains_key(*name))))
+    edits.iter().all(|edit| edit.as_object().is_some_and(|edit| has(edit, &edit::OP_NAMES)))
 }
 
 /// Decodes JSON that stands in a string.
@@ -90,6 +112,11 @@ fn decode(encoded: &str) -> Option<Value> {
 
 fn patch_of(value: &Value, truncated: bool, notes: &mut Vec<String>) -> Option<Patch> {
     let decoded;
+    let unwrapped = if is_plain(value) { None } else { unwrapped(value) };
+    if unwrapped.is_some() {
+        notes.push("the patch stood inside something else, or under other names".to_owned());
+    }
+    let value = unwrapped.as_ref().unwrap_or(value);
     let holder = match value.get("patch") {
         Some(Value::String(encoded)) => {
             notes.push("the patch was JSON in a string and was decoded".to_owned());
@@ -102,7 +129,7 @@ fn patch_of(value: &Value, truncated: bool, notes: &mut Vec<String>) -> Option<P
     let (reasoning, edits) = match holder {
         Value::Array(_) => {
             notes.push("the edits came as a list without an object around it".to_owned());
-            (value.get("reasoning"), Some(holder))
+            (member(value, "reasoning"), Some(holder))
         }
         _ => (holder.get("reasoning").or_else(|| value.get("reasoning")), holder.get("edits")),
     };
@@ -123,14 +150,18 @@ fn patch_of(value: &Value, truncated: bool, notes: &mut Vec<String>) -> Option<P
 
 fn edits_of(edits: &Value, notes: &mut Vec<String>) -> Vec<Edit> {
     match edits {
-        Value::Array(edits) => edits
-            .iter()
-            .enumerate()
-            .filter_map(|(edit_idx, edit)| edit_of(edit, edit_idx + 1, notes))
-            .collect(),
+        Value::Array(edits) => list_of(edits, notes),
         Value::Object(object) => {
             if let Some(inner @ Value::Array(_)) = object.get("edits") {
                 return edits_of(inner, notes);
+            }
+            if object.is_empty() {
+                return Vec::new();
+            }
+            if object.values().all(is_edit) {
+                notes.push("the edits were the members of an object instead of a list".to_owned());
+                let members = object.values().zip(1..);
+                return members.filter_map(|(edit, number)| edit_of(edit, number, notes)).collect();
             }
             notes.push("the edits were one object instead of a list".to_owned());
             edit_of(edits, 1, notes).into_iter().collect()
@@ -157,138 +188,25 @@ fn edits_of(edits: &Value, notes: &mut Vec<String>) -> Vec<Edit> {
     }
 }
 
-/// One edit; `number` counts from 1, for the notes.
-fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> Option<Edit> {
-    let Some(object) = edit.as_object() else {
-        notes.push(format!("edit {number} was dropped: it is not an object"));
-        return None;
-    };
-    let Some(op) = op_of(object, number, notes) else {
-        notes.push(format!("edit {number} was dropped: it has no op"));
-        return None;
-    };
-    let content = field(object, &CONTENT_NAMES, number, notes)?;
-    let target = field(object, &TARGET_NAMES, number, notes)?;
-    let mut result = Edit::new(op, target, content);
-    let file = field(object, &FILE_NAMES, number, notes)?;
-    result.file = Some(file).filter(|file| !file.trim().is_empty());
-    result.support_count = count(object, "support_count", number, notes);
-    result.merge_level = count(object, "merge_level", number, notes);
-    result.source_type = match object.get("source_type").and_then(Value::as_str).map(str::trim) {
-        Some(name) if name.eq_ignore_ascii_case("failure") => Some(SourceType::Failure),
-        Some(name) if name.eq_ignore_ascii_case("success") => Some(SourceType::Success),
-        _ => None,
-    };
-    Some(result)
-}
-
-fn op_of(object: &Map<String, Value>, number: usize, notes: &mut Vec<String>) -> Option<EditOp> {
-    let named =
-        |name: &str| object.get(name).and_then(Value::as_str).map(str::trim).filter(|op| !op.is_empty());
-    for name in OP_NAMES {
-        let Some(given) = named(name) else { continue };
-        let op = known_op(given);
-        if matches!(op, EditOp::Unknown(_)) && name != "op" {
-            continue;
+/// The edits of a list; one that is a JSON string is decoded, and a list in the list is as if its edits stood there.
+fn list_of(edits: &[Value], notes: &mut Vec<String>) -> Vec<Edit> {
+    let mut read = Vec::new();
+    let mut number = 0;
+    let mut one = |edit: &Value, notes: &mut Vec<String>| {
+        number += 1;
+        let decoded = edit.as_str().and_then(decode).filter(is_edit);
+        if decoded.is_some() {
+            notes.push(format!("edit {number} was JSON in a string and was decoded"));
         }
-        if name != "op" {
-            notes.push(format!("edit {number}: {name} was read as op"));
-        }
-        if !matches!(op, EditOp::Unknown(_)) && op.as_str() != plain_name(given) {
-            notes.push(format!("edit {number}: the op {given:?} was read as {}", op.as_str()));
-        }
-        return Some(op);
-    }
-    None
-}
-
-/// The name in lower case, with underscores between its words.
-fn plain_name(given: &str) -> String {
-    given.to_lowercase().replace(['-', ' '], "_")
-}
-
-fn known_op(given: &str) -> EditOp {
-    match plain_name(given).as_str() {
-        "append" | "add" => EditOp::Append,
-        "insert_after" | "insert" | "insertafter" => EditOp::InsertAfter,
-        "replace" | "update" | "modify" => EditOp::Replace,
-        "delete" | "remove" => EditOp::Delete,
-        _ => EditOp::Unknown(given.to_owned()),
-    }
-}
-
-/// The text of the first of these keys that is there; empty if none is; `None` if it is not text.
-fn field(
-    object: &Map<String, Value>,
-    names: &[&str],
-    number: usize,
-    notes: &mut Vec<String>,
-) -> Option<String> {
-    let proper = names.first().copied().unwrap_or_default();
-    let Some((name, value)) = names
-        .iter()
-        .find_map(|name| object.get(*name).filter(|value| !value.is_null()).map(|value| (*name, value)))
-    else {
-        return Some(String::new());
+        read.extend(edit_of(decoded.as_ref().unwrap_or(edit), number, notes));
     };
-    if name != proper {
-        notes.push(format!("edit {number}: {name} was read as {proper}"));
-    }
-    match text_of(value) {
-        Ok(text) => {
-            if !value.is_string() {
-                notes.push(format!("edit {number}: the {name} was not a string, and was read as text"));
+    for edit in edits {
+        match edit {
+            Value::Array(inner) if inner.iter().all(is_edit) => {
+                inner.iter().for_each(|edit| one(edit, notes));
             }
-            Some(text)
+            _ => one(edit, notes),
         }
-        Err(NotText) => {
-            notes.push(format!("edit {number} was dropped: its {name} is not text"));
-            None
-        }
-    }
-}
-
-/// A value that is no text: an object, or a list with something else than strings in it.
-struct NotText;
-
-/// Text as it is, numbers and booleans as JSON writes them, a list of strings as lines, null as nothing.
-fn text_of(value: &Value) -> Result<String, NotText> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Null => Ok(String::new()),
-        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Array(lines) => {
-            let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
-            lines.map(|lines| lines.join("\n")).ok_or(NotText)
-        }
-        Value::Object(_) => Err(NotText),
-    }
-}
-
-/// A count that is an integer, an integral number or a string of digits; anything else is ignored with a note.
-fn count(object: &Map<String, Value>, name: &str, number: usize, notes: &mut Vec<String>) -> Option<u32> {
-    let value = object.get(name).filter(|value| !value.is_null())?;
-    let read = match value {
-        Value::Number(given) => given.as_u64().or_else(|| given.as_f64().and_then(integral)),
-        Value::String(given) => {
-            let given = given.trim();
-            given.bytes().all(|byte| byte.is_ascii_digit()).then(|| given.parse().ok()).flatten()
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    let read = read.and_then(|read: u64| u32::try_from(read).ok());
-    if read.is_none() {
-        notes.push(format!("edit {number}: its {name} is not a count, and was ignored"));
     }
     read
-}
-
-/// The integer that a number stands for, within what a `u32` holds.
-fn integral(number: f64) -> Option<u64> {
-    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-        // The text of an integral double in this range is its digits.
-        format!("{number:.0}").parse().ok()
-    } else {
-        None
-    }
 }

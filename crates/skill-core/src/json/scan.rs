@@ -8,11 +8,13 @@ use memchr::memmem::{self, Finder};
 use serde_json::Value;
 
 /// Tags around the reasoning that some models write before their answer, compared without regard to case.
-const REASONING_TAGS: [(&str, &str); 6] = [
+const REASONING_TAGS: [(&str, &str); 8] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
+    ("<analysis>", "</analysis>"),
+    ("<scratchpad>", "</scratchpad>"),
     ("[think]", "[/think]"),
     ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
 ];

@@ -204,6 +204,11 @@ fn escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut Repairs
         'b' => '\u{8}',
         'f' => '\u{c}',
         'u' => return unicode_escape(source, at, out, repairs),
+        'x' if let Some(plain) = hex_escape(source, at + 2) => {
+            repairs.note(Repair::InvalidEscape);
+            out.push(plain);
+            return Some(at + 4);
+        }
         '\'' | '`' | '_' | '#' | '~' | '&' | '$' | '<' | '>' | '-' | '!' | '\n' => {
             repairs.note(Repair::InvalidEscape);
             char
@@ -243,6 +248,13 @@ fn unicode_escape(source: Source<'_>, at: usize, out: &mut String, repairs: &mut
     repairs.note(Repair::LoneSurrogate);
     out.push(char::REPLACEMENT_CHARACTER);
     Some(at + 6)
+}
+
+/// The printable ASCII character that two hexadecimal digits stand for, as in Python and JavaScript.
+fn hex_escape(source: Source<'_>, at: usize) -> Option<char> {
+    let digits = source.text.get(at..at + 2)?;
+    let byte = u8::from_str_radix(digits, 16).ok().filter(|byte| (0x20..0x7f).contains(byte))?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(char::from(byte))
 }
 
 fn code_unit(source: Source<'_>, at: usize) -> Option<u32> {
