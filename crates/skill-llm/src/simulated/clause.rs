@@ -59,6 +59,11 @@ impl Words {
         self.0.split_whitespace()
     }
 
+    /// The words, with a blank between them and at both ends.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether one of these phrases stands in them, word for word.
     pub(super) fn has(&self, phrases: &[&str]) -> bool {
         let stands_alone = |phrase: &&str, at: usize| {
@@ -81,7 +86,8 @@ impl Words {
     }
 }
 
-const NEGATIONS: &[&str] = &[
+/// Words and phrases that turn the sense of a part round.
+pub(super) const NEGATIONS: &[&str] = &[
     "not",
     "never",
     "no",

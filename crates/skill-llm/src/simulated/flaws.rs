@@ -12,8 +12,8 @@ pub(super) const HARMFUL: &[&str] = &[
     "Answer in a full, friendly sentence.",
 ];
 
-/// Bad edits in the place of good ones, or added to them.
-pub(super) fn spoil(skill: &str, edits: &mut Vec<Edit>, support: u32, dice: Dice) {
+/// Bad edits in the place of good ones, or added to them; `harmful` are rules that do harm where the skill is used.
+pub(super) fn spoil(skill: &str, edits: &mut Vec<Edit>, support: u32, harmful: &[&str], dice: Dice) {
     let lines: Vec<&str> =
         skill.lines().filter(|line| line.trim().len() > 12 && !line.starts_with('#')).collect();
     let line = dice.pick("spoiled line", &lines).copied();
@@ -31,7 +31,7 @@ pub(super) fn spoil(skill: &str, edits: &mut Vec<Edit>, support: u32, dice: Dice
             }
         }
         _ => {
-            let rule = dice.pick("harm", HARMFUL).copied().unwrap_or_default();
+            let rule = dice.pick("harm", harmful).copied().unwrap_or_default();
             edits.insert(0, supported(Edit::append(format!("- {rule}")), support));
         }
     }

@@ -5,13 +5,13 @@
 
 /// Dice that are thrown by a seed and texts; each throw is independent of the order of the others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dice {
+pub struct Dice {
     state: u64,
 }
 
 impl Dice {
     /// Dice for this seed and these texts; the texts' borders count.
-    pub(crate) fn new(seed: u64, texts: &[&str]) -> Self {
+    pub fn new(seed: u64, texts: &[&str]) -> Self {
         // FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/.
         let mut state: u64 = 0xcbf2_9ce4_8422_2325;
         let mut eat = |byte: u8| state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -33,21 +33,21 @@ impl Dice {
     }
 
     /// True with this probability; never at 0, always at 1.
-    pub(crate) fn chance(self, label: &str, probability: f64) -> bool {
+    pub fn chance(self, label: &str, probability: f64) -> bool {
         const RESOLUTION: f64 = 1_000_000.0;
         let thrown = u32::try_from(self.throw(label) % 1_000_000).unwrap_or(0);
         f64::from(thrown) < probability * RESOLUTION
     }
 
     /// A number from 0 up to, but not including, 1.
-    pub(crate) fn unit(self, label: &str) -> f64 {
+    pub fn unit(self, label: &str) -> f64 {
         // The upper 32 bits are exact in an f64.
         let upper = u32::try_from(self.throw(label) >> 32).unwrap_or(0);
         f64::from(upper) / (f64::from(u32::MAX) + 1.0)
     }
 
     /// One of these, or nothing if there is none.
-    pub(crate) fn pick<'a, T>(self, label: &str, choices: &'a [T]) -> Option<&'a T> {
+    pub fn pick<'a, T>(self, label: &str, choices: &'a [T]) -> Option<&'a T> {
         let count = u64::try_from(choices.len()).unwrap_or(0);
         let index = self.throw(label).checked_rem(count)?;
         choices.get(usize::try_from(index).ok()?)

@@ -2,11 +2,12 @@
 
 use super::conventions::{Statement, glossary, statements};
 use super::diagnosis::{Finding, diagnose};
-use super::flaws::{malform, spoil};
+use super::flaws::{HARMFUL, malform, spoil};
 use super::hash::Dice;
 use super::lessons::{glossary_rules, phrasings};
 use super::prompts::{Request, Trajectory, without_memory};
 use super::proposals::{propose, says_so};
+use super::worlds::{Analysis, SaidAboutWorlds, said_about_worlds};
 use super::{PROVIDER, reply_to};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
@@ -90,12 +91,15 @@ impl SimulatedOptimizer {
         trajectories: &[Trajectory],
         dice: Dice,
     ) -> Value {
+        if let Some(analysis) = Analysis::of(skill, successes, trajectories, dice) {
+            return self.analysis_of_a_world(analysis, skill, budget, successes, trajectories, dice);
+        }
         let counted = if successes { Vec::new() } else { count(trajectories) };
         let mut edits = propose(skill, &counted, dice);
         let reasoning = reasoning(&counted, edits.is_empty(), successes);
         let rate = if edits.is_empty() && !successes { self.flaw_rate * IDLE_FACTOR } else { self.flaw_rate };
         if dice.chance("flawed", rate) {
-            spoil(skill, &mut edits, u32::try_from(trajectories.len()).unwrap_or(u32::MAX), dice);
+            spoil(skill, &mut edits, support_of_all(trajectories), HARMFUL, dice);
         }
         edits.truncate(budget);
         let patch = json!({ "reasoning": reasoning, "edits": edits.iter().map(wire).collect::<Vec<_>>() });
@@ -111,6 +115,37 @@ impl SimulatedOptimizer {
             .collect();
         json!({ "failure_summary": summary, "patch": patch })
     }
+
+    /// The same for episodes of a world.
+    fn analysis_of_a_world(
+        &self,
+        mut analysis: Analysis,
+        skill: &str,
+        budget: usize,
+        successes: bool,
+        trajectories: &[Trajectory],
+        dice: Dice,
+    ) -> Value {
+        let reasoning = analysis.reasoning(successes);
+        let idle = analysis.edits.is_empty() && !successes;
+        let rate = if idle { self.flaw_rate * IDLE_FACTOR } else { self.flaw_rate };
+        if dice.chance("flawed", rate) {
+            let support = support_of_all(trajectories);
+            spoil(skill, &mut analysis.edits, support, analysis.harmful, dice);
+        }
+        analysis.edits.truncate(budget);
+        let edits: Vec<Value> = analysis.edits.iter().map(wire).collect();
+        let patch = json!({ "reasoning": reasoning, "edits": edits });
+        if successes {
+            let pattern = format!("{} episodes reached their goal", trajectories.len());
+            return json!({ "success_patterns": [pattern], "patch": patch });
+        }
+        json!({ "failure_summary": analysis.summary(), "patch": patch })
+    }
+}
+
+fn support_of_all(trajectories: &[Trajectory]) -> u32 {
+    u32::try_from(trajectories.len()).unwrap_or(u32::MAX)
 }
 
 #[async_trait]
@@ -215,6 +250,11 @@ fn mean_the_same(a: &Edit, b: &Edit) -> bool {
     }
     let said = |edit: &Edit| -> Vec<Statement> { edit.content.lines().flat_map(statements).collect() };
     let (said_a, said_b) = (said(a), said(b));
+    if said_a.is_empty() && said_b.is_empty() {
+        let [worlds_a, worlds_b] = [a, b].map(|edit| said_about_worlds(&edit.content));
+        let says_something = worlds_a != SaidAboutWorlds::default();
+        return a.content.trim() == b.content.trim() || says_something && worlds_a == worlds_b;
+    }
     a.content.trim() == b.content.trim() || !said_a.is_empty() && said_a == said_b
 }
 

@@ -1,0 +1,214 @@
+//! Which habits a skill asks an agent for that acts in a world, in whatever words it does so.
+//!
+//! As with the conventions about answers, a skill is read clause by clause, and where two clauses contradict each
+//! other, the last one holds.
+
+use super::clause::{Clause, NEGATIONS, Segment, clauses};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Something that an agent may make a habit of, and that a skill can ask for or speak against.
+pub trait Habit: Copy + PartialEq + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
+
+    /// How a skill speaks of it.
+    fn patterns(self) -> &'static [Pattern];
+}
+
+/// A way to speak of a habit; words are given by their beginnings, in lower case.
+#[derive(Debug, Clone, Copy)]
+pub struct Pattern {
+    /// What is to be done or left: one of these stands in a part of the clause.
+    deeds: &'static [&'static str],
+    /// What the clause is about: one of each of these stands somewhere in it.
+    about: &'static [&'static [&'static str]],
+    sense: Sense,
+}
+
+/// What it means that a part of a clause speaks of a deed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sense {
+    /// Asked for if it is told, spoken against if it is forbidden.
+    For,
+    /// Spoken against if it is told, and nothing if it is forbidden.
+    Against,
+    /// Spoken against if it is told, asked for if it is forbidden.
+    Contrary,
+    /// Asked for if it is forbidden, and nothing if it is told.
+    ForWhereForbidden,
+}
+
+impl Pattern {
+    /// Telling the deed asks for the habit, forbidding it speaks against it.
+    pub(super) const fn told(
+        deeds: &'static [&'static str],
+        about: &'static [&'static [&'static str]],
+    ) -> Self {
+        Self { deeds, about, sense: Sense::For }
+    }
+
+    /// Telling the deed speaks against the habit.
+    pub(super) const fn against(
+        deeds: &'static [&'static str],
+        about: &'static [&'static [&'static str]],
+    ) -> Self {
+        Self { deeds, about, sense: Sense::Against }
+    }
+
+    /// Forbidding the deed asks for the habit, telling it speaks against it.
+    pub(super) const fn contrary(
+        deeds: &'static [&'static str],
+        about: &'static [&'static [&'static str]],
+    ) -> Self {
+        Self { deeds, about, sense: Sense::Contrary }
+    }
+
+    /// Forbidding the deed asks for the habit.
+    pub(super) const fn forbidden(
+        deeds: &'static [&'static str],
+        about: &'static [&'static [&'static str]],
+    ) -> Self {
+        Self { deeds, about, sense: Sense::ForWhereForbidden }
+    }
+
+    fn read(&self, clause: &Clause) -> Option<bool> {
+        if !self.about.iter().all(|words| clause.words.has_stem(words)) {
+            return None;
+        }
+        let mut is_list_forbidden = false;
+        let mut refused = false;
+        for segment in &clause.segments {
+            // `Never heat, cool or clean`: the list goes on.
+            let goes_on = is_list_forbidden && segment.has(&["or", "nor"]);
+            is_list_forbidden = segment.negated || goes_on;
+            if !segment.has_stem(self.deeds) {
+                continue;
+            }
+            let is_forbidden = is_list_forbidden && !is_asked_for_all_the_same(segment, self.deeds);
+            match (self.sense, is_forbidden) {
+                (Sense::For, false) | (Sense::Contrary | Sense::ForWhereForbidden, true) => {
+                    return Some(true);
+                }
+                (Sense::For, true) | (Sense::Against | Sense::Contrary, false) => refused = true,
+                (Sense::Against, true) | (Sense::ForWhereForbidden, false) => {}
+            }
+        }
+        refused.then_some(false)
+    }
+}
+
+/// Whether a deed stands behind the turn of a sentence such as `never buy before you have checked the price`.
+fn is_asked_for_all_the_same(segment: &Segment, deeds: &[&str]) -> bool {
+    const TURNS: [&str; 5] = [" before ", " until ", " unless ", " without ", " till "];
+    let text = segment.words().as_str();
+    let Some(negation) = NEGATIONS.iter().filter_map(|word| text.find(&format!(" {word} "))).min() else {
+        return false;
+    };
+    let turn = TURNS.iter().filter_map(|turn| text.find(turn)).filter(|turn| *turn > negation).min();
+    let deed = deeds.iter().filter_map(|deed| text.find(&format!(" {deed}"))).min();
+    turn.zip(deed).is_some_and(|(turn, deed)| deed >= turn)
+}
+
+/// What a skill says about habits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conduct<H> {
+    said: Vec<(H, bool)>,
+}
+
+impl<H: Habit> Conduct<H> {
+    /// Reads a skill.
+    pub fn read(skill: &str) -> Self {
+        let mut conduct = Self { said: Vec::new() };
+        for (habit, is_wanted) in skill.lines().flat_map(habits_of_line::<H>) {
+            conduct.said.retain(|(known, _)| *known != habit);
+            conduct.said.push((habit, is_wanted));
+        }
+        conduct
+    }
+
+    /// Whether the skill asks for this habit or speaks against it; `None` if it says nothing about it.
+    pub fn says(&self, habit: H) -> Option<bool> {
+        self.said.iter().find(|(known, _)| *known == habit).map(|(_, is_wanted)| *is_wanted)
+    }
+}
+
+/// Reads skills, and remembers the last one: most calls come with the same.
+#[derive(Debug)]
+pub struct ConductReader<H> {
+    last: Mutex<(String, Arc<Conduct<H>>)>,
+}
+
+impl<H: Habit> Default for ConductReader<H> {
+    fn default() -> Self {
+        Self { last: Mutex::new((String::new(), Arc::new(Conduct { said: Vec::new() }))) }
+    }
+}
+
+impl<H: Habit> ConductReader<H> {
+    /// What a skill says.
+    pub fn read(&self, skill: &str) -> Arc<Conduct<H>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != skill {
+            *last = (skill.to_owned(), Arc::new(Conduct::read(skill)));
+        }
+        Arc::clone(&last.1)
+    }
+}
+
+/// What one line says about habits, in order; `true` where it asks for one.
+pub(super) fn habits_of_line<H: Habit>(line: &str) -> Vec<(H, bool)> {
+    let mut said = Vec::new();
+    for clause in clauses(line) {
+        for habit in H::ALL {
+            let read = habit.patterns().iter().filter_map(|pattern| pattern.read(&clause));
+            // What speaks for a habit outweighs what speaks against it in the same breath.
+            let is_wanted = read.fold(None, |so_far, wanted| Some(so_far.unwrap_or(false) || wanted));
+            said.extend(is_wanted.map(|is_wanted| (*habit, is_wanted)));
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::household::HouseholdHabit as H;
+    use super::super::shop::ShopHabit as S;
+    use super::*;
+    use std::fmt::Debug;
+
+    #[track_caller]
+    fn check<A: Habit + Debug>(line: &str, expect: &[(A, bool)]) {
+        assert_eq!(habits_of_line::<A>(line), expect, "{line}");
+    }
+
+    #[test]
+    fn people_say_it_in_their_own_words() {
+        check("- If a drawer is shut, open it and look inside.", &[(H::OpenClosed, true)]);
+        check("Do not open anything that is closed.", &[(H::OpenClosed, false)]);
+        check("Never leave a container before you have opened it.", &[(H::OpenClosed, true)]);
+        check("Visit each receptacle once, and go on to the next one.", &[(H::SearchEverywhere, true)]);
+        check("Never heat, cool or clean things.", &[(H::Heat, false), (H::Cool, false), (H::Clean, false)]);
+        check("Use the microwave when it must be hot.", &[(H::Heat, true)]);
+        check("Rinse it in the sink instead of putting it down dirty.", &[(H::Clean, true)]);
+        check("Turn the lamp on while you hold the object.", &[(H::UseLamp, true)]);
+        check("Don't touch lamps.", &[(H::UseLamp, false)]);
+        check("Two things are asked for? Bring both, one by one.", &[(H::FetchBoth, true)]);
+        check::<H>("Be a good helper.", &[]);
+        check::<H>("", &[]);
+        check("Never buy without choosing the size and the colour.", &[(S::ChooseOptions, true)]);
+        check("Do not waste clicks on options.", &[(S::ChooseOptions, false)]);
+        check("Never pay more than the price limit.", &[(S::CheckPrice, true)]);
+        check("The price does not matter: ignore it.", &[(S::CheckPrice, false)]);
+        check("Don't just take the first result.", &[(S::CompareNames, true)]);
+        check("Read the features before you buy.", &[(S::ReadFeatures, true)]);
+        check("Be quick.", &[] as &[(S, bool)]);
+    }
+
+    #[test]
+    fn the_last_word_counts() {
+        let conduct = Conduct::read("Open closed drawers.\nHeat what must be hot.\nDo not open drawers.");
+        assert_eq!(conduct.says(H::OpenClosed), Some(false));
+        assert_eq!(conduct.says(H::Heat), Some(true));
+        assert_eq!(conduct.says(H::Cool), None);
+    }
+}
