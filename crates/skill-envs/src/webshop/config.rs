@@ -49,6 +49,8 @@ pub struct WebshopConfig {
     pub split_ratio: Option<[u32; 3]>,
     /// The seed of the shuffle before goals are split by a ratio.
     pub split_seed: u64,
+    /// The most goals of train, val and test, from the start of each.
+    pub limits: [Option<usize>; 3],
 }
 
 impl Default for WebshopConfig {
@@ -71,6 +73,7 @@ impl Default for WebshopConfig {
             ranges: None,
             split_ratio: None,
             split_seed: DEFAULT_SPLIT_SEED,
+            limits: [None; 3],
         }
     }
 }
@@ -181,7 +184,7 @@ impl WebshopConfig {
             (None, None) if self.products.is_some() => SplitRule::Ranges(SplitRanges::default()),
             (None, None) => SplitRule::Ratio([2, 1, 7]),
         };
-        let splits = match rule {
+        let mut splits = match rule {
             SplitRule::Ranges(ranges) => ranges.places(n_goals)?,
             SplitRule::Ratio(ratio) if ratio.contains(&0) => {
                 return Err(configuration("every weight of `split_ratio` must be above 0"));
@@ -190,6 +193,9 @@ impl WebshopConfig {
                 skill_core::split_by_ratio((0..n_goals).collect(), ratio, self.split_seed)
             }
         };
+        for (goals, limit) in splits.iter_mut().zip(self.limits) {
+            goals.truncate(limit.unwrap_or(usize::MAX));
+        }
         if let Some((split, _)) = Split::ALL.iter().zip(&splits).find(|(_, places)| places.is_empty()) {
             return Err(configuration(format!(
                 "there are {n_goals} goals, and none of them for the split `{split}`; \

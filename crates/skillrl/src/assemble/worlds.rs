@@ -139,6 +139,7 @@ pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Ar
         ranges: None,
         split_ratio: by_ratio.then_some(asked.split_ratio),
         split_seed: asked.split_seed,
+        limits: [asked.max_train, asked.max_val, asked.max_test],
     };
     Ok(Arc::new(WebshopWorld::load(&config).map_err(Error::Env)?))
 }

@@ -173,6 +173,15 @@ world! {
         split_ratio: [u32; 3],
         /// Decides which goal falls into which split.
         split_seed: u64,
+        /// The most goals of train.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_train: Option<usize>,
+        /// Of val.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_val: Option<usize>,
+        /// Of test.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_test: Option<usize>,
         /// Servers that play it; empty to play it here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         servers: Vec<String>,

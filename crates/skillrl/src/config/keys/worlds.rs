@@ -39,14 +39,24 @@ pub(super) const WORLD_KEYS: &[KeySpec] = &[
         Absent { example: "[\"pick_and_place_simple\"]" },
         "The kinds of task that are played. Without it all six.",
     ),
-    alfworld(
+    built_in(
         "max_train",
         COUNT,
         Absent { example: "36" },
-        "The most games of train; of generated ones, how many there are (36).",
+        "The most games or goals of train; of generated games, how many there are (36).",
     ),
-    alfworld("max_val", COUNT, Absent { example: "18" }, "The most games of val; generated: 18."),
-    alfworld("max_test", COUNT, Absent { example: "36" }, "The most games of test; generated: 36."),
+    built_in(
+        "max_val",
+        COUNT,
+        Absent { example: "18" },
+        "The most games or goals of val; generated games: 18.",
+    ),
+    built_in(
+        "max_test",
+        COUNT,
+        Absent { example: "36" },
+        "The most games or goals of test; generated games: 36.",
+    ),
     alfworld(
         "game_seed",
         ValueType::Integer { min: 0, max: MAX_SEED },
