@@ -6,7 +6,7 @@ use skill_core::{Role, Turn, Usage};
 use skill_llm::{ChatReply, Message, ToolCall, ToolSpec};
 
 /// What stands in the prompt for turns that are left out.
-const OMITTED: &str = "(Turns in between are left out.)";
+pub(super) const OMITTED: &str = "(Turns in between are left out.)";
 /// What stands in the prompt for a reply without text.
 const NO_TEXT: &str = "(no text)";
 /// The answer to a tool call that was not carried out.

@@ -2,18 +2,26 @@
 //! a game can be solved without seeing behind closed doors.
 
 use super::rules::TASK_PREFIX;
+use skill_llm::simulated::{Habit, HouseholdHabit};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How many places somebody searches who does not search all of them.
+const FEW_PLACES: usize = 5;
 
 /// A scripted player of one game.
 ///
 /// It knows the observations and the admissible commands, nothing else: it goes from place to place until it sees
-/// what it needs.
+/// what it needs. Without one of its habits it is less than an expert, and solves fewer games.
 #[derive(Debug, Clone)]
 pub struct Expert {
     task: Task,
+    habits: BTreeSet<HouseholdHabit>,
     /// The receptacles of the room, and which of them it has looked into.
     places: Vec<String>,
     searched: BTreeSet<String>,
+    /// Where it has been, whether it has looked into the place or not; and how often it has gone anywhere.
+    visited: BTreeSet<String>,
+    n_ways: usize,
     /// Where it last saw each object.
     seen: BTreeMap<String, String>,
     at: String,
@@ -33,6 +41,7 @@ struct Task {
     /// `clean`, `heat` or `cool`.
     treatment: Option<&'static str>,
     is_light: bool,
+    is_two: bool,
 }
 
 impl Task {
@@ -53,7 +62,17 @@ impl Task {
             target: nouns.last().copied().unwrap_or_default().to_owned(),
             treatment,
             is_light,
+            is_two: sentence.split_ascii_whitespace().any(|word| word == "two"),
         }
+    }
+
+    /// The habit that it takes to treat the object.
+    fn treating(&self) -> Option<HouseholdHabit> {
+        self.treatment.map(|treatment| match treatment {
+            "clean" => HouseholdHabit::Clean,
+            "heat" => HouseholdHabit::Heat,
+            _ => HouseholdHabit::Cool,
+        })
     }
 }
 
@@ -64,14 +83,22 @@ fn is_filler(word: &str) -> bool {
 }
 
 impl Expert {
-    /// A player who has seen the first observation.
+    /// A player with all habits who has seen the first observation.
     pub fn new(opening: &str) -> Self {
+        Self::with_habits(opening, HouseholdHabit::ALL.iter().copied().collect())
+    }
+
+    /// A player with these habits who has seen the first observation.
+    pub fn with_habits(opening: &str, habits: BTreeSet<HouseholdHabit>) -> Self {
         let task = opening.rsplit_once(TASK_PREFIX).map_or("", |(_, task)| task);
         let room = opening.split(TASK_PREFIX).next().unwrap_or_default();
         Self {
             task: Task::parse(task),
+            habits,
             places: listed(room),
             searched: BTreeSet::new(),
+            visited: BTreeSet::new(),
+            n_ways: 0,
             seen: BTreeMap::new(),
             at: String::new(),
             holding: None,
@@ -93,6 +120,53 @@ impl Expert {
         command
     }
 
+    /// The next command where nobody says which commands are possible.
+    pub fn act_unaided(&mut self, observation: &str) -> String {
+        self.learn(observation);
+        let command = self.decide(&self.imaginable(observation));
+        self.note(&command);
+        command
+    }
+
+    /// Takes in a turn that is over; without a command, that nothing is known to have been done.
+    pub fn remember(&mut self, observation: &str, command: Option<&str>) {
+        self.learn(observation);
+        if let Some(command) = command {
+            self.note(command);
+        }
+    }
+
+    /// The commands that may be possible, from what was seen.
+    fn imaginable(&self, observation: &str) -> Vec<String> {
+        let at = &self.at;
+        let ways = self.places.iter().filter(|place| *place != at).map(|place| format!("go to {place}"));
+        let mut commands: Vec<String> = ways.collect();
+        if observation.contains(&format!("The {at} is closed.")) {
+            commands.push(format!("open {at}"));
+        }
+        for (object, _) in self.seen.iter().filter(|(_, place)| *place == at) {
+            commands.extend([format!("take {object} from {at}"), format!("use {object}")]);
+        }
+        if let Some(object) = &self.holding {
+            commands.push(format!("move {object} to {at}"));
+            let treatments = [("clean", "sinkbasin"), ("heat", "microwave"), ("cool", "fridge")];
+            let here = treatments.into_iter().filter(|(_, class)| is_of(at, class));
+            commands.extend(here.map(|(treatment, _)| format!("{treatment} {object} with {at}")));
+        }
+        commands
+    }
+
+    fn has(&self, habit: HouseholdHabit) -> bool {
+        self.habits.contains(&habit)
+    }
+
+    /// Whether it takes the task for done, or does not know what else to do, which is wrong.
+    fn believes_to_be_done(&self) -> bool {
+        let is_careless = self.task.treating().is_some_and(|habit| !self.has(habit))
+            || self.task.is_two && !self.has(HouseholdHabit::FetchBoth);
+        is_careless && !self.placed.is_empty()
+    }
+
     /// Takes in what is seen at the place where it is.
     fn learn(&mut self, observation: &str) {
         if !observation.contains(", you see ") || observation.contains("You are ") {
@@ -106,7 +180,11 @@ impl Expert {
     }
 
     fn decide(&self, admissible: &[String]) -> String {
+        if self.believes_to_be_done() {
+            return "look".to_owned();
+        }
         let chosen = match &self.holding {
+            Some(_) if self.task.is_light && !self.has(HouseholdHabit::UseLamp) => None,
             Some(_) if self.task.is_light => self.light(admissible).or_else(|| self.search(admissible)),
             Some(object) => self.treat(object, admissible).or_else(|| self.place(object, admissible)),
             None => self.fetch(admissible).or_else(|| self.search(admissible)),
@@ -119,6 +197,8 @@ impl Expert {
         let place = ["go to ", "open ", "examine "].iter().find_map(|verb| command.strip_prefix(verb));
         if let Some(place) = place {
             self.at = place.to_owned();
+            self.visited.insert(place.to_owned());
+            self.n_ways += usize::from(command.starts_with("go to "));
         } else if let Some(object) = object_of(command, "take ", " from ") {
             self.seen.remove(object);
             self.holding = Some(object.to_owned());
@@ -143,7 +223,8 @@ impl Expert {
 
     /// Cleans, heats or cools what it holds, where the task asks for it and it was not done yet.
     fn treat(&self, object: &str, admissible: &[String]) -> Option<String> {
-        let treatment = self.task.treatment.filter(|_| !self.is_treated)?;
+        let has_habit = self.task.treating().is_some_and(|habit| self.has(habit));
+        let treatment = self.task.treatment.filter(|_| has_habit && !self.is_treated)?;
         let here = format!("{treatment} {object} with ");
         if let Some(command) = admissible.iter().find(|command| command.starts_with(&here)) {
             return Some(command.clone());
@@ -191,16 +272,33 @@ impl Expert {
 
     /// Opens what is closed here, or goes to the next place that it has not looked into.
     fn search(&self, admissible: &[String]) -> Option<String> {
-        if !self.searched.contains(&self.at)
+        let opens = self.has(HouseholdHabit::OpenClosed);
+        if opens
+            && !self.searched.contains(&self.at)
             && let Some(command) = self.open(admissible)
         {
             return Some(command);
         }
         // Whatever the light is needed for, or the object: open places take no second command.
-        let is_new = |place: &&String| !self.searched.contains(*place) && **place != self.at;
-        let mut places: Vec<&String> = self.places.iter().filter(is_new).collect();
+        let mut places: Vec<&String> = self.places.iter().collect();
         places.sort_by_key(|place| is_usually_closed(place));
-        places.into_iter().find_map(|place| self.go_to(place, admissible))
+        if !self.has(HouseholdHabit::SearchEverywhere) {
+            places.truncate(FEW_PLACES);
+        }
+        let known = if opens { &self.searched } else { &self.visited };
+        let is_new = |place: &&&String| !known.contains(**place) && ***place != self.at;
+        let new = places.iter().filter(is_new).find_map(|place| self.go_to(place, admissible));
+        if new.is_some() || self.has(HouseholdHabit::SearchEverywhere) {
+            return new;
+        }
+        // Round and round, where everything has been seen.
+        let n_before = self.n_ways.checked_rem(places.len()).unwrap_or(0);
+        places
+            .iter()
+            .cycle()
+            .skip(n_before)
+            .take(places.len())
+            .find_map(|place| self.go_to(place, admissible))
     }
 
     fn open(&self, admissible: &[String]) -> Option<String> {

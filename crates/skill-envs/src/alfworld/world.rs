@@ -19,6 +19,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What an agent has to know to act in a household.
+pub(super) const INSTRUCTIONS: &str = "You act in a household by text commands, one at a time. A command is written \
+exactly as the admissible commands are; any other does nothing. The episode ends when the task is done.";
+
 /// The games of a data set, or generated ones.
 ///
 /// Each game is read and checked when the world is made, and read again when it is played: a data set of thousands
@@ -224,8 +228,7 @@ impl World for AlfworldWorld {
     }
 
     fn instructions(&self) -> &str {
-        "You act in a household by text commands, one at a time. A command is written exactly as the admissible \
-         commands are; any other does nothing. The episode ends when the task is done."
+        INSTRUCTIONS
     }
 
     fn episode(&self, item: &Item) -> Result<Box<dyn Episode>, EnvError> {

@@ -62,7 +62,7 @@ impl LiveKind {
         }
     }
 
-    fn instructions(self) -> &'static str {
+    pub(crate) fn instructions(self) -> &'static str {
         match self {
             Self::Alfworld => {
                 "You act in a house, by short commands such as `go to desk 1`, `open drawer 2`, `take mug 1 from desk 1`."

@@ -50,6 +50,7 @@ mod reward;
 mod session;
 mod shop;
 mod similarity;
+mod simulated;
 mod world;
 
 pub use action::Action;
@@ -70,4 +71,5 @@ pub use reward::{BoughtAndWanted, Kind, Part, Reward, TypeMatch, matched_attribu
 pub use session::{Outcome, Purchase, Session};
 pub use shop::{Shop, ShopSettings};
 pub use similarity::token_set_ratio;
+pub use simulated::SimulatedShopper;
 pub use world::{WebshopEpisode, WebshopWorld};

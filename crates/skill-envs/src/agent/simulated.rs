@@ -1,0 +1,159 @@
+//! Agents that need no network: a model whose replies are the moves of a scripted player.
+
+use super::action::{ACTION_FIELD, ACTION_TOOL, parse_action};
+use super::transcript::OMITTED;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_core::{Role, Usage};
+use skill_llm::simulated::{Dice, PROVIDER, reply_to};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall};
+
+/// What stands above the possible actions in the built-in prompt.
+const ACTIONS_HEADING: &str = "\nPossible actions:\n";
+
+/// A turn that the agent still remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastTurn {
+    /// What it saw.
+    pub observation: String,
+    /// What it did then; `None` if it wrote no action, or if that was left out of the prompt.
+    pub action: Option<String>,
+}
+
+/// What a player knows when it moves: nothing but what stands in the prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situation {
+    /// The skill: the system message without what the world says of itself.
+    pub skill: String,
+    /// The turns so far, as far as the prompt holds them.
+    pub past: Vec<PastTurn>,
+    /// What is seen now.
+    pub observation: String,
+    /// The actions that are possible, where the prompt tells them.
+    pub admissible: Option<Vec<String>>,
+}
+
+impl Situation {
+    /// What was seen first.
+    pub fn opening(&self) -> &str {
+        self.past.first().map_or(&self.observation, |turn| &turn.observation)
+    }
+
+    /// Reads the messages that the agent loop sends; `instructions` are the world's own words in the first one.
+    fn read(request: &ChatRequest, instructions: &[&str]) -> Self {
+        let system = request.text_of(Role::System);
+        let skill = instructions.iter().fold(system, |text, words| text.replace(words.trim(), ""));
+        let mut situation = Self { skill, past: Vec::new(), observation: String::new(), admissible: None };
+        for message in &request.messages {
+            match message.role {
+                Role::System => {}
+                Role::Assistant => {
+                    let observation = std::mem::take(&mut situation.observation);
+                    situation.past.push(PastTurn { observation, action: action_of(message) });
+                }
+                Role::User | Role::Tool => situation.see(&message.text()),
+            }
+        }
+        situation
+    }
+
+    fn see(&mut self, text: &str) {
+        let (text, actions) = match text.rsplit_once(ACTIONS_HEADING) {
+            Some((text, actions)) => (text, Some(actions)),
+            None => (text, None),
+        };
+        self.admissible = actions.map(|actions| {
+            actions.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
+        });
+        let omitted = format!("\n\n{OMITTED}\n\n");
+        let seen = match text.split_once(&omitted) {
+            Some((opening, seen)) => {
+                self.past.push(PastTurn { observation: opening.trim().to_owned(), action: None });
+                seen
+            }
+            None => text,
+        };
+        self.observation = seen.trim().to_owned();
+    }
+}
+
+fn action_of(message: &Message) -> Option<String> {
+    let reply = ChatReply {
+        tool_calls: message.tool_calls.clone(),
+        ..ChatReply::text(message.text(), Usage::default())
+    };
+    parse_action(&reply, None).ok()
+}
+
+/// What a player does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// Why, in a sentence.
+    pub thought: String,
+    /// The action.
+    pub action: String,
+}
+
+/// Somebody who plays in one kind of world, as well as the skill makes them.
+pub trait Player: Send + Sync {
+    /// The name in records, such as `simulated-shopper`.
+    fn name(&self) -> &'static str;
+
+    /// What the world says of itself, in the system message; it is no part of the skill.
+    fn instructions(&self) -> Vec<&'static str>;
+
+    /// The next move. The dice are those of the episode: the same for all its turns and all skills.
+    fn decide(&self, situation: &Situation, dice: Dice) -> Move;
+}
+
+/// A [`ChatModel`] whose replies are the moves of a [`Player`].
+///
+/// It reads the prompts of the agent loop as a real model does, and answers in their form: an action between its
+/// tags after a thought, or a call of the tool `act` where the request has one. The same seed and prompt give the
+/// same bytes on every machine.
+/// It remembers what the prompt holds, so `history_turns` should be as large as an episode is long.
+#[derive(Debug, Clone)]
+pub struct SimulatedAgent<P> {
+    id: ModelId,
+    player: P,
+    seed: u64,
+}
+
+impl<P: Player> SimulatedAgent<P> {
+    /// An agent that moves as this player does; the seed decides on its slips and on what it does of its own accord.
+    pub fn new(player: P, seed: u64) -> Self {
+        Self { id: ModelId::new(PROVIDER, player.name()), player, seed }
+    }
+
+    fn reply(&self, request: &ChatRequest) -> ChatReply {
+        let situation = Situation::read(request, &self.player.instructions());
+        let dice = Dice::new(self.seed, &[situation.opening()]);
+        let Move { thought, action } = self.player.decide(&situation, dice);
+        if !request.tools.iter().any(|tool| tool.name == ACTION_TOOL) {
+            return reply_to(request, format!("<think>{thought}</think>\n<action>{action}</action>"));
+        }
+        let arguments = json!({ ACTION_FIELD: action }).to_string();
+        let usage = reply_to(request, format!("{thought}{arguments}")).usage;
+        let id = format!("call-{}", request.messages.len());
+        let call = ToolCall { id, name: ACTION_TOOL.to_owned(), arguments };
+        ChatReply { tool_calls: vec![call], ..ChatReply::text(thought, usage) }
+    }
+}
+
+#[async_trait]
+impl<P: Player> ChatModel for SimulatedAgent<P> {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "seed": self.seed })
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        if call.cancel.is_cancelled() {
+            return Err(LlmError::Cancelled);
+        }
+        Ok(self.reply(request))
+    }
+}
