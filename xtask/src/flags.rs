@@ -6,7 +6,10 @@ xflags::xflags! {
     /// Tasks of this repository.
     cmd xtask {
         /// Trains on the bundled task with simulated models: no network, no key.
-        cmd demo {}
+        cmd demo {
+            /// What it is played on: `notes` (the default), `alfworld` or `webshop`.
+            optional --world world: String
+        }
         /// Runs everything that CI runs.
         cmd ci {
             /// Runs the tests that need more than the toolchain instead, such as Python; `.ci/run` installs what they need.

@@ -21,7 +21,7 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask stands in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
-        XtaskCmd::Demo(_) => demo(&sh),
+        XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref()),
         XtaskCmd::Ci(flags::Ci { external: true }) => external::run(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
         XtaskCmd::Test(_) => ci::test(&sh),
@@ -44,8 +44,9 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-fn demo(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo").quiet().run()?;
+fn demo(sh: &Shell, world: Option<&str>) -> anyhow::Result<()> {
+    let world = world.map(|world| format!("--world={world}"));
+    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...}").quiet().run()?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The demo's files: a small task written for this project, with a configuration that trains on it.
+//! The demo's files: small tasks made for this project, each with a configuration that trains on it.
 
 /// A file of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,18 @@ pub const FILES: [DemoFile; 6] = [
     DemoFile { path: "data/test.jsonl", text: include_str!("../demo/data/test.jsonl") },
 ];
 
+const HOUSEHOLD_FILES: [DemoFile; 3] = [
+    DemoFile { path: CONFIG_FILE, text: include_str!("../demo/alfworld/skillrl.toml") },
+    DemoFile { path: SKILL_FILE, text: include_str!("../demo/alfworld/initial_skill.md") },
+    DemoFile { path: "README.md", text: include_str!("../demo/alfworld/README.md") },
+];
+
+const SHOP_FILES: [DemoFile; 3] = [
+    DemoFile { path: CONFIG_FILE, text: include_str!("../demo/webshop/skillrl.toml") },
+    DemoFile { path: SKILL_FILE, text: include_str!("../demo/webshop/initial_skill.md") },
+    DemoFile { path: "README.md", text: include_str!("../demo/webshop/README.md") },
+];
+
 /// The two lines of the configuration that make the demo's models simulated, each with one that names a real model.
 pub const REAL_MODEL_LINES: [(&str, &str); 2] = [
     (
@@ -37,15 +49,57 @@ pub const REAL_MODEL_LINES: [(&str, &str); 2] = [
     ),
 ];
 
+/// What the demo is played on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DemoWorld {
+    /// Questions about the records of a harbour desk.
+    #[default]
+    Notes,
+    /// Chores in generated households.
+    Alfworld,
+    /// Purchases in a shop with a bundled catalogue.
+    Webshop,
+}
+
+impl DemoWorld {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Notes, Self::Alfworld, Self::Webshop];
+
+    /// The name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Notes => "notes",
+            Self::Alfworld => "alfworld",
+            Self::Webshop => "webshop",
+        }
+    }
+
+    /// The one of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|world| world.as_str() == name)
+    }
+
+    /// All files of the demo in this world.
+    pub fn files(self) -> &'static [DemoFile] {
+        match self {
+            Self::Notes => &FILES,
+            Self::Alfworld => &HOUSEHOLD_FILES,
+            Self::Webshop => &SHOP_FILES,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_two_lines_stand_in_the_configuration() {
-        let config = FILES.iter().find(|file| file.path == CONFIG_FILE).unwrap();
-        for (simulated, _) in REAL_MODEL_LINES {
-            assert!(config.text.lines().any(|line| line.trim_end() == simulated), "{simulated}");
+        for world in DemoWorld::ALL {
+            let config = world.files().iter().find(|file| file.path == CONFIG_FILE).unwrap();
+            for (simulated, _) in REAL_MODEL_LINES {
+                assert!(config.text.lines().any(|line| line.trim_end() == simulated), "{simulated}");
+            }
         }
     }
 }

@@ -7,6 +7,9 @@ use crate::assemble::ModelRole;
 use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge, TasksScorer};
 use crate::cost::prices;
 use crate::error::Error;
+use skill_envs::agent::SimulatedAgent;
+use skill_envs::alfworld::SimulatedHousehold;
+use skill_envs::webshop::SimulatedShopper;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
     ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, scripted, simulated,
@@ -102,9 +105,8 @@ impl<'config> Engine<'config> {
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
             }
             ModelConfig::Simulated(asked) => match role {
-                ModelRole::Target | ModelRole::Judge => {
-                    Arc::new(simulated::SimulatedTarget::new(asked.sim_seed))
-                }
+                ModelRole::Target => simulated_target(&loaded.config.env, asked.sim_seed),
+                ModelRole::Judge => Arc::new(simulated::SimulatedTarget::new(asked.sim_seed)),
                 ModelRole::Optimizer => {
                     let optimizer = simulated::SimulatedOptimizer::new(asked.sim_seed);
                     Arc::new(match asked.flaw_rate {
@@ -197,6 +199,17 @@ impl<'config> Engine<'config> {
     /// As [`Engine::model`].
     pub fn judge(&mut self) -> Result<Option<Arc<dyn ChatModel>>, Error> {
         judge_role(&self.loaded.config).map(|role| self.model(role)).transpose()
+    }
+}
+
+/// A simulated agent that knows its way about the environment.
+fn simulated_target(env: &EnvConfig, seed: u64) -> Arc<dyn ChatModel> {
+    match env {
+        EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
+        EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => {
+            Arc::new(simulated::SimulatedTarget::new(seed))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) use look::{
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
+use skillrl::demo::DemoWorld;
 use std::path::PathBuf;
 
 /// The codes of [`crate::exit_code`], for people.
@@ -236,6 +237,10 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     pub(crate) demo: Option<PathBuf>,
 
+    /// What the demo is played on: questions about notes, a household, or a shop.
+    #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS, requires = "demo")]
+    world: String,
+
     /// What the tasks are: `qa`, `tasks` for data of your own, `exec` for a program of your own, or a built-in world.
     #[arg(
         long,
@@ -257,9 +262,30 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
+    /// What it is played on: questions about notes, a household, or a shop.
+    #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS)]
+    world: String,
+
     /// Changes one setting of the demo, such as `train.slow_update=gated`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
+}
+
+/// The names of [`DemoWorld`].
+const DEMO_WORLDS: [&str; 3] = ["notes", "alfworld", "webshop"];
+
+impl InitArgs {
+    /// What the demo is played on.
+    pub(crate) fn world(&self) -> DemoWorld {
+        DemoWorld::parse(&self.world).unwrap_or_default()
+    }
+}
+
+impl DemoArgs {
+    /// What the demo is played on.
+    pub(crate) fn world(&self) -> DemoWorld {
+        DemoWorld::parse(&self.world).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Subcommand)]

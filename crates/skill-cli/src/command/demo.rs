@@ -6,6 +6,7 @@ use crate::skill_diff::skill_diff;
 use anyhow::Context as _;
 use serde_json::Value;
 use skillrl::config::Config;
+use skillrl::demo::DemoWorld;
 use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,12 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             temporary.path()
         }
     };
-    super::init::write_demo(dir, false)?;
+    let world = args.world();
+    super::init::write_demo(dir, world, false)?;
     let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)
         .map_err(skillrl::Error::Config)?;
     let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;
-    super::print(&introduction(&first_skill))?;
+    super::print(&introduction(world, &first_skill))?;
 
     let run_dir = skillrl::assemble::run_dir(&loaded);
     let stop = StopSignal::default();
@@ -35,20 +37,44 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .map_err(skillrl::Error::Pipeline)?;
 
     let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md"))?;
-    super::print(&conclusion(&summary, &first_skill, &best_skill, args.dir.as_deref()))
+    super::print(&conclusion(world, &summary, (&first_skill, &best_skill), args.dir.as_deref()))
 }
 
-fn introduction(first_skill: &str) -> String {
+fn introduction(world: DemoWorld, first_skill: &str) -> String {
+    let (task, agent) = match world {
+        DemoWorld::Notes => (
+            "The harbour desk of Saltmarsh Haven: a clerk answers questions from the harbour book.",
+            "a clerk",
+        ),
+        DemoWorld::Alfworld => (
+            "ALFWorld: chores in generated households, by text commands, in up to 30 turns.",
+            "somebody who does chores",
+        ),
+        DemoWorld::Webshop => (
+            "WebShop: purchases by instruction, in a shop with a bundled catalogue, in up to 40 turns.",
+            "a shopper",
+        ),
+    };
     format!(
-        "The harbour desk of Saltmarsh Haven: a clerk answers questions from the harbour book.\n\
-         The models here are SIMULATED: programs that play a clerk and an optimizer, no network, no key.\n\
+        "{task}\n\
+         The models here are SIMULATED: programs that play {agent} and an optimizer, no network, no key.\n\
          Everything else is the real thing: the same run as `skillrl train` makes with a real model.\n\n\
          The skill before training:\n\n{}\n",
         indented(first_skill)
     )
 }
 
-fn conclusion(summary: &Summary, first_skill: &str, best_skill: &str, dir: Option<&Path>) -> String {
+fn conclusion(
+    world: DemoWorld,
+    summary: &Summary,
+    (first_skill, best_skill): (&str, &str),
+    dir: Option<&Path>,
+) -> String {
+    let measured = match world {
+        DemoWorld::Notes => "of the answers right",
+        DemoWorld::Alfworld => "of the games won",
+        DemoWorld::Webshop => "of the purchases perfect",
+    };
     let mut text = format!(
         "\nThe skill after training, as a diff:\n\n{}\n",
         skill_diff(first_skill, best_skill, ("initial skill", "best skill"))
@@ -56,7 +82,7 @@ fn conclusion(summary: &Summary, first_skill: &str, best_skill: &str, dir: Optio
     if let (Some(before), Some(after)) = (summary.baseline_test_hard, summary.test_hard) {
         let _ = writeln!(
             text,
-            "Test split, read once, after training: {:.1} % of the answers right before, {:.1} % after.",
+            "Test split, read once, after training: {:.1} % {measured} before, {:.1} % after.",
             before * 100.0,
             after * 100.0
         );
@@ -69,7 +95,12 @@ fn conclusion(summary: &Summary, first_skill: &str, best_skill: &str, dir: Optio
     let config = match dir {
         Some(dir) => dir.join(skillrl::demo::CONFIG_FILE).display().to_string(),
         None => {
-            let _ = writeln!(text, "To keep the files and look at every step:  skillrl init --demo demo");
+            let world = match world {
+                DemoWorld::Notes => String::new(),
+                DemoWorld::Alfworld | DemoWorld::Webshop => format!(" --world {}", world.as_str()),
+            };
+            let _ =
+                writeln!(text, "To keep the files and look at every step:  skillrl init --demo demo{world}");
             format!("demo/{}", skillrl::demo::CONFIG_FILE)
         }
     };

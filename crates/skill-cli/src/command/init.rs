@@ -1,11 +1,12 @@
 //! `skillrl init`: a configuration to start from.
 
 use crate::args::InitArgs;
+use skillrl::demo::DemoWorld;
 use std::path::Path;
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.demo {
-        write_demo(dir, args.force)?;
+        write_demo(dir, args.world(), args.force)?;
         let config = dir.join(skillrl::demo::CONFIG_FILE);
         return super::print(&format!(
             "wrote the demo to {}\nnext: skillrl train {}\n",
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
 }
 
 /// Writes the demo's files.
-pub(super) fn write_demo(dir: &Path, force: bool) -> anyhow::Result<()> {
-    super::write_files(dir, skillrl::demo::FILES.iter().map(|file| (file.path, file.text)), force)?;
+pub(super) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> anyhow::Result<()> {
+    super::write_files(dir, world.files().iter().map(|file| (file.path, file.text)), force)?;
     Ok(())
 }

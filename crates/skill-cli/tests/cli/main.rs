@@ -10,6 +10,7 @@
 mod bad_input;
 mod context;
 mod demo;
+mod demo_worlds;
 mod epochs;
 mod estimate;
 mod eval;
