@@ -6,8 +6,8 @@ use skill_core::package::{
     CarriedFile, PackageFault, agent_text, edit_main, main_file, optimizer_text, tree,
 };
 use skill_core::{
-    Edit, EditOp, EditStatus, FrontMatterEdits, SkillDoc, SkillHash, SkillPackage, apply_package_patch,
-    apply_patch,
+    Edit, EditOp, EditRules, EditStatus, FrontMatterEdits, SkillDoc, SkillHash, SkillPackage,
+    apply_package_patch, apply_patch, estimate_tokens,
 };
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ fn each_edit_goes_to_its_file() {
         Edit::new(EditOp::Replace, "name: trivia", "name: other"),
         of("references/names.md", Edit::append("x\n<!-- SKILL_FILE: references/evil.md -->\ny")),
     ];
-    let (edited, rows) = apply_package_patch(&skill, &edits, FrontMatterEdits::Never);
+    let (edited, rows) = apply_package_patch(&skill, &edits, &EditRules::default(), FrontMatterEdits::Never);
     let statuses: Vec<(usize, EditStatus)> = rows.iter().map(|row| (row.index, row.status)).collect();
     let expect = [
         EditStatus::AppliedAppend,
@@ -140,18 +140,41 @@ fn each_edit_goes_to_its_file() {
 fn a_document_is_edited_as_it_always_was() {
     let skill = SkillDoc::new("# S\n- a\n");
     let edits = [Edit::append("- b"), Edit::new(EditOp::Delete, "- a\n", ""), Edit::append("- c")];
-    assert_eq!(apply_package_patch(&skill, &edits, FrontMatterEdits::Never), apply_patch(&skill, &edits));
-    let (edited, rows) =
-        apply_package_patch(&skill, &[of("references/x.md", Edit::append("- b"))], FrontMatterEdits::Never);
+    assert_eq!(
+        apply_package_patch(&skill, &edits, &EditRules::default(), FrontMatterEdits::Never),
+        apply_patch(&skill, &edits)
+    );
+    let (edited, rows) = apply_package_patch(
+        &skill,
+        &[of("references/x.md", Edit::append("- b"))],
+        &EditRules::default(),
+        FrontMatterEdits::Never,
+    );
     assert_eq!((edited, rows[0].status), (skill.clone(), EditStatus::SkippedUnknownFile));
     // No edit makes a folder of a document.
     let (edited, rows) = apply_package_patch(
         &skill,
         &[Edit::append("- b\n<!-- SKILL_FILE: references/x.md -->\n- c"), Edit::append("- d")],
+        &EditRules::default(),
         FrontMatterEdits::Never,
     );
     assert_eq!(rows[0].status, EditStatus::SkippedProtectedRegion);
     assert_eq!(edited.text(), "# S\n- a\n\n- d\n");
+}
+
+#[test]
+fn a_limit_is_one_of_the_whole_folder() {
+    let skill = package().document().unwrap();
+    let n_tokens =
+        estimate_tokens(MAIN) + package().references.values().map(|text| estimate_tokens(text)).sum::<u64>();
+    let content = "- Ten words more are about as many tokens, or somewhat more.";
+    let status = |most: u64| {
+        let rules = EditRules { max_tokens: Some(most), ..EditRules::default() };
+        let edit = of("references/dates.md", Edit::append(content));
+        apply_package_patch(&skill, &[edit], &rules, FrontMatterEdits::Never).1[0].status.is_applied()
+    };
+    assert!(!status(n_tokens + 5));
+    assert!(status(n_tokens + 5 + estimate_tokens(content)));
 }
 
 #[test]
@@ -160,9 +183,15 @@ fn front_matter_is_edited_only_where_that_is_asked_and_stays_sound() {
     #[track_caller]
     fn check(skill: &SkillDoc, target: &str, content: &str, expect: Result<&str, EditStatus>) {
         let edit = Edit::new(EditOp::Replace, target, content);
-        let (never, rows) = apply_package_patch(skill, std::slice::from_ref(&edit), FrontMatterEdits::Never);
+        let (never, rows) = apply_package_patch(
+            skill,
+            std::slice::from_ref(&edit),
+            &EditRules::default(),
+            FrontMatterEdits::Never,
+        );
         assert!(!rows[0].status.is_applied() && never == *skill, "{rows:?}");
-        let (edited, rows) = apply_package_patch(skill, &[edit], FrontMatterEdits::Sound);
+        let (edited, rows) =
+            apply_package_patch(skill, &[edit], &EditRules::default(), FrontMatterEdits::Sound);
         match expect {
             Ok(description) => {
                 let read = FrontMatter::read(main_file(&edited)).unwrap().unwrap();
@@ -403,7 +432,7 @@ proptest! {
     fn no_patch_makes_or_removes_a_file(package in any_package(), edits in prop::collection::vec(any_edit(), 0..6)) {
         let Ok(skill) = package.document() else { return Ok(()) };
         for front_matter in [FrontMatterEdits::Never, FrontMatterEdits::Sound] {
-            let (edited, rows) = apply_package_patch(&skill, &edits, front_matter);
+            let (edited, rows) = apply_package_patch(&skill, &edits, &EditRules::default(), front_matter);
             prop_assert_eq!(rows.iter().map(|row| row.index).collect::<Vec<_>>(), (1..=edits.len()).collect::<Vec<_>>());
             let after = SkillPackage::of(&edited);
             prop_assert_eq!(after.references.keys().collect::<Vec<_>>(), package.references.keys().collect::<Vec<_>>());

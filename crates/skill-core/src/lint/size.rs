@@ -1,19 +1,15 @@
 //! Sizes: what is always in an agent's context should be small.
 
 use super::{Finding, Severity};
+use crate::estimate_tokens;
 use crate::package::{MAIN_FILE, SkillPackage};
 
 /// The most tokens of a body that the specification recommends.
-pub const MAX_BODY_TOKENS: usize = 5_000;
+pub const MAX_BODY_TOKENS: u64 = 5_000;
 /// The most lines of a body that the specification recommends.
 pub const MAX_BODY_LINES: usize = 500;
 /// A reference file that is longer than this should be two.
-pub const MAX_REFERENCE_TOKENS: usize = 10_000;
-
-/// How many tokens a text has, roughly: models differ, and four bytes make one in English.
-pub fn estimated_tokens(text: &str) -> usize {
-    text.len().div_ceil(4)
-}
+pub const MAX_REFERENCE_TOKENS: u64 = 10_000;
 
 pub(super) fn check(package: &SkillPackage) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -28,7 +24,7 @@ pub(super) fn check(package: &SkillPackage) -> Vec<Finding> {
             advice,
         ));
     }
-    let (n_tokens, n_lines) = (estimated_tokens(body), body.lines().count());
+    let (n_tokens, n_lines) = (estimate_tokens(body), body.lines().count());
     let advice = "move details into files below references/, which are read when they are needed";
     if n_tokens > MAX_BODY_TOKENS {
         let message =
@@ -41,7 +37,7 @@ pub(super) fn check(package: &SkillPackage) -> Vec<Finding> {
         findings.push(Finding::new("size-body", Severity::Warning, (MAIN_FILE, 0), message, advice));
     }
     for (path, text) in &package.references {
-        let n_tokens = estimated_tokens(text);
+        let n_tokens = estimate_tokens(text);
         if n_tokens > MAX_REFERENCE_TOKENS {
             let message = format!(
                 "the file has about {n_tokens} tokens; up to {MAX_REFERENCE_TOKENS} are read at ease"

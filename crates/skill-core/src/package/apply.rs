@@ -4,8 +4,9 @@ use super::SkillPackage;
 use super::boundary::has_boundary;
 use super::path::asked_file;
 use crate::edit::Edit;
-use crate::editor::{EditRow, EditStatus, apply_patch};
+use crate::editor::{EditRow, EditRules, EditStatus};
 use crate::skill::SkillDoc;
+use crate::tokens::estimate_tokens;
 
 /// Whether edits may change the front matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,12 +26,13 @@ const CARRIED: &str = "only SKILL.md and the reference files can be edited";
 
 /// Applies edits in order, each to the file that it names, and each to the result of the one before.
 ///
-/// As [`apply_patch`], it is total and gives one row for each edit. An edit without a file is one of `SKILL.md`; one
+/// As [`EditRules::apply`], it is total and gives one row for each edit. An edit without a file is one of `SKILL.md`; one
 /// that names a file which the skill does not have, or which cannot be edited, is skipped. No edit makes or removes a
 /// file.
 pub fn apply_package_patch(
     skill: &SkillDoc,
     edits: &[Edit],
+    rules: &EditRules,
     front_matter: FrontMatterEdits,
 ) -> (SkillDoc, Vec<EditRow>) {
     let mut package = SkillPackage::of(skill);
@@ -39,7 +41,7 @@ pub fn apply_package_patch(
         && front_matter == FrontMatterEdits::Never
         && edits.iter().all(|edit| asked_file(edit.file.as_deref()).is_none())
     {
-        let (edited, rows) = apply_patch(skill, edits);
+        let (edited, rows) = rules.apply(skill, edits);
         // A text that would be taken for several files is none that this skill can become.
         if !has_boundary(edited.text()) {
             return (edited, rows);
@@ -48,7 +50,7 @@ pub fn apply_package_patch(
     let rows = edits
         .iter()
         .zip(1..)
-        .map(|(edit, index)| apply_to(&mut package, edit, front_matter, index))
+        .map(|(edit, index)| apply_to(&mut package, edit, rules, front_matter, index))
         .collect();
     (package.joined(), rows)
 }
@@ -56,9 +58,11 @@ pub fn apply_package_patch(
 fn apply_to(
     package: &mut SkillPackage,
     edit: &Edit,
+    rules: &EditRules,
     front_matter: FrontMatterEdits,
     index: usize,
 ) -> EditRow {
+    let n_tokens = tokens(package);
     let path = asked_file(edit.file.as_deref()).map(str::to_owned);
     let text = match &path {
         None => &mut package.main,
@@ -84,7 +88,11 @@ fn apply_to(
         }
         Some(Err(fault)) => return skipped(edit, EditStatus::SkippedProtectedRegion, &fault, index),
     }
-    let (edited, rows) = apply_patch(&SkillDoc::new(text.as_str()), std::slice::from_ref(edit));
+    // The limit is one of the whole skill: a file may have what the others leave.
+    let elsewhere = n_tokens.saturating_sub(estimate_tokens(text));
+    let rules =
+        EditRules { max_tokens: rules.max_tokens.map(|most| most.saturating_sub(elsewhere)), ..*rules };
+    let (edited, rows) = rules.apply(&SkillDoc::new(text.as_str()), std::slice::from_ref(edit));
     let Some(mut row) = rows.into_iter().next() else {
         return skipped(edit, EditStatus::Error, "the editor gave no report", index);
     };
@@ -94,6 +102,12 @@ fn apply_to(
     }
     *text = edited.into();
     row
+}
+
+/// The tokens of all files that can be edited.
+fn tokens(package: &SkillPackage) -> u64 {
+    package.references.values().map(|text| estimate_tokens(text)).sum::<u64>()
+        + estimate_tokens(&package.main)
 }
 
 fn skipped(edit: &Edit, status: EditStatus, note: &str, index: usize) -> EditRow {
