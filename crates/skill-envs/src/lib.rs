@@ -79,6 +79,7 @@ pub mod episode;
 pub mod error;
 #[cfg(feature = "exec")]
 pub mod exec;
+pub mod folder;
 #[cfg(feature = "live")]
 pub mod live;
 #[cfg(feature = "qa")]

@@ -12,6 +12,7 @@ use crate::memory::MAX_MEMORY_STEPS;
 use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::gate::Gate;
+use skill_core::package::FrontMatterEdits;
 use skill_core::schedule::{BudgetControl, EditBudget};
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +43,8 @@ pub struct TrainSettings {
     pub memory_steps: usize,
     /// The most characters that these take in a prompt; the oldest give way.
     pub memory_chars: usize,
+    /// Whether edits may change the front matter of a skill.
+    pub front_matter: FrontMatterEdits,
     /// How a candidate is compared with the current skill.
     pub gate: Gate,
     /// What it must show besides, and how often each item is measured.
@@ -78,6 +81,7 @@ impl Default for TrainSettings {
             skill_aware: None,
             memory_steps: 10,
             memory_chars: 8_000,
+            front_matter: FrontMatterEdits::default(),
             gate: Gate::default(),
             evidence: Evidence::default(),
             acceptance: Acceptance::default(),
@@ -127,6 +131,8 @@ impl TrainSettings {
 
     /// The settings that decide results, by name: all but epochs, workers, limits and the final test.
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        // What was not there in earlier runs is said only where it is not the default.
+        let may_edit = self.front_matter != FrontMatterEdits::Never;
         [
             ("run.seed", json!(self.seed)),
             ("train.batch_size", json!(self.batch_size)),
@@ -151,6 +157,7 @@ impl TrainSettings {
         .chain(self.evidence.identity())
         .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))
         .chain(self.epoch_end.identity())
+        .chain(may_edit.then(|| ("skill.edit_front_matter", json!(true))))
     }
 }
 

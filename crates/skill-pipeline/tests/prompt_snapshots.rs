@@ -272,6 +272,29 @@ fn notes_stand_in_every_prompt_where_there_are_any() {
     insta::assert_snapshot!(user(messages));
 }
 
+/// A skill that is a folder: the files stand below it, and each edit names its own.
+#[test]
+fn a_folder_of_files() {
+    let skill = SkillDoc::new(format!(
+        "---\nname: timetables\ndescription: Reads timetables.\n---\n{SKILL}\n<!-- SKILL_FILE: references/ports.md -->\n\
+         # Ports\n- Give the code of a port.\n\n<!-- SKILL_CARRIED: 755 {} scripts/tide.py -->",
+        "0".repeat(64)
+    ));
+    let failure = failure();
+    let patches = [failure_patch(), fenced_patch()].map(|mut patch| {
+        patch.edits[0].file = Some("references/ports.md".to_owned());
+        patch
+    });
+    for (name, messages) in [
+        ("folder_analyst", library().analyst(SourceType::Failure, &skill, 4, &[&failure])),
+        ("folder_merge", library().merge(SourceType::Success, &skill, &patches, 1)),
+        ("folder_final_merge", library().merge_final(&skill, &patches[0], &patches[1])),
+        ("folder_ranking", library().ranking(&skill, &patches[0].edits, 1)),
+    ] {
+        insta::assert_snapshot!(name, user(messages.unwrap()));
+    }
+}
+
 /// What one trajectory looks like after a change to [`failure`].
 #[track_caller]
 fn check_trajectory(change: impl FnOnce(&mut RolloutResult), has: &[&str], has_not: &[&str]) {

@@ -14,10 +14,13 @@ use crate::engine::Engine;
 use crate::error::Error;
 use skill_core::SkillDoc;
 use skill_core::gate::{Gate, GateMetric};
+use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
+use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError};
 use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{
@@ -169,8 +172,8 @@ fn env_error(loaded: &LoadedConfig, error: EnvError) -> Error {
     }
 }
 
-/// The text of a prompt that `prompts.dir` replaces and that belongs to the environment.
-fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Option<String>, Error> {
+/// The text of a prompt that `prompts.dir` replaces and that is not the trainer's.
+pub(crate) fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Option<String>, Error> {
     let Some(path) = replaced_prompt_path(loaded, name) else { return Ok(None) };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -195,7 +198,7 @@ pub fn prompts(loaded: &LoadedConfig, env: &dyn Env) -> Result<PromptLibrary, Er
     let library = environment_prompts(env).map_err(Error::Prompt)?;
     match &loaded.config.prompts.dir {
         Some(dir) => {
-            let others: Vec<&str> = crate::environment_prompts().map(|(name, _)| name).collect();
+            let others: Vec<&str> = crate::other_prompts().map(|(name, _)| name).collect();
             library.with_directory(&loaded.resolve(dir), &others).map_err(Error::Prompts)
         }
         None => Ok(library),
@@ -214,17 +217,44 @@ pub fn initial_skill(loaded: &LoadedConfig) -> Result<Option<SkillDoc>, Error> {
     }
 }
 
-/// Reads a skill from a file.
+/// Reads a skill from a Markdown file, or from a folder with a `SKILL.md` in it.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not UTF-8.
+/// A file that cannot be read or is not UTF-8, a folder that is no skill package.
 pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
+    if path.is_dir() {
+        let package = read_folder(path).map_err(Error::SkillFolder)?;
+        return package
+            .document()
+            .map_err(|source| Error::SkillFolder(FolderError::Package { path: path.to_owned(), source }));
+    }
     std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| Error::Read {
         what: "skill",
         path: path.to_owned(),
         source,
     })
+}
+
+/// The best skill of a run, with the files that it carries along.
+///
+/// # Errors
+///
+/// Files that cannot be read.
+pub fn best_skill(run: &Path) -> Result<SkillDoc, Error> {
+    let skill = read_skill(&run.join("best_skill.md"))?;
+    let kept = run.join(CARRIED_DIR);
+    let mut carried = CarriedFiles::default();
+    for path in SkillPackage::of(&skill).carried.into_keys() {
+        let file = kept.join(&path);
+        let bytes = std::fs::read(&file).map_err(|source| Error::Read {
+            what: "skill",
+            path: file.clone(),
+            source,
+        })?;
+        carried.insert(path, CarriedFile::new(bytes, is_executable(&file)));
+    }
+    Ok(skill.with_carried(carried))
 }
 
 /// The split of this name.
@@ -317,6 +347,10 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         }),
         memory_steps: count(config.train.memory_steps),
         memory_chars: count(config.train.memory_chars),
+        front_matter: match config.skill.edit_front_matter {
+            true => FrontMatterEdits::Sound,
+            false => FrontMatterEdits::Never,
+        },
         gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
         acceptance: if config.gate.enabled { Acceptance::Gate } else { Acceptance::Always },
         epoch_end: epoch_end(&config.train),

@@ -1,8 +1,10 @@
 //! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
 
 use crate::config::ConfigError;
+use crate::export::ExportError;
 use crate::replay::ReplayError;
 use skill_envs::EnvError;
+use skill_envs::folder::FolderError;
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
@@ -44,6 +46,12 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The folder of a skill cannot be used.
+    #[error("cannot use the skill")]
+    SkillFolder(#[source] FolderError),
+    /// A package cannot be exported.
+    #[error("cannot export the skill")]
+    Export(#[from] ExportError),
     /// There is no split of this name.
     #[error("there is no split `{name}`; the splits are train, val and test")]
     UnknownSplit {
@@ -92,6 +100,8 @@ impl Error {
             | Self::Prompts(_)
             | Self::Prompt(_)
             | Self::Read { .. }
+            | Self::SkillFolder(_)
+            | Self::Export(_)
             | Self::UnknownSplit { .. } => Failure::Usage,
             Self::Env(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
@@ -111,6 +121,11 @@ impl Error {
                 "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
             }
             Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
+            Self::SkillFolder(_) => {
+                "a skill package is a folder with a SKILL.md and plain files; `skillrl lint` says more"
+                    .to_owned()
+            }
+            Self::Export(error) => error.hint(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
             Self::Replay(error) => error.hint().to_owned(),

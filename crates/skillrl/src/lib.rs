@@ -51,6 +51,8 @@ pub mod demo;
 pub mod engine;
 pub mod error;
 pub mod estimate;
+pub mod export;
+pub mod lint;
 pub mod replay;
 pub mod report;
 
@@ -62,9 +64,14 @@ pub use skill_pipeline as pipeline;
 #[doc(inline)]
 pub use skill_report as reports;
 
-/// All prompts that are built in, by name: the optimizer's, then those of the environments.
+/// All prompts that are built in, by name: the optimizer's, then those of the environments and of the linter.
 pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    skill_pipeline::prompts::embedded_sources().into_iter().chain(environment_prompts())
+    skill_pipeline::prompts::embedded_sources().into_iter().chain(other_prompts())
+}
+
+/// The prompts that are not the trainer's, by name.
+fn other_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    environment_prompts().chain([(lint::CONTRADICTIONS_PROMPT_NAME, lint::CONTRADICTIONS_PROMPT)])
 }
 
 /// The prompts of the environments, by name.

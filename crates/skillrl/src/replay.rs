@@ -328,6 +328,19 @@ pub fn recorded_config(run: &Path) -> Option<Config> {
     Config::parse(&text, "config.toml", &overrides).ok().map(|loaded| loaded.config)
 }
 
+/// The configuration of a recorded run, with the files that it names.
+///
+/// # Errors
+///
+/// No run, a configuration that cannot be put together, files that are not where they were.
+pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
+    let recorded = read_config(run)
+        .map_err(Error::Pipeline)?
+        .ok_or_else(|| ReplayError::NotARun { path: run.to_owned() })?;
+    let options = ReplayOptions { run: run.to_owned(), into: None, overrides: Vec::new(), config: None };
+    recorded_configuration(run, &recorded, &options)
+}
+
 fn recorded_configuration(
     run: &Path,
     recorded: &ConfigFile,

@@ -109,7 +109,7 @@ fn choose_skill(loaded: &LoadedConfig, asked: Option<&Path>) -> anyhow::Result<(
     }
     let best = assemble::run_dir(loaded).join("best_skill.md");
     if best.is_file() {
-        return Ok((best.display().to_string(), assemble::read_skill(&best)?));
+        return Ok((best.display().to_string(), assemble::best_skill(&assemble::run_dir(loaded))?));
     }
     if let Some(skill) = assemble::initial_skill(loaded)? {
         return Ok(("the initial skill".to_owned(), skill));

@@ -72,7 +72,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
                 .collect();
             let Some(first) = found.first() else { continue };
             let mut message =
-                format!("{} {} (the first is U+{:04X})", found.len(), kind.describe(), u32::from(*first));
+                format!("{}: {} (the first is U+{:04X})", kind.describe(), found.len(), u32::from(*first));
             let spelled = spelled(&found);
             if !spelled.is_empty() {
                 message.push_str(&format!("; they spell {spelled:?}"));

@@ -11,7 +11,7 @@ use crate::error::EnvError;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
-use skill_core::{RolloutResult, SkillDoc, Usage};
+use skill_core::{RolloutResult, Usage};
 use skill_llm::{
     ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
 };
@@ -104,7 +104,7 @@ pub(super) struct Agent<'a> {
     pub(super) settings: &'a AgentSettings,
     pub(super) prompt: &'a PromptTemplate,
     pub(super) instructions: &'a str,
-    pub(super) skill: &'a SkillDoc,
+    pub(super) skill: &'a str,
     pub(super) target: &'a dyn ChatModel,
     pub(super) ctx: &'a RolloutCtx,
 }
@@ -210,7 +210,7 @@ impl Agent<'_> {
     ) -> Result<(String, Shown), EnvError> {
         let observation = clipped(&seen.text, self.settings.max_observation_characters);
         let variables = PromptVariables {
-            skill: self.skill.text().trim(),
+            skill: self.skill.trim(),
             instructions: self.instructions.trim(),
             format: self.settings.action_format.as_str(),
             think: self.settings.think,

@@ -8,17 +8,17 @@ use super::program::Inner;
 use super::protocol::{Request, RequestItem, RolloutAnswer};
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
+use crate::folder::write_folder;
 use async_trait::async_trait;
 use serde_json::Value;
-use skill_core::{Role, RolloutResult, SkillDoc};
+use skill_core::package::{MAIN_FILE, agent_text};
+use skill_core::{Role, RolloutResult, SkillDoc, SkillPackage};
 use skill_llm::{ChatModel, LlmError};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::time::Instant;
-
-/// The name of the file with the skill.
-const SKILL_FILE: &str = "SKILL.md";
 
 /// An environment whose rollouts are made by a program.
 #[derive(Clone)]
@@ -152,7 +152,7 @@ impl Env for ExecEnv {
 
 /// The skill as the program gets it; its directory is removed with this.
 enum Delivered<'a> {
-    Inline(&'a str),
+    Inline(Cow<'a, str>),
     /// By the endpoint.
     Elsewhere,
     File {
@@ -164,15 +164,21 @@ enum Delivered<'a> {
 impl<'a> Delivered<'a> {
     fn new(delivery: SkillDelivery, skill: &'a SkillDoc) -> Result<Self, EnvError> {
         match delivery {
-            SkillDelivery::Inline => Ok(Self::Inline(skill.text())),
+            SkillDelivery::Inline => Ok(Self::Inline(agent_text(skill))),
             SkillDelivery::SystemPrompt => Ok(Self::Elsewhere),
             SkillDelivery::File => {
                 let cannot = |error: std::io::Error| EnvError::Configuration {
                     message: format!("cannot write the skill to a temporary directory: {error}"),
                 };
                 let directory = tempfile::Builder::new().prefix("skillrl-").tempdir().map_err(cannot)?;
-                let path = directory.path().join(SKILL_FILE);
-                std::fs::write(&path, skill.text()).map_err(cannot)?;
+                let package = SkillPackage::of(skill);
+                if let Some(missing) = package.missing_content() {
+                    let message =
+                        format!("the file {missing:?} of the skill is not at hand; start from its folder");
+                    return Err(EnvError::Configuration { message });
+                }
+                write_folder(directory.path(), &package).map_err(cannot)?;
+                let path = directory.path().join(MAIN_FILE);
                 Ok(Self::File { path, directory })
             }
         }

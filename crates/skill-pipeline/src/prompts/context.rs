@@ -3,7 +3,7 @@
 use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
 use super::trajectory::{render_pairs, render_trajectories};
 use serde::Serialize;
-use skill_core::package::main_file;
+use skill_core::package::{main_file, optimizer_text, tree};
 use skill_core::{
     ComparisonPair, Edit, PairCategory, Patch, RolloutResult, SkillDoc, SourceType, slow_update_guidance,
 };
@@ -15,6 +15,7 @@ const NO_SKILL: &str = "(empty: there is no skill yet)";
 #[derive(Debug, Serialize)]
 pub(super) struct AnalystContext {
     skill: String,
+    files: String,
     edit_budget: u32,
     n_trajectories: usize,
     trajectories: String,
@@ -25,6 +26,7 @@ impl AnalystContext {
     pub(super) fn new(skill: &SkillDoc, edit_budget: u32, trajectories: &[&RolloutResult]) -> Self {
         Self {
             skill: skill_text(skill),
+            files: tree(skill),
             edit_budget,
             n_trajectories: trajectories.len(),
             trajectories: render_trajectories(skill, trajectories),
@@ -57,6 +59,7 @@ impl AppendixContext {
 #[derive(Debug, Serialize)]
 pub(super) struct MergeContext {
     skill: String,
+    files: String,
     n_patches: usize,
     level: u32,
     patches: String,
@@ -68,7 +71,14 @@ impl MergeContext {
         let views: Vec<PatchView<'_>> = patches.iter().map(PatchView::new).collect();
         let json = serde_json::to_string_pretty(&views)?;
         let fence = fence_for(&json);
-        Ok(Self { skill: skill_text(skill), n_patches: patches.len(), level, patches: json, fence })
+        Ok(Self {
+            skill: skill_text(skill),
+            files: tree(skill),
+            n_patches: patches.len(),
+            level,
+            patches: json,
+            fence,
+        })
     }
 }
 
@@ -76,6 +86,7 @@ impl MergeContext {
 #[derive(Debug, Serialize)]
 pub(super) struct FinalMergeContext {
     skill: String,
+    files: String,
     n_failure_edits: usize,
     n_success_edits: usize,
     groups: String,
@@ -88,6 +99,7 @@ impl FinalMergeContext {
         let fence = fence_for(&groups);
         Ok(Self {
             skill: skill_text(skill),
+            files: tree(skill),
             n_failure_edits: failure.edits.len(),
             n_success_edits: success.edits.len(),
             groups,
@@ -100,6 +112,7 @@ impl FinalMergeContext {
 #[derive(Debug, Serialize)]
 pub(super) struct RankingContext {
     skill: String,
+    files: String,
     edit_budget: u32,
     n_edits: usize,
     edits: String,
@@ -109,6 +122,7 @@ impl RankingContext {
     pub(super) fn new(skill: &SkillDoc, edits: &[Edit], budget: u32) -> serde_json::Result<Self> {
         Ok(Self {
             skill: skill_text(skill),
+            files: tree(skill),
             edit_budget: budget,
             n_edits: edits.len(),
             edits: edit_lines(edits)?,
@@ -217,6 +231,8 @@ struct EditView<'a> {
     target: &'a str,
     content: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     support_count: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_type: Option<SourceType>,
@@ -228,6 +244,7 @@ impl<'a> EditView<'a> {
             op: edit.op.as_str(),
             target: &edit.target,
             content: &edit.content,
+            file: edit.file.as_deref(),
             support_count: edit.support_count,
             source_type: None,
         }
@@ -239,5 +256,5 @@ fn skill_text(skill: &SkillDoc) -> String {
     if skill.is_blank() {
         return NO_SKILL.to_owned();
     }
-    escape_in_skill(skill.text().trim_end().trim_start_matches(['\n', '\r'])).into_owned()
+    escape_in_skill(optimizer_text(skill).trim_end().trim_start_matches(['\n', '\r'])).into_owned()
 }

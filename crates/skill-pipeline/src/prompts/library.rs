@@ -164,10 +164,15 @@ impl PromptLibrary {
         let (result, patches, edits) = (sample_result(), [sample_patch(1), sample_patch(3)], sample_edits(3));
         let [small, large] = &patches;
         let guided = replace_slow_update(&SkillDoc::new("# Skill\n"), "- Look twice.");
-        // Twice, since a template may treat one thing otherwise than many, and no skill otherwise than one.
-        for (skill, results, budget) in
-            [("", [&result].as_slice(), 1), ("# Skill\n- Be exact.\n", [&result, &result].as_slice(), 2)]
-        {
+        // Twice, since a template may treat one thing otherwise than many, and a skill that is a folder otherwise than none.
+        for (skill, results, budget) in [
+            ("", [&result].as_slice(), 1),
+            (
+                "# Skill\n- Be exact.\n\n<!-- SKILL_FILE: references/x.md -->\n# X\n",
+                [&result, &result].as_slice(),
+                2,
+            ),
+        ] {
             let skill = SkillDoc::new(skill);
             for source in [SourceType::Failure, SourceType::Success] {
                 self.analyst(source, &skill, budget, results)?;

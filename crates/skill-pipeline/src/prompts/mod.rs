@@ -17,6 +17,7 @@
 //! to the letter. JSON stands in a fence of more backticks than any run of them in it.
 
 mod context;
+pub mod files;
 mod library;
 mod name;
 pub mod schema;

@@ -6,6 +6,7 @@
 //! a line that says how many characters are missing.
 
 use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
+use skill_core::package::agent_text;
 use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, Turn};
 use std::borrow::Cow;
 
@@ -136,7 +137,8 @@ fn first_prompts(result: &RolloutResult) -> Vec<Turn> {
 
 /// A system turn without the skill; `None` if there is nothing else in it.
 fn system_content<'a>(skill: &SkillDoc, content: &'a str) -> Option<Cow<'a, str>> {
-    let (content, skill_text) = (content.trim(), skill.text().trim());
+    let shown = agent_text(skill);
+    let (content, skill_text) = (content.trim(), shown.trim());
     if content.is_empty() || content == skill_text {
         return None;
     }

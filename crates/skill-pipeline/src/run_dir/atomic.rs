@@ -28,6 +28,15 @@ pub fn create_dir(path: &Path) -> Result<(), PipelineError> {
 ///
 /// [`PipelineError::RunDir`] naming the file; the old file is untouched.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+    write_with_mode(path, bytes, false)
+}
+
+/// As [`write`]; the file can be started if that is asked, where the system has such a bit.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file; the old file is untouched.
+pub fn write_with_mode(path: &Path, bytes: &[u8], is_executable: bool) -> Result<(), PipelineError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_dir(parent)?;
     let mut file = tempfile::Builder::new()
@@ -35,7 +44,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
         .tempfile_in(parent)
         .map_err(failed("write", path))?;
     file.write_all(bytes).map_err(failed("write", path))?;
-    set_readable(file.as_file()).map_err(failed("write", path))?;
+    set_readable(file.as_file(), is_executable).map_err(failed("write", path))?;
     file.as_file().sync_all().map_err(failed("write", path))?;
     file.persist(path).map_err(|error| failed("write", path)(error.error))?;
     sync_dir(parent).map_err(failed("write", parent))
@@ -91,13 +100,13 @@ pub fn remove_dir(path: &Path) -> Result<(), PipelineError> {
 
 /// Temporary files are private by default; a run directory is read by other people's programs.
 #[cfg(unix)]
-fn set_readable(file: &fs::File) -> std::io::Result<()> {
+fn set_readable(file: &fs::File, is_executable: bool) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+    file.set_permissions(fs::Permissions::from_mode(if is_executable { 0o755 } else { 0o644 }))
 }
 
 #[cfg(not(unix))]
-fn set_readable(_file: &fs::File) -> std::io::Result<()> {
+fn set_readable(_file: &fs::File, _is_executable: bool) -> std::io::Result<()> {
     Ok(())
 }
 

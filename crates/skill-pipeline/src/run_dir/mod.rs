@@ -21,6 +21,7 @@ use format::{
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx};
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -39,6 +40,9 @@ const RUN_FILES: [&str; 10] = [
     "slow_update",
     "meta_skill",
 ];
+
+/// Where a run keeps the files that its skill carries along, for those that want all of a skill that was a step's.
+pub const CARRIED_DIR: &str = "skill_files";
 
 /// The file of a slow update's directory that says what it came to.
 pub(crate) const SLOW_RESULT: &str = "slow_result.json";
@@ -318,6 +322,35 @@ impl RunDir {
     pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
         atomic::write(&self.path.join("current_skill.md"), current.text().as_bytes())?;
         atomic::write(&self.path.join("best_skill.md"), best.text().as_bytes())
+    }
+
+    /// Writes the folder `best_skill/`, if the skill is one or has front matter.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_best_folder(&self, best: &SkillDoc) -> Result<(), PipelineError> {
+        let package = SkillPackage::of(best);
+        if !package.is_folder() {
+            return Ok(());
+        }
+        let dir = self.path.join("best_skill");
+        atomic::remove_dir(&dir)?;
+        package.files().try_for_each(|(path, bytes, is_executable)| {
+            atomic::write_with_mode(&dir.join(path), bytes, is_executable)
+        })
+    }
+
+    /// Writes what the initial skill carries along into the folder `skill_files/`: no step changes it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_carried(&self, initial: &SkillDoc) -> Result<(), PipelineError> {
+        let dir = self.path.join(CARRIED_DIR);
+        initial.carried().iter().try_for_each(|(path, file)| {
+            atomic::write_with_mode(&dir.join(path), file.bytes(), file.is_executable())
+        })
     }
 
     /// Writes `results.json` and `summary.json` of an evaluation.

@@ -3,6 +3,7 @@
 use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
 use crate::prompts::PromptLibrary;
+use crate::prompts::files::naming_files;
 use crate::prompts::schema::merge_schema;
 use serde_json::Value;
 use skill_core::json::{PatchReply, read_patch};
@@ -173,7 +174,8 @@ impl Merger<'_> {
         known: &[&Edit],
         fallback: impl Fn() -> Patch,
     ) -> Result<(Patch, Vec<String>, bool), PipelineError> {
-        let reply = self.optimizer.ask(messages, merge_schema(), name, self.ctx).await?;
+        let reply =
+            self.optimizer.ask(messages, naming_files(merge_schema(), self.skill), name, self.ctx).await?;
         let read = read_patch(&reply.text);
         let argues_for_nothing = argues_for_no_change(&read);
         let mut notes: Vec<String> =
@@ -207,7 +209,12 @@ fn inherit_source(edit: &mut Edit, known: &[&Edit]) {
     }
     let mut sources = known
         .iter()
-        .filter(|other| other.op == edit.op && other.content == edit.content && other.target == edit.target)
+        .filter(|other| {
+            other.op == edit.op
+                && other.file == edit.file
+                && other.content == edit.content
+                && other.target == edit.target
+        })
         .map(|other| other.source_type);
     if let Some(first) = sources.next()
         && sources.all(|source| source == first)

@@ -4,6 +4,7 @@ use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
 use crate::memory::FailurePattern;
 use crate::prompts::PromptLibrary;
+use crate::prompts::files::naming_files;
 use crate::prompts::schema::{APPENDIX_NOTES, analyst_schema};
 use crate::settings::AppendixSource;
 use crate::stage::appendix::notes_in;
@@ -78,7 +79,8 @@ pub async fn reflect(
                 false => prompts.analyst(source, skill, settings.edit_budget, &trajectories)?,
                 true => prompts.skill_aware_analyst(source, skill, settings.edit_budget, &trajectories)?,
             };
-            let reply = optimizer.ask(messages, analyst_schema(source, writes_notes), &name, &ctx).await?;
+            let schema = naming_files(analyst_schema(source, writes_notes), skill);
+            let reply = optimizer.ask(messages, schema, &name, &ctx).await?;
             let finish = finish_note(&reply, optimizer.max_tokens);
             let mut analysis =
                 read_analysis(&reply.text, source, &trajectories, settings.edit_budget, finish);

@@ -99,6 +99,7 @@ impl Run<'_> {
             token_summary: tokens,
             extras: serde_json::Map::new(),
         };
+        self.dir.write_best_folder(&state.best.skill)?;
         self.dir.write_summary(&summary)?;
         Ok(summary)
     }

@@ -274,6 +274,7 @@ impl Run<'_> {
         let skill = self.initial_skill.clone();
         self.dir.write_snapshot(StepIdx(0), &skill)?;
         self.dir.write_skills(&skill, &skill)?;
+        self.dir.write_carried(&skill)?;
         let watch = self.begin(None, Stage::Baseline);
         let ctx = self.stage_ctx(&watch);
         let evaluation = evaluate(self.env, Split::Val, &skill, &self.target, &ctx)

@@ -115,7 +115,7 @@ impl TrainState {
             Some(_) | None => dir.read_snapshot(stored.last_completed_step, &stored.current_skill_hash)?,
         };
         let current = ScoredSkill {
-            skill: current_skill,
+            skill: current_skill.with_carried(initial_skill.carried().clone()),
             score: stored.current_score,
             item_scores: item_scores(stored.current_step, stored.current_slow_epoch)?,
             step: stored.current_step,
@@ -126,7 +126,8 @@ impl TrainState {
                 Some(epoch) => dir.read_epoch_snapshot(epoch, &stored.best_skill_hash)?,
                 None if stored.best_skill_hash == initial_skill.hash() => initial_skill.clone(),
                 None => dir.read_made_skill(stored.best_step, &stored.best_skill_hash)?,
-            },
+            }
+            .with_carried(initial_skill.carried().clone()),
             score: stored.best_score,
             item_scores: item_scores(stored.best_step, stored.best_slow_epoch)?,
             step: stored.best_step,

@@ -6,6 +6,7 @@ mod budget;
 mod epochs;
 mod evidence;
 mod memory;
+mod packages;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod skill_aware;

@@ -270,8 +270,11 @@ impl LoadedConfig {
                 {
                     Some("is not a directory")
                 }
-                "skill.initial"
-                | "models.target.file"
+                "skill.initial" if resolved.is_dir() => {
+                    let has_main = ["SKILL.md", "skill.md"].iter().any(|name| resolved.join(name).is_file());
+                    (!has_main).then_some("is a directory without a SKILL.md")
+                }
+                "models.target.file"
                 | "models.optimizer.file"
                 | "models.judge.file"
                 | "env.prompt"

@@ -149,9 +149,12 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillConfig {
-    /// The Markdown file to start from; `None` takes the environment's own skill, or an empty one.
+    /// The Markdown file or the folder to start from; `None` takes the environment's own skill, or an empty one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<AskedPath>,
+    /// Whether edits may change the front matter.
+    #[serde(default)]
+    pub edit_front_matter: bool,
 }
 
 /// `[train]`.

@@ -179,7 +179,7 @@ impl<'run> Run<'run> {
     ) -> Result<SkillDoc, PipelineError> {
         let StepWork { record, trace, .. } = work;
         let watch = self.begin(Some(record.step), Stage::Update);
-        let candidate = update(&current.skill, patch);
+        let candidate = update(&current.skill, patch, self.settings.front_matter);
         self.end(&watch);
         let step_dir = self.dir.step_dir(record.step);
         atomic::write(&step_dir.join("candidate_skill.md"), candidate.skill.text().as_bytes())?;

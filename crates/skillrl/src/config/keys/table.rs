@@ -99,13 +99,23 @@ const OPTIMIZER: &[KeySpec] = &[KeySpec::new(
 )
 .of_kind("simulated")];
 
-const SKILL: &[KeySpec] = &[KeySpec::new(
-    "initial",
-    ValueType::Path,
-    Outcome,
-    Absent { example: "\"skill.md\"" },
-    "The Markdown file to start from. Without it the tasks' own skill is taken, or an empty one.",
-)];
+const SKILL: &[KeySpec] = &[
+    KeySpec::new(
+        "initial",
+        ValueType::Path,
+        Outcome,
+        Absent { example: "\"skill.md\"" },
+        "The Markdown file to start from, or a folder with a SKILL.md (docs/packages.md). Without it the tasks' own\n\
+         skill is taken, or an empty one.",
+    ),
+    KeySpec::new(
+        "edit_front_matter",
+        ValueType::Flag,
+        Outcome,
+        Value("false"),
+        "Whether edits may change the front matter of a skill: its description, but never its name.",
+    ),
+];
 
 const TRAIN: &[KeySpec] = &[
     KeySpec::new(

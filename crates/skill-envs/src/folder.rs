@@ -1,0 +1,209 @@
+//! Skill packages as folders on the disk.
+//!
+//! [`read_folder`] is where a package comes from, and [`write_folder`] is how an agent gets one. Hidden files and what
+//! Python leaves behind are not part of a package, and links are refused, since they may lead anywhere.
+
+use skill_core::package::{CarriedFile, MAIN_FILE, PackageFault, SkillPackage, check_path, is_reference};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The most files of a package.
+pub const MAX_FILES: usize = 1_000;
+/// The most bytes of one file.
+pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// The most bytes of all files.
+pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+/// Folders in folders, at most.
+const MAX_DEPTH: usize = 16;
+
+/// What is no part of a package, besides hidden files.
+const LEFT_OUT: [&str; 2] = ["__pycache__", "node_modules"];
+
+/// A folder that is no skill package.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no `SKILL.md`.
+    #[error("there is no SKILL.md in {}", path.display())]
+    NoMain {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file that is edited is not UTF-8.
+    #[error("{} is not UTF-8", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A link, or something that is neither file nor folder.
+    #[error("{} is a link or no plain file; a package holds plain files", path.display())]
+    NotPlain {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A name that no file of a package may have, or a line that no file may hold.
+    #[error("{} cannot be a skill package", path.display())]
+    Package {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: PackageFault,
+    },
+    /// More than a limit allows.
+    #[error("{} is more than a skill package may hold: {what}", path.display())]
+    TooLarge {
+        /// The folder or file.
+        path: PathBuf,
+        /// The limit.
+        what: String,
+    },
+}
+
+/// Reads a skill package: `SKILL.md` and Markdown below `references/` as text, all else as it is.
+///
+/// # Errors
+///
+/// A folder that is no package, see [`FolderError`].
+pub fn read_folder(folder: &Path) -> Result<SkillPackage, FolderError> {
+    let mut reader = Reader { root: folder, files: Vec::new(), n_bytes: 0 };
+    reader.walk(folder, 0)?;
+    let mut package = SkillPackage::default();
+    let mut has_main = false;
+    for (path, bytes, is_executable) in reader.files {
+        let fault = |source| FolderError::Package { path: folder.to_owned(), source };
+        let text =
+            |bytes| String::from_utf8(bytes).map_err(|_| FolderError::NotText { path: folder.join(&path) });
+        if path.eq_ignore_ascii_case(MAIN_FILE) {
+            if has_main {
+                let source = PackageFault::Path { path, fault: skill_core::package::PathFault::Main };
+                return Err(fault(source));
+            }
+            package.main = text(bytes)?;
+            has_main = true;
+            continue;
+        }
+        check_path(&path)
+            .map_err(|source| fault(PackageFault::Path { path: path.clone(), fault: source }))?;
+        if is_reference(&path) {
+            let reference = text(bytes)?;
+            package.references.insert(path, reference);
+        } else {
+            package.carry(path, CarriedFile::new(bytes, is_executable));
+        }
+    }
+    if !has_main {
+        return Err(FolderError::NoMain { path: folder.to_owned() });
+    }
+    package.document().map_err(|source| FolderError::Package { path: folder.to_owned(), source })?;
+    Ok(package)
+}
+
+/// Writes a package into a folder, which is made if it is not there; what else is in it stays.
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub fn write_folder(folder: &Path, package: &SkillPackage) -> io::Result<()> {
+    for (path, bytes, is_executable) in package.files() {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, bytes)?;
+        if is_executable {
+            make_executable(&path)?;
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    root: &'a Path,
+    /// Paths below the root with `/` between names, bytes, and whether the file can be started.
+    files: Vec<(String, Vec<u8>, bool)>,
+    n_bytes: u64,
+}
+
+impl Reader<'_> {
+    fn walk(&mut self, folder: &Path, depth: usize) -> Result<(), FolderError> {
+        let cannot = |path: &Path| {
+            let path = path.to_owned();
+            move |source| FolderError::Read { path, source }
+        };
+        let too_large = |path: &Path, what: String| FolderError::TooLarge { path: path.to_owned(), what };
+        if depth > MAX_DEPTH {
+            return Err(too_large(folder, format!("at most {MAX_DEPTH} folders lie in each other")));
+        }
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(cannot(folder))? {
+            paths.push(entry.map_err(cannot(folder))?.path());
+        }
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') || LEFT_OUT.contains(&name.as_ref()) {
+                continue;
+            }
+            let metadata = fs::symlink_metadata(&path).map_err(cannot(&path))?;
+            if metadata.is_dir() {
+                self.walk(&path, depth + 1)?;
+                continue;
+            }
+            if !metadata.is_file() {
+                return Err(FolderError::NotPlain { path });
+            }
+            self.n_bytes = self.n_bytes.saturating_add(metadata.len());
+            if metadata.len() > MAX_FILE_BYTES {
+                return Err(too_large(&path, format!("at most {MAX_FILE_BYTES} bytes in a file")));
+            }
+            if self.n_bytes > MAX_TOTAL_BYTES {
+                return Err(too_large(self.root, format!("at most {MAX_TOTAL_BYTES} bytes")));
+            }
+            if self.files.len() >= MAX_FILES {
+                return Err(too_large(self.root, format!("at most {MAX_FILES} files")));
+            }
+            let bytes = fs::read(&path).map_err(cannot(&path))?;
+            let below = path.strip_prefix(self.root).unwrap_or(&path);
+            let names: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            self.files.push((names.join("/"), bytes, may_be_started(&metadata)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is there and can be started.
+pub fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| may_be_started(&metadata))
+}
+
+#[cfg(unix)]
+fn may_be_started(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn may_be_started(_metadata: &fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
