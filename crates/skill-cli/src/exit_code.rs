@@ -22,8 +22,10 @@ pub(crate) const OTHER_RUN: u8 = 7;
 pub(crate) const BUDGET: u8 = 8;
 /// A replay has come to a call that its recording does not hold, or to other files than the run.
 pub(crate) const DIVERGED: u8 = 9;
+/// The linter found errors in a skill, or warnings where they count too.
+pub(crate) const LINT: u8 = 10;
 /// `eval --fail-on-drop`: the skill is significantly worse than what it was compared with.
-pub(crate) const REGRESSED: u8 = 10;
+pub(crate) const REGRESSED: u8 = 11;
 /// A person stopped the run; the same command goes on with it.
 pub(crate) const STOPPED: u8 = 130;
 

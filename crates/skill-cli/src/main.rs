@@ -43,6 +43,12 @@ fn main() -> ExitCode {
         Command::Reference { dir } => command::reference::write(&dir),
         Command::Man { dir } => command::shell::man_pages(&dir),
         Command::Replay(args) => command::replay::run(&args),
+        Command::Export(args) => command::export::run(&args),
+        Command::Lint(args) => match command::lint::run(&args) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(command::lint::Failed)) => return ExitCode::from(exit_code::LINT),
+            Err(error) => Err(error),
+        },
         Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
     };
     match outcome {

@@ -2,6 +2,7 @@
 
 pub(crate) mod journal;
 mod look;
+pub(crate) mod package;
 
 pub(crate) use look::{
     BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs, WatchArgs,
@@ -9,6 +10,7 @@ pub(crate) use look::{
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
+use package::{ExportArgs, LintArgs};
 use skillrl::demo::DemoWorld;
 use std::path::PathBuf;
 
@@ -25,7 +27,8 @@ Exit codes:
   7    the run directory holds a run of other settings
   8    a cap of the run is reached; with a higher cap the same command goes on
   9    a replay has come to a call that its recording does not hold, or to other files
-  10   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
+  10   the skill that was checked has errors, or with --strict warnings
+  11   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
   130  stopped by a person; the same command goes on
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
@@ -83,6 +86,10 @@ pub(crate) enum Command {
     /// Looks at the tasks before anything is paid for.
     #[command(subcommand)]
     Env(EnvCommand),
+    /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
+    Export(ExportArgs),
+    /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
+    Lint(LintArgs),
     /// Works with the prompts that the optimizer is asked with.
     #[command(subcommand)]
     Prompts(PromptsCommand),
@@ -135,7 +142,8 @@ pub(crate) struct EvalArgs {
     pub(crate) config: ConfigArgs,
 
     /// The skill to measure; without it, the best skill of the run, else the initial one.
-    #[arg(long, value_name = "FILE")]
+    /// A Markdown file, or a folder with a SKILL.md.
+    #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
 
     /// The split to measure it on: train, val or test.
@@ -151,7 +159,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
-    /// Fails with exit code 10 if the score has dropped by more than chance would give: the interval is below 0.
+    /// Fails with exit code 11 if the score has dropped by more than chance would give: the interval is below 0.
     #[arg(long, requires = "against")]
     pub(crate) fail_on_drop: bool,
 

@@ -17,7 +17,8 @@ pub(crate) mod code {
     pub(crate) const OTHER_RUN: i32 = 7;
     pub(crate) const BUDGET: i32 = 8;
     pub(crate) const DIVERGED: i32 = 9;
-    pub(crate) const REGRESSED: i32 = 10;
+    pub(crate) const LINT: i32 = 10;
+    pub(crate) const REGRESSED: i32 = 11;
     #[cfg(unix)]
     pub(crate) const STOPPED: i32 = 130;
 }

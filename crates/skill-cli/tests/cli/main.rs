@@ -20,6 +20,7 @@ mod journal;
 mod killed;
 mod look;
 mod noise;
+mod packages;
 mod prompts;
 mod replay;
 mod report;

@@ -1,0 +1,58 @@
+//! Arguments of the commands about skill packages.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// A run, whose best skill is taken, or a skill: a folder with a SKILL.md, or a Markdown file.
+    #[arg(value_name = "RUN|SKILL")]
+    pub(crate) from: PathBuf,
+
+    /// The folder of the package; the specification wants it to have the skill's name.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+
+    /// The skill's name; without it the one that it has, or else that of the folder.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// What the skill does and when to use it; without it the description that it has.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// Replaces a package that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LintArgs {
+    /// A skill: a folder with a SKILL.md, or a Markdown file; or a run, whose best skill is taken.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+
+    /// A configuration, whose training items the skill must not be copied from; a run brings its own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Asks the optimizer of this configuration for contradictions: one call, whose size is said first.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with_model: Option<PathBuf>,
+
+    /// Overrides one setting of these configurations; may be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Fails on warnings too.
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
