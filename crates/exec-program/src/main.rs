@@ -147,11 +147,42 @@ impl Program {
                 "seed": request["seed"],
                 "skill": skill,
                 "skill_file": path,
+                "skill_files": path.map(files_beside),
                 "endpoint": request["endpoint"],
                 "variables": variables,
             },
         })
     }
+}
+
+/// What lies around a file, by path below its directory, with an asterisk behind what can be started.
+fn files_beside(path: &str) -> Vec<String> {
+    let root = std::path::Path::new(path).parent().unwrap_or(std::path::Path::new("."));
+    let (mut dirs, mut files) = (vec![root.to_owned()], Vec::new());
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                dirs.push(path);
+                continue;
+            }
+            let mark = if is_executable(&path) { "*" } else { "" };
+            files.push(format!("{}{mark}", path.strip_prefix(root).unwrap_or(&path).display()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(unix)]
+fn is_executable(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_path: &std::path::Path) -> bool {
+    false
 }
 
 fn hello(mode: &str, trick: Trick) -> Value {

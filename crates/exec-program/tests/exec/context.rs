@@ -43,9 +43,17 @@ pub(crate) fn no_model() -> impl ChatModel {
 
 /// A rollout of the item with this id.
 pub(crate) async fn rollout(env: &ExecEnv, id: &str) -> Result<RolloutResult, EnvError> {
+    rollout_with(env, id, &SkillDoc::new("Go right.")).await
+}
+
+/// A rollout of the item with this id, with this skill.
+pub(crate) async fn rollout_with(
+    env: &ExecEnv,
+    id: &str,
+    skill: &SkillDoc,
+) -> Result<RolloutResult, EnvError> {
     let item = item(env.items(Split::Train), id);
-    let skill = SkillDoc::new("Go right.");
-    env.rollout(&item, &skill, &no_model(), &RolloutCtx::default()).await
+    env.rollout(&item, skill, &no_model(), &RolloutCtx::default()).await
 }
 
 /// An episode of the item with this id.

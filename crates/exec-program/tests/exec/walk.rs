@@ -2,7 +2,8 @@
 
 use crate::context::*;
 use serde_json::json;
-use skill_core::{Role, SkillDoc};
+use skill_core::package::CarriedFile;
+use skill_core::{Role, SkillDoc, SkillPackage};
 use skill_envs::exec::{ExecProgram, Mode, SkillDelivery};
 use skill_envs::{Env as _, EnvError, Observation, RolloutCtx, Split, World as _};
 use skill_llm::LlmError;
@@ -82,6 +83,27 @@ async fn a_skill_is_delivered_as_a_file_that_is_gone_afterwards() {
     let path = std::path::Path::new(result.extras["skill_file"].as_str().unwrap());
     assert!(path.ends_with("SKILL.md"));
     assert!(!path.parent().unwrap().exists(), "{}", path.display());
+}
+
+#[tokio::test]
+async fn a_skill_that_is_a_folder_is_delivered_whole_or_as_its_text() {
+    let mut package =
+        SkillPackage { main: "---\nname: x\n---\nGo right.\n".to_owned(), ..SkillPackage::default() };
+    package.references.insert("references/map.md".to_owned(), "# Map\n".to_owned());
+    package.carry("scripts/run.sh", CarriedFile::new(*b"true\n", true));
+    let skill = package.document().unwrap();
+    let mut config = config("rollout", "none");
+    let inline = rollout_with(&env(config.clone()).await, "good", &skill).await.unwrap();
+    assert_eq!(inline.extras["skill"], "Go right.\n\n<file path=\"references/map.md\">\n# Map\n</file>\n");
+    config.skill = SkillDelivery::File;
+    let env = env(config).await;
+    let result = rollout_with(&env, "good", &skill).await.unwrap();
+    assert_eq!(result.extras["skill"], package.main);
+    let program = if cfg!(unix) { "scripts/run.sh*" } else { "scripts/run.sh" };
+    assert_eq!(result.extras["skill_files"], json!(["SKILL.md", "references/map.md", program]));
+    // Its text alone does not have all of it.
+    let error = rollout_with(&env, "good", &SkillDoc::new(skill.text())).await.unwrap_err();
+    assert!(error.to_string().contains("\"scripts/run.sh\" of the skill is not at hand"), "{error}");
 }
 
 /// Nothing but what a program needs, what is set and what is named: no key reaches it by accident.
