@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::export::ExportError;
+use crate::import::ImportError;
 use crate::replay::ReplayError;
 use skill_envs::EnvError;
 use skill_envs::folder::FolderError;
@@ -52,6 +53,9 @@ pub enum Error {
     /// A package cannot be exported.
     #[error("cannot export the skill")]
     Export(#[from] ExportError),
+    /// Something cannot be imported.
+    #[error("cannot import")]
+    Import(#[from] ImportError),
     /// There is no split of this name.
     #[error("there is no split `{name}`; the splits are train, val and test")]
     UnknownSplit {
@@ -102,6 +106,7 @@ impl Error {
             | Self::Read { .. }
             | Self::SkillFolder(_)
             | Self::Export(_)
+            | Self::Import(_)
             | Self::UnknownSplit { .. } => Failure::Usage,
             Self::Env(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
@@ -126,6 +131,7 @@ impl Error {
                     .to_owned()
             }
             Self::Export(error) => error.hint(),
+            Self::Import(error) => error.hint().to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
             Self::Replay(error) => error.hint().to_owned(),

@@ -52,6 +52,7 @@ pub mod engine;
 pub mod error;
 pub mod estimate;
 pub mod export;
+pub mod import;
 pub mod lint;
 pub mod replay;
 pub mod report;

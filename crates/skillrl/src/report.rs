@@ -30,7 +30,10 @@ pub fn read(run: &Path) -> Result<Report, Error> {
             }
             report
         }
-        None => Report::read(&run, &options).map_err(of_report)?,
+        None => {
+            options.gate = crate::import::gate_of(&run.config().config).unwrap_or_default();
+            Report::read(&run, &options).map_err(of_report)?
+        }
     };
     for stage in &mut report.stages {
         stage.money = options.money.get(&stage.stage).copied();

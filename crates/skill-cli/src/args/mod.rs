@@ -10,7 +10,7 @@ pub(crate) use look::{
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
-use package::{ExportArgs, LintArgs};
+use package::{ExportArgs, ImportArgs, LintArgs};
 use skillrl::demo::DemoWorld;
 use std::path::PathBuf;
 
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Env(EnvCommand),
     /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
     Export(ExportArgs),
+    /// Reads a configuration or a run of SkillOpt or skillrl 1.0, or a GEPA candidate, and lists what has no counterpart.
+    Import(ImportArgs),
     /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
     Lint(LintArgs),
     /// Works with the prompts that the optimizer is asked with.

@@ -56,3 +56,26 @@ pub(crate) struct LintArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A SkillOpt configuration (YAML), a run directory of SkillOpt or skillrl 1.0, or a candidate of GEPA (JSON).
+    #[arg(value_name = "FROM")]
+    pub(crate) from: PathBuf,
+
+    /// The directory to write; a name that ends in .toml or .md is that of the configuration or of the skill.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) to: PathBuf,
+
+    /// Which of several candidates of GEPA, counted from 0; without it the one with the best score.
+    #[arg(long, value_name = "N")]
+    pub(crate) candidate: Option<usize>,
+
+    /// Replaces files that are there; a run directory never is.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Writes one JSON object with everything that was mapped, and everything that has no counterpart.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -160,6 +160,9 @@ fn edit_lines(text: &mut String, edit: &EditEvidence, is_full: bool) {
 }
 
 pub(super) fn seen(source: &PatchSource, is_full: bool) -> String {
+    if source.item_ids.is_empty() {
+        return format!("from a minibatch of {}, whose items were not recorded", source.source_type.as_str());
+    }
     let n_items = source.item_ids.len() as u64;
     format!("from {}: {}", counted(n_items, source.source_type.as_str()), named(&source.item_ids, is_full))
         .replace("successs", "successes")

@@ -15,6 +15,7 @@ mod epochs;
 mod estimate;
 mod eval;
 mod exec;
+mod import;
 mod interrupt;
 mod journal;
 mod killed;

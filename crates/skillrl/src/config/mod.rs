@@ -49,6 +49,8 @@ pub use worlds::{
     UnplayableGames, WebshopConfig, WorldActionFormat,
 };
 
+pub(crate) use value::to_toml;
+
 use draft::Draft;
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -247,7 +247,7 @@ fn shown(value_type: ValueType, value: &DeValue<'_>) -> String {
 }
 
 /// A JSON value as TOML on one line.
-pub(super) fn to_toml(value: &Value) -> String {
+pub(crate) fn to_toml(value: &Value) -> String {
     match value {
         // TOML has no null; a null never comes out of `check`.
         Value::Null => "\"\"".to_owned(),

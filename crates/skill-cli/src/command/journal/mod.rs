@@ -56,6 +56,12 @@ fn path(run: &RunArg) -> PathBuf {
 }
 
 fn open(run: &RunArg) -> anyhow::Result<JournalReader> {
+    if skillrl::import::is_imported(&run.run) && !path(run).exists() {
+        let message =
+            format!("the run in {} was imported, and its calls were not recorded", run.run.display());
+        let hint = "its results are in its files: skillrl report, skillrl blame";
+        return Err(super::UsageError::new(message).with_hint(hint).into());
+    }
     Ok(JournalReader::open(&path(run)).map_err(of_journal)?)
 }
 

@@ -1,0 +1,90 @@
+//! `skillrl import`.
+
+use crate::context::{TestContext, code};
+use serde_json::Value;
+
+const BASE: &str = "model: {optimizer: gpt-5.5, target: gpt-5.5, azure_openai_auth_mode: openai_compatible, azure_openai_api_key: hidden-123}\n\
+                    optimizer: {use_slow_update: false, use_meta_skill: true}\n";
+const CONFIG: &str = "_base_: base.yaml\nmodel: {azure_openai_endpoint: \"http://localhost:1/v1\"}\ntrain: {batch_size: 2}\n\
+                      env: {name: searchqa, split_mode: split_dir, split_dir: data, unheard_of: 7}\n";
+
+/// What the configuration becomes.
+const WRITTEN: [&str; 5] = [
+    "here/skillrl.toml",
+    "here/data/test/items.json",
+    "here/data/train/items.json",
+    "here/data/val/items.json",
+    "here/imported.md",
+];
+
+fn with_config() -> TestContext {
+    let context = TestContext::new();
+    context.write("there/base.yaml", BASE);
+    context.write("there/config.yaml", CONFIG);
+    for split in ["train", "val", "test"] {
+        let items = format!(
+            "[{{\"id\": \"{split}\", \"question\": \"Who?\", \"context\": \"x\", \"answers\": [\"me\"]}}]\n"
+        );
+        context.write(&format!("there/data/{split}/items.json"), &items);
+    }
+    context
+}
+
+#[test]
+fn an_imported_configuration_is_estimated_at_once() {
+    let context = with_config();
+    let text = context.succeed(&["import", "there/config.yaml", "--to", "here"]);
+    insta::assert_snapshot!("import_config", text);
+    assert!(!context.read("here/skillrl.toml").contains("hidden-123"));
+    context.succeed(&["estimate", "here/skillrl.toml"]);
+    let again = ["import", "there/config.yaml", "--to", "here"];
+    let refused = context.run(&again);
+    refused.assert_code(code::USAGE);
+    assert!(
+        refused.stderr.contains("here/skillrl.toml is there already\nhint: --force replaces it"),
+        "{}",
+        refused.stderr
+    );
+    context.succeed(&[&again[..], &["--force"]].concat());
+}
+
+#[test]
+fn everything_is_in_the_json() {
+    let context = with_config();
+    let text = context.succeed(&["import", "there/config.yaml", "--to", "here", "--json"]);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&value["kind"], &value["written"]), (&"skillopt_config".into(), &serde_json::json!(WRITTEN)));
+    let unmapped = value["unmapped"].as_array().unwrap();
+    assert!(unmapped.iter().any(|entry| entry["key"] == "env.unheard_of" && entry["value"] == "7"), "{text}");
+    assert!(unmapped.iter().any(|entry| entry["key"] == "optimizer.use_meta_skill"), "{text}");
+    assert!(!text.contains("hidden-123"));
+}
+
+#[test]
+fn a_candidate_becomes_a_skill_that_is_measured() {
+    let context = TestContext::with_demo();
+    context.write("candidate.json", "{\"instructions\": \"# Clerk\\n\\n- Be brief.\\n\"}");
+    context.succeed(&["import", "candidate.json", "--to", "clerk.md"]);
+    assert_eq!(context.read("clerk.md"), "# Clerk\n\n- Be brief.\n");
+    context.succeed(&["eval", "demo/skillrl.toml", "--skill", "clerk.md", "--quiet"]);
+    let outcome = context.run(&["import", "demo", "--to", "x"]);
+    outcome.assert_code(code::USAGE);
+    assert!(
+        outcome.stderr.contains("demo is no configuration, run or candidate that is known"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+/// What was not recorded cannot be shown; what was can.
+#[test]
+fn a_run_from_elsewhere_is_looked_at_like_any_other() {
+    let context = TestContext::new();
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../skillrl/tests/data/import/skillrl-1.0");
+    context.succeed(&["import", from, "--to", "run"]);
+    context.succeed(&["report", "run"]);
+    assert!(context.read("run/report.html").contains("<details id=\"step-3\">"));
+    insta::assert_snapshot!("import_blame", context.succeed(&["blame", "run"]));
+    let outcome = context.run(&["journal", "list", "run"]);
+    insta::assert_snapshot!("import_journal", format!("{}{}", outcome.stdout, outcome.stderr));
+}

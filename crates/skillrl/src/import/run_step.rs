@@ -1,0 +1,239 @@
+//! The files of a run's steps: trajectories, what the analysts proposed, and what became of it.
+
+use super::error::ImportError;
+use super::run::{Reader, bad};
+use super::run_record;
+use super::source::{read_json, read_json_lines};
+use serde_json::Value;
+use skill_core::{ItemId, Patch, RawPatch, Role, RolloutResult, SourceType, Turn};
+use std::collections::BTreeMap;
+
+/// Files of a step that have our form under another name, or under their own.
+const STEP_FILES: [(&str, &str); 6] = [
+    ("candidate_skill.md", "candidate_skill.md"),
+    ("raw_patches.json", "raw_patches.json"),
+    ("merged_patch.json", "merged_patch.json"),
+    ("ranked_patch.json", "ranked_patch.json"),
+    ("ranked_edits.json", "ranked_patch.json"),
+    ("edit_apply_report.json", "edit_apply_report.json"),
+];
+
+/// How minibatches of each kind are called there.
+const MINIBATCHES: [(&str, SourceType); 2] =
+    [("minibatch_fail_", SourceType::Failure), ("minibatch_succ_", SourceType::Success)];
+
+/// What the files of a step say beyond its row of the history.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct StepFacts {
+    /// The items of its batch, in order.
+    pub(super) batch_item_ids: Vec<String>,
+    /// How many items the candidate was measured on; `None` if it was not measured in this step.
+    pub(super) n_selection: Option<usize>,
+}
+
+impl Reader<'_> {
+    /// Files of the steps; returns what they say beyond the history.
+    pub(super) fn steps(&mut self, rows: &[Value]) -> Result<BTreeMap<u64, StepFacts>, ImportError> {
+        let mut steps = BTreeMap::new();
+        for row in rows {
+            let Some(step) = row.get("step").and_then(Value::as_u64) else { continue };
+            let dir = format!("steps/step_{step:04}");
+            let mut ids = self.batch(&dir)?;
+            for batch_idx in 0.. {
+                let micro = format!("{dir}/batch_{batch_idx}");
+                let own = format!("{micro}/");
+                if !self.left.range(own.clone()..).next().is_some_and(|path| path.starts_with(&own)) {
+                    break;
+                }
+                ids.extend(self.batch(&micro)?);
+            }
+            for (from, to) in STEP_FILES {
+                self.copy(&format!("{dir}/{from}"), &format!("{dir}/{to}"))?;
+            }
+            let hash = row.get("candidate_hash").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let evaluation = format!("{dir}/selection_eval");
+            let n_selection = self.evaluation(&evaluation, &evaluation, &hash)?;
+            steps.insert(step, StepFacts { batch_item_ids: ids, n_selection });
+            self.left.remove(&format!("{dir}/step_record.json"));
+        }
+        Ok(steps)
+    }
+
+    /// The trajectories and the patches of a micro-batch; returns the ids of its items.
+    fn batch(&mut self, dir: &str) -> Result<Vec<String>, ImportError> {
+        let own = format!("{dir}/rollout_results.json");
+        let results = match self.results(&format!("{dir}/rollout"), true)? {
+            Some(results) => {
+                self.left.remove(&format!("{dir}/rollout/summary.json"));
+                self.write(&own, &results);
+                self.outcome.map(format!("{dir}/rollout"), own);
+                results
+            }
+            None if self.left.contains(&own) => {
+                let rows = read_json(&self.dir.join(&own))?;
+                let Value::Array(rows) = rows else {
+                    return Err(bad(self.dir, &own, "is not a list of results"));
+                };
+                self.copy(&own, &own)?;
+                rows.iter().filter_map(run_record::result).collect()
+            }
+            None => Vec::new(),
+        };
+        self.patches(dir, &results)?;
+        Ok(results.iter().map(|result| result.id.to_string()).collect())
+    }
+
+    /// What the analysts proposed, from a file for each.
+    fn patches(&mut self, dir: &str, results: &[RolloutResult]) -> Result<(), ImportError> {
+        let mut patches = Vec::new();
+        let whole = format!("{dir}/raw_patches.json");
+        if self.left.contains(&whole)
+            && let Value::Array(rows) = read_json(&self.dir.join(&whole))?
+        {
+            let read = |row: &Value| {
+                let kind = serde_json::from_value(row.get("source_type")?.clone()).ok()?;
+                raw_patch(row, kind, results)
+            };
+            // What is not in our form as a whole is copied as it is.
+            if let Some(read) = rows.iter().map(read).collect::<Option<Vec<RawPatch>>>() {
+                self.left.remove(&whole);
+                self.outcome.map(whole.as_str(), whole.as_str());
+                patches = read;
+            }
+        }
+        for (start, kind) in MINIBATCHES {
+            let start = format!("{dir}/patches/{start}");
+            let paths: Vec<String> = self
+                .left
+                .range(start.clone()..)
+                .take_while(|path| path.starts_with(&start))
+                .cloned()
+                .collect();
+            for path in paths {
+                let file = read_json(&self.dir.join(&path))?;
+                let Some(patch) = raw_patch(&file, kind, results) else {
+                    self.outcome.lose(&path, "", "holds no edits, such as suggestions for a rewrite");
+                    self.left.remove(&path);
+                    continue;
+                };
+                self.left.remove(&path);
+                self.outcome.map(path, whole.as_str());
+                patches.push(patch);
+            }
+        }
+        if !patches.is_empty() {
+            self.write(&whole, &patches);
+        }
+        Ok(())
+    }
+
+    /// The results of an evaluation, from `results.json` or `results.jsonl`; the files are taken if that is asked.
+    pub(super) fn results(
+        &mut self,
+        dir: &str,
+        takes: bool,
+    ) -> Result<Option<Vec<RolloutResult>>, ImportError> {
+        for name in ["results.json", "results.jsonl"] {
+            let path = format!("{dir}/{name}");
+            if !self.left.contains(&path) {
+                continue;
+            }
+            let place = self.dir.join(&path);
+            let (rows, torn) = if name.ends_with('l') {
+                read_json_lines(&place)?
+            } else {
+                match read_json(&place)? {
+                    Value::Array(rows) => (rows, None),
+                    _ => return Err(bad(self.dir, &path, "is not a list of results")),
+                }
+            };
+            let mut results: Vec<RolloutResult> = rows.iter().filter_map(run_record::result).collect();
+            if takes {
+                if let Some(number) = torn {
+                    let reason = "was being written when the run ended, and was left out";
+                    self.outcome.lose(format!("{path}, line {number}"), "", reason);
+                }
+                let n_nameless = rows.len() - results.len();
+                if n_nameless > 0 {
+                    let reason = "an item without an id cannot be compared, and was left out";
+                    self.outcome.lose(format!("{path}, rows without `id`"), n_nameless.to_string(), reason);
+                }
+                self.left.remove(&path);
+                self.conversations(dir, &mut results)?;
+            }
+            return Ok(Some(results));
+        }
+        Ok(None)
+    }
+
+    /// Gives results the trajectories that lie beside them.
+    fn conversations(&mut self, dir: &str, results: &mut [RolloutResult]) -> Result<(), ImportError> {
+        for result in results.iter_mut().filter(|result| result.conversation.is_empty()) {
+            let path = format!("{dir}/predictions/{}/conversation.json", result.id);
+            if !self.left.remove(&path) {
+                continue;
+            }
+            let Value::Array(turns) = read_json(&self.dir.join(&path))? else {
+                return Err(bad(self.dir, &path, "is not a list of turns"));
+            };
+            result.conversation = turns.iter().flat_map(turns_of).collect();
+            self.outcome.map(format!("{dir}/predictions/*/conversation.json"), "conversation of the results");
+        }
+        Ok(())
+    }
+}
+
+/// An analyst's file; `None` if it holds no edits.
+fn raw_patch(file: &Value, kind: SourceType, results: &[RolloutResult]) -> Option<RawPatch> {
+    let patch: Patch = serde_json::from_value(file.get("patch")?.clone()).ok()?;
+    let of_kind: Vec<ItemId> = results
+        .iter()
+        .filter(|result| result.is_success() == (kind == SourceType::Success))
+        .map(|result| result.id.clone())
+        .collect();
+    let n_seen = file.get("batch_size").and_then(Value::as_u64).unwrap_or_default();
+    // The file does not say which items the analyst saw. Where it saw as many as there are, it saw them all.
+    let is_all = usize::try_from(n_seen).is_ok_and(|n_seen| n_seen == of_kind.len());
+    let notes = match is_all {
+        true => Vec::new(),
+        false => vec!["which of the items the analyst saw is not in the files".to_owned()],
+    };
+    Some(RawPatch {
+        patch,
+        source_type: kind,
+        batch_size: u32::try_from(n_seen).unwrap_or(u32::MAX),
+        item_ids: if is_all { of_kind } else { Vec::new() },
+        notes,
+    })
+}
+
+/// A turn in our form: what is one record there, the agent's part and the world's, are two turns here.
+fn turns_of(turn: &Value) -> Vec<Turn> {
+    let text = |key: &str| match turn.get(key) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if !turn.is_object() {
+        let content = turn.as_str().map_or_else(|| turn.to_string(), str::to_owned);
+        return vec![Turn::new(Role::Assistant, content)];
+    }
+    if turn.get("type").and_then(Value::as_str) == Some("tool_call") {
+        return vec![Turn::new(Role::Assistant, text("cmd")), Turn::new(Role::Tool, text("obs"))];
+    }
+    if turn.get("action").is_some() && turn.get("env_feedback").is_some() {
+        let said = [text("reasoning"), text("action")];
+        let said: Vec<&str> = said.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        return vec![
+            Turn::new(Role::Assistant, said.join("\n\n")),
+            Turn::new(Role::User, text("env_feedback")),
+        ];
+    }
+    let role = match turn.get("role").and_then(Value::as_str) {
+        Some("system") => Role::System,
+        Some("user") => Role::User,
+        Some("tool") => Role::Tool,
+        Some(_) | None => Role::Assistant,
+    };
+    vec![Turn::new(role, text("content"))]
+}

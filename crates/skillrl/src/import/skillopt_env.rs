@@ -1,0 +1,403 @@
+//! The environment and the data of a SkillOpt configuration.
+
+use super::NewFile;
+use super::config_file::Entry;
+use super::skillopt::{Draft, text};
+use super::source::{read, read_json};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// How environments are called there and here: a kind, and a preset for those that have one.
+const ENVIRONMENTS: [(&str, &str, Option<&str>); 5] = [
+    ("searchqa", "tasks", Some("searchqa")),
+    ("docvqa", "tasks", Some("docvqa")),
+    ("livemathematicianbench", "tasks", Some("livemath")),
+    ("officeqa", "tasks", Some("officeqa")),
+    ("alfworld", "alfworld", None),
+];
+
+/// Other names of splits.
+const SPLITS: [(&str, [&str; 3]); 3] = [
+    ("train", ["train", "", ""]),
+    ("val", ["val", "valid_seen", "selection"]),
+    ("test", ["test", "valid_unseen", ""]),
+];
+
+/// Fields that a manifest of ids has besides the id.
+const MANIFEST_FIELDS: [&str; 12] = [
+    "id",
+    "uid",
+    "questionId",
+    "question_id",
+    "task_id",
+    "files",
+    "source_files",
+    "split",
+    "index",
+    "gamefile",
+    "task_type",
+    "source_docs",
+];
+
+/// Presets whose items name documents beside them: a copy of the items alone would be of no use.
+const WITH_DOCUMENTS: [&str; 2] = ["docvqa", "officeqa"];
+
+/// Where copied data stand, and what is copied: larger data stay where they are.
+const DATA_DIR: &str = "data";
+const DATA_ENDINGS: [&str; 5] = ["json", "jsonl", "csv", "tsv", "txt"];
+const MAX_COPIED_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_COPIED_FILES: usize = 1_000;
+
+/// How many directories above the configuration a path is looked for.
+const MAX_LEVELS: usize = 6;
+
+/// Where paths of the configuration are.
+pub(super) struct Found<'a> {
+    /// The place of a path that stands there, if it is found.
+    pub(super) find: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// Where the new configuration will stand.
+    pub(super) dir: &'a Path,
+}
+
+/// The place of a path: SkillOpt starts in the root of its repository, the configuration lies below that.
+pub(super) fn find(config: &Path, asked: &str) -> Option<PathBuf> {
+    let asked = Path::new(asked);
+    if asked.is_absolute() {
+        return asked.exists().then(|| asked.to_owned());
+    }
+    let config = config.canonicalize().ok()?;
+    let above = config.ancestors().skip(1).take(MAX_LEVELS).map(|dir| dir.join(asked));
+    let here = std::env::current_dir().ok().map(|dir| dir.join(asked));
+    here.into_iter().chain(above).find(|path| path.exists())
+}
+
+/// Maps everything about tasks; returns the files that stand beside the configuration.
+pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
+    let name = draft.take("env");
+    let known = name
+        .as_ref()
+        .and_then(|entry| text(&entry.value))
+        .and_then(|name| ENVIRONMENTS.into_iter().find(|(there, ..)| *there == name.to_lowercase()));
+    let mut files = Vec::new();
+    if let Some(entry) = draft.take("skill_init") {
+        let path = match copied_skill(&entry, found) {
+            Some(file) => {
+                let path = file.0.clone();
+                files.push(file);
+                path
+            }
+            None => path_of(draft, &entry, found),
+        };
+        draft.set_from(&entry, "skill.initial", path);
+    }
+    if let Some(entry) = draft.take("out_root") {
+        let path = text(&entry.value).unwrap_or_default();
+        draft.set_from(&entry, "run.dir", path);
+    }
+    let (kind, preset) = match (&name, known) {
+        (Some(entry), Some((_, kind, preset))) => {
+            draft.set_from(entry, "env.kind", kind);
+            if let Some(preset) = preset {
+                draft.set("env.preset", preset);
+            }
+            (kind, preset)
+        }
+        (Some(entry), None) => {
+            draft.set("env.kind", "tasks");
+            draft.lose(entry, "there is no such environment here; env.kind = \"exec\" plays any program");
+            ("tasks", None)
+        }
+        (None, _) => {
+            draft.set("env.kind", "tasks");
+            draft.outcome.lose("env.name", "", "the configuration names no environment");
+            ("tasks", None)
+        }
+    };
+    files.extend(match kind {
+        "alfworld" => alfworld(draft, found),
+        _ => data(draft, found, preset),
+    });
+    limits(draft, kind, preset);
+    files
+}
+
+/// The data of tasks: split directories, or one file that is split.
+fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFile> {
+    let mode = draft.take("split_mode");
+    let [split_dir, data_path, ratio, seed, output] =
+        ["split_dir", "data_path", "split_ratio", "split_seed", "split_output_dir"]
+            .map(|flat| draft.take(flat));
+    let is_split = match mode.as_ref().and_then(|mode| text(&mode.value)) {
+        Some(mode) => mode == "split_dir",
+        None => split_dir.is_some() && data_path.is_none(),
+    };
+    if let Some(output) = output {
+        draft.idle(&output, "splits are made anew by their seed, and written nowhere");
+    }
+    let mut files = Vec::new();
+    if is_split {
+        for unused in [ratio, seed].into_iter().flatten() {
+            draft.idle(&unused, "the split directory decides");
+        }
+        let Some(dir) = split_dir else {
+            draft.outcome.lose(
+                "env.split_dir",
+                "",
+                "the splits are said to stand in a directory, and none is named",
+            );
+            return files;
+        };
+        let lists =
+            text(&dir.value).and_then(|asked| (found.find)(&asked)).and_then(|place| manifest(&place));
+        match (lists, data_path) {
+            (Some(lists), Some(data)) => {
+                let place = path_of(draft, &data, found);
+                draft.set_from(&data, "env.data", place);
+                draft.set_from(&dir, "env.split_ids", "split_ids");
+                files = lists;
+            }
+            (Some(_), None) => {
+                let place = path_of(draft, &dir, found);
+                draft.set_from(&dir, "env.data", place);
+                let reason = "holds lists of ids and not the items: name their file in env.data, and the lists in env.split_ids";
+                draft.lose(&dir, reason);
+            }
+            (None, data) => {
+                let place = data_place(draft, &dir, found, preset, &mut files);
+                draft.set_from(&dir, "env.data", place);
+                if let Some(data) = data {
+                    draft.idle(&data, "the split directory decides");
+                }
+            }
+        }
+    } else {
+        if let Some(dir) = split_dir {
+            draft.idle(&dir, "the data is split by ratio");
+        }
+        match data_path {
+            Some(data) => {
+                let place = data_place(draft, &data, found, preset, &mut files);
+                draft.set_from(&data, "env.data", place);
+            }
+            None => {
+                draft.outcome.lose("env.data_path", "", "no data is named: write its place into env.data");
+            }
+        }
+        if let Some(ratio) = ratio {
+            let asked = text(&ratio.value).unwrap_or_default();
+            let parts: Option<Vec<u64>> =
+                asked.split([':', ',', '/']).map(|part| part.trim().parse().ok()).collect();
+            match parts.filter(|parts| parts.len() == 3) {
+                Some(parts) => draft.set_from(&ratio, "env.split_ratio", json!(parts)),
+                None => draft.lose(&ratio, "is not three whole numbers"),
+            }
+        }
+        if let Some(seed) = seed {
+            match seed.value.as_u64() {
+                Some(value) => draft.set_from(&seed, "env.split_seed", value),
+                None => draft.lose(&seed, "is not a whole number"),
+            }
+        }
+    }
+    files
+}
+
+/// ALFWorld's splits are lists of games.
+fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
+    let mut files = Vec::new();
+    let dir = draft.take("split_dir");
+    let place = dir.as_ref().and_then(|dir| text(&dir.value)).and_then(|asked| (found.find)(&asked));
+    if let (Some(dir), Some(place)) = (&dir, place) {
+        for (split, items) in items(&place) {
+            let games: Vec<String> = items
+                .iter()
+                .filter_map(|item| {
+                    ["gamefile", "path", "id"].iter().find_map(|key| item.get(*key)).and_then(Value::as_str)
+                })
+                .map(|game| format!("{game}\n"))
+                .collect();
+            if !games.is_empty() {
+                let name = format!("games_{split}.txt");
+                draft.set(&format!("env.games_{split}"), name.as_str());
+                files.push((name, games.concat().into_bytes()));
+            }
+        }
+        draft.outcome.map(dir.key.as_str(), "env.games_*");
+    } else if let Some(dir) = &dir {
+        draft.lose(dir, "the directory is not found: name lists of games in env.games_train, _val and _test");
+    }
+    for flat in ["split_mode", "data_path", "split_ratio", "split_seed", "split_output_dir"] {
+        if let Some(entry) = draft.take(flat) {
+            draft.idle(&entry, "the lists of games decide");
+        }
+    }
+    let reason = "the games' directory comes from ALFWORLD_DATA there: name it in env.games";
+    draft.outcome.lose("ALFWORLD_DATA", "", reason);
+    files
+}
+
+/// Bounds on an episode or a call.
+fn limits(draft: &mut Draft, kind: &str, preset: Option<&str>) {
+    if let Some(entry) = draft.take("exec_timeout") {
+        match entry.value.as_u64() {
+            Some(_) if draft.has("models.target.timeout_s") => {
+                draft.idle(&entry, "the backend has a timeout of its own");
+            }
+            Some(seconds) => draft.set_from(&entry, "models.target.timeout_s", seconds.clamp(1, 86_400)),
+            None => draft.lose(&entry, "is not a whole number of seconds"),
+        }
+    }
+    if let Some(entry) = draft.take("max_steps") {
+        match entry.value.as_u64() {
+            Some(turns) if kind == "alfworld" => draft.set_from(&entry, "env.max_turns", turns),
+            _ => draft.lose(&entry, "an item is answered in one call here"),
+        }
+    }
+    if let Some(entry) = draft.take("max_turns") {
+        match entry.value.as_u64() {
+            Some(1) => draft.idle(&entry, "an item is answered in one call here too"),
+            _ => draft.lose(&entry, "an item is answered in one call here"),
+        }
+    }
+    if let Some(entry) = draft.take("max_completion_tokens") {
+        match entry.value.as_u64() {
+            Some(tokens) => draft.set_from(&entry, "env.max_tokens", tokens),
+            None => draft.lose(&entry, "is not a whole number"),
+        }
+    }
+    if let Some(entry) = draft.take("max_api_workers") {
+        draft.idle(&entry, "one number bounds all calls in flight: run.workers");
+    }
+    if let Some(entry) = draft.take("shuffle_choices") {
+        match super::skillopt::flag(&entry.value) {
+            Some(flag) if preset == Some("livemath") => draft.set_from(&entry, "env.shuffle_choices", flag),
+            _ => draft.lose(&entry, "is a setting of multiple choice"),
+        }
+    }
+}
+
+/// The data's place: a copy beside the configuration where the data are a few files of text that name no others.
+fn data_place(
+    draft: &mut Draft,
+    entry: &Entry,
+    found: &Found<'_>,
+    preset: Option<&str>,
+    files: &mut Vec<NewFile>,
+) -> String {
+    let place = text(&entry.value).and_then(|asked| (found.find)(&asked));
+    let names_others = preset.is_some_and(|preset| WITH_DOCUMENTS.contains(&preset));
+    let copies = place.filter(|_| !names_others).and_then(|place| copied_data(&place));
+    match copies {
+        Some((name, copies)) => {
+            files.extend(copies);
+            name
+        }
+        None => path_of(draft, entry, found),
+    }
+}
+
+/// The files of a directory, or one file, below `data`; `None` if they are too large, or of kinds that are not data.
+fn copied_data(place: &Path) -> Option<(String, Vec<NewFile>)> {
+    let is_data = |path: &Path| {
+        path.extension()
+            .is_some_and(|ending| DATA_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    };
+    if place.is_file() {
+        let name = format!("{DATA_DIR}/{}", place.file_name()?.to_string_lossy());
+        let length = std::fs::metadata(place).ok()?.len();
+        let bytes = (is_data(place) && length <= MAX_COPIED_BYTES).then(|| std::fs::read(place).ok())??;
+        return Some((name.clone(), vec![(name, bytes)]));
+    }
+    let (mut dirs, mut copies, mut n_bytes) = (vec![PathBuf::new()], Vec::new(), 0_u64);
+    while let Some(below) = dirs.pop() {
+        for entry in std::fs::read_dir(place.join(&below)).ok()? {
+            let entry = entry.ok()?;
+            let (kind, path) = (entry.file_type().ok()?, below.join(entry.file_name()));
+            if kind.is_dir() {
+                dirs.push(path);
+                continue;
+            }
+            n_bytes = n_bytes.saturating_add(entry.metadata().ok()?.len());
+            if !kind.is_file()
+                || !is_data(&path)
+                || n_bytes > MAX_COPIED_BYTES
+                || copies.len() >= MAX_COPIED_FILES
+            {
+                return None;
+            }
+            let names: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            copies.push((format!("{DATA_DIR}/{}", names.join("/")), std::fs::read(place.join(&path)).ok()?));
+        }
+    }
+    copies.sort();
+    (!copies.is_empty()).then(|| (DATA_DIR.to_owned(), copies))
+}
+
+/// The initial skill, to stand beside the configuration.
+fn copied_skill(entry: &Entry, found: &Found<'_>) -> Option<(String, Vec<u8>)> {
+    let place = text(&entry.value).and_then(|asked| (found.find)(&asked)).filter(|place| place.is_file())?;
+    Some(("skill.md".to_owned(), read(&place).ok()?))
+}
+
+/// A path as ours: absolute where it was found, since ours are relative to the configuration.
+fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> String {
+    let asked = text(&entry.value).unwrap_or_default();
+    match (found.find)(&asked) {
+        Some(place) => {
+            let dir = found.dir.canonicalize().unwrap_or_else(|_| found.dir.to_owned());
+            let place = place.canonicalize().unwrap_or(place);
+            place.strip_prefix(&dir).unwrap_or(&place).to_string_lossy().into_owned()
+        }
+        None => {
+            draft.lose(entry, "is not there: paths are relative to the configuration file here");
+            asked
+        }
+    }
+}
+
+/// The lists of ids that a split directory is, by the name of their file; `None` where it holds the items themselves.
+fn manifest(dir: &Path) -> Option<Vec<NewFile>> {
+    let mut files = Vec::new();
+    for (split, items) in items(dir) {
+        let ids: Option<Vec<Value>> = items.iter().map(id_of_manifest).collect();
+        let list = serde_json::to_vec_pretty(&ids?).ok()?;
+        files.push((format!("split_ids/{split}.json"), [list.as_slice(), b"\n"].concat()));
+    }
+    (!files.is_empty()).then_some(files)
+}
+
+/// The id of an item that has nothing but an id and where it comes from.
+fn id_of_manifest(item: &Value) -> Option<Value> {
+    match item {
+        Value::String(_) | Value::Number(_) => Some(item.clone()),
+        Value::Object(fields) => {
+            let is_bare = fields.keys().all(|key| MANIFEST_FIELDS.contains(&key.as_str()));
+            let id = ["id", "uid", "questionId", "question_id", "task_id"]
+                .iter()
+                .find_map(|key| fields.get(*key))?;
+            is_bare.then(|| id.clone())
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) => None,
+    }
+}
+
+/// The items of each split that a directory has: the first JSON file in the directory of each.
+fn items(dir: &Path) -> Vec<(&'static str, Vec<Value>)> {
+    let mut found = Vec::new();
+    for (split, names) in SPLITS {
+        let part = names
+            .iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| dir.join(name))
+            .find(|part| part.is_dir());
+        let Some(part) = part else { continue };
+        let Ok(entries) = std::fs::read_dir(&part) else { continue };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        let file = paths.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "json"));
+        if let Some(Value::Array(items)) = file.and_then(|file| read_json(&file).ok()) {
+            found.push((split, items));
+        }
+    }
+    found
+}

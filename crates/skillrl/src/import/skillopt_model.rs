@@ -1,0 +1,239 @@
+//! The models of a SkillOpt configuration.
+
+use super::config_file::Entry;
+use super::skillopt::{Draft, flag, text};
+use serde_json::{Value, json};
+
+/// What SkillOpt asks a Qwen server for where the configuration does not say.
+const QWEN_TEMPERATURE: f64 = 0.7;
+const QWEN_TIMEOUT_S: u64 = 300;
+const QWEN_MAX_TOKENS: u64 = 8_000;
+
+/// Where MiniMax is.
+const MINIMAX_GLOBAL: &str = "https://api.minimax.io/v1";
+const MINIMAX_CHINA: &str = "https://api.minimaxi.com/v1";
+const MINIMAX_MODEL: &str = "MiniMax-M3";
+
+const AGENT: &str = "is an agent program there; here a model answers: choose one, or train the agent with env.kind = \"exec\"";
+const OTHER_BACKEND: &str = "belongs to a backend that is not used";
+
+/// Backends of a high-level label that fill both roles; others fill the target alone.
+const FOR_BOTH: [&str; 5] = ["claude_chat", "codex", "codex_exec", "copilot_chat", "openai_compatible"];
+const FOR_TARGET: [&str; 5] =
+    ["claude_code_exec", "cursor_exec", "copilot_exec", "qwen_chat", "minimax_chat"];
+
+/// Keys of backends, by what they begin with.
+const BACKEND_KEYS: [&str; 8] =
+    ["codex_", "claude_code_", "cursor_", "copilot_", "azure_", "qwen_", "minimax_", "openai_compatible_"];
+
+pub(super) fn map(draft: &mut Draft) {
+    let label = draft.take("model_backend");
+    let effort = draft.take("reasoning_effort");
+    let mut is_effort_used = false;
+    let roles = ["optimizer", "target"].map(|role| {
+        let asked = draft.take(&format!("{role}_backend"));
+        let backend = backend(role, asked.as_ref(), label.as_ref());
+        if let Some(asked) = &asked {
+            draft.outcome.map(asked.key.as_str(), format!("models.{role}"));
+        }
+        (role, backend)
+    });
+    if let Some(label) = &label {
+        draft.outcome.map(label.key.as_str(), "models");
+    }
+    for (role, backend) in &roles {
+        map_role(draft, role, backend);
+        if let Some(effort) = effort.as_ref().and_then(|effort| text(&effort.value))
+            && !matches!(backend.as_str(), "qwen_chat" | "minimax_chat")
+        {
+            draft.set(&format!("models.{role}.extra_body"), json!({"reasoning_effort": effort}));
+            is_effort_used = true;
+        }
+    }
+    if let Some(effort) = effort {
+        if is_effort_used {
+            draft.outcome.map(effort.key.as_str(), "models.*.extra_body.reasoning_effort");
+        } else {
+            draft.idle(&effort, "these backends do not take it there either");
+        }
+    }
+    // Shared keys were read for both roles, and are taken once both have seen them.
+    for flat in draft.names() {
+        let own = flat.strip_prefix("optimizer_").or_else(|| flat.strip_prefix("target_")).unwrap_or(&flat);
+        if !BACKEND_KEYS.iter().any(|start| own.starts_with(start)) {
+            continue;
+        }
+        let Some(entry) = draft.take(&flat) else { continue };
+        rest(draft, &entry, own, &roles);
+    }
+}
+
+/// What becomes of a backend's key that is not taken over as it is.
+fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
+    if own.ends_with("api_key") {
+        return draft.lose(
+            entry,
+            "a key is never copied: put it into the environment variable that api_key_env names",
+        );
+    }
+    let is_used = |starts: &[&str], backends: &[&str]| {
+        starts.iter().any(|start| own.starts_with(start))
+            && roles.iter().any(|(_, backend)| backends.contains(&backend.as_str()))
+    };
+    let uses = [
+        (&["azure_"][..], &["openai_chat"][..]),
+        (&["qwen_"], &["qwen_chat"]),
+        (&["minimax_"], &["minimax_chat"]),
+        (&["codex_"], &["codex", "codex_exec"]),
+        (&["claude_code_"], &["claude_code_exec"]),
+        (&["cursor_"], &["cursor_exec"]),
+        (&["copilot_"], &["copilot_chat", "copilot_exec"]),
+    ];
+    if !uses.iter().any(|(starts, backends)| is_used(starts, backends)) {
+        return draft.idle(entry, OTHER_BACKEND);
+    }
+    match own {
+        "azure_openai_endpoint"
+        | "azure_endpoint"
+        | "qwen_chat_base_url"
+        | "minimax_base_url"
+        | "minimax_region" => {
+            draft.outcome.map(entry.key.as_str(), "models.*.base_url");
+        }
+        "qwen_chat_temperature" | "minimax_temperature" => {
+            draft.outcome.map(entry.key.as_str(), "models.*.temperature");
+        }
+        "qwen_chat_max_tokens" | "minimax_max_tokens" => {
+            draft.outcome.map(entry.key.as_str(), "models.*.max_tokens");
+        }
+        "qwen_chat_timeout_seconds" => draft.outcome.map(entry.key.as_str(), "models.*.timeout_s"),
+        "qwen_chat_enable_thinking" => draft.outcome.map(entry.key.as_str(), "models.*.extra_body"),
+        "minimax_model" => draft.outcome.map(entry.key.as_str(), "models.*.model"),
+        "azure_openai_api_version" | "azure_api_version" => {
+            draft.idle(entry, "Azure's address /openai/v1 needs no version");
+        }
+        "azure_openai_auth_mode" => match entry.value.as_str() {
+            Some("api_key" | "openai_compatible" | "compat" | "openai") => {
+                draft.outcome.map(entry.key.as_str(), "models.*.api_key_env");
+            }
+            _ => draft.lose(
+                entry,
+                "signs in with an identity there; here a key is needed: name its variable in api_key_env",
+            ),
+        },
+        "azure_openai_ad_scope" => draft.idle(entry, "belongs to signing in with an identity"),
+        _ => draft.lose(entry, "there is no such setting here"),
+    }
+}
+
+/// Which backend plays a role.
+fn backend(role: &str, asked: Option<&Entry>, label: Option<&Entry>) -> String {
+    let name =
+        |entry: Option<&Entry>| entry.and_then(|entry| text(&entry.value)).map(|name| name.to_lowercase());
+    let asked = name(asked).filter(|name| name != "openai_chat");
+    let label = name(label).filter(|label| {
+        FOR_BOTH.contains(&label.as_str()) || (role == "target" && FOR_TARGET.contains(&label.as_str()))
+    });
+    asked.or(label).unwrap_or_else(|| "openai_chat".to_owned())
+}
+
+fn map_role(draft: &mut Draft, role: &str, backend: &str) {
+    let key = |name: &str| format!("models.{role}.{name}");
+    let own = |draft: &Draft, name: &str| draft.text(&format!("{role}_{name}")).or_else(|| draft.text(name));
+    draft.set(&key("kind"), "openai");
+    let model = draft.take(&format!("{role}_model"));
+    let name = match backend {
+        "minimax_chat" => Some(draft.text("minimax_model").unwrap_or_else(|| MINIMAX_MODEL.to_owned())),
+        _ => model.as_ref().and_then(|entry| text(&entry.value)),
+    };
+    if let Some(name) = name {
+        draft.set(&key("model"), name);
+    }
+    if let Some(model) = model {
+        draft.outcome.map(model.key.as_str(), key("model"));
+    }
+    match backend {
+        "openai_chat" | "azure_openai" | "openai" => azure(draft, role, &own),
+        "qwen_chat" => {
+            let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
+            let temperature = number("qwen_chat_temperature").unwrap_or(QWEN_TEMPERATURE);
+            let timeout =
+                number("qwen_chat_timeout_seconds").map_or(QWEN_TIMEOUT_S, |seconds| seconds.max(1.0) as u64);
+            let tokens =
+                number("qwen_chat_max_tokens").map_or(QWEN_MAX_TOKENS, |tokens| tokens.max(1.0) as u64);
+            let thinks =
+                draft.flag_of(&format!("{role}_qwen_chat_enable_thinking"), "qwen_chat_enable_thinking");
+            let address = own(draft, "qwen_chat_base_url");
+            place(draft, role, address, "QWEN_CHAT_BASE_URL");
+            draft.set(&key("temperature"), temperature);
+            draft.set(&key("max_tokens"), tokens);
+            draft.set(&key("timeout_s"), timeout);
+            if let Some(thinks) = thinks {
+                draft.set(&key("extra_body"), json!({"chat_template_kwargs": {"enable_thinking": thinks}}));
+            }
+        }
+        "minimax_chat" => {
+            let is_china = draft.text("minimax_region").is_some_and(|region| region.starts_with("cn"));
+            let usual = if is_china { MINIMAX_CHINA } else { MINIMAX_GLOBAL };
+            let address = draft.text("minimax_base_url").unwrap_or_else(|| usual.to_owned());
+            draft.set(&key("base_url"), address);
+            draft.set(&key("api_key_env"), "MINIMAX_API_KEY");
+            for (name, there) in
+                [("temperature", "minimax_temperature"), ("max_tokens", "minimax_max_tokens")]
+            {
+                if let Some(value) = draft.number_of(there) {
+                    draft.set(&key(name), value);
+                }
+            }
+        }
+        "openai_compatible" => {
+            let address = draft.text("openai_compatible_base_url");
+            place(draft, role, address, "OPENAI_COMPATIBLE_BASE_URL");
+            draft.set(&key("api_key_env"), "OPENAI_COMPATIBLE_API_KEY");
+        }
+        agent => draft.outcome.lose(format!("{role} backend"), agent, AGENT),
+    }
+}
+
+/// The chat backend, which is Azure's unless it is said otherwise.
+fn azure(draft: &mut Draft, role: &str, own: &dyn Fn(&Draft, &str) -> Option<String>) {
+    let mode = own(draft, "azure_openai_auth_mode");
+    let is_plain = matches!(mode.as_deref(), Some("openai_compatible" | "compat" | "openai"));
+    let endpoint = own(draft, "azure_openai_endpoint").or_else(|| draft.text("azure_endpoint"));
+    let address = match (&endpoint, is_plain) {
+        (Some(endpoint), true) => Some(endpoint.clone()),
+        (Some(endpoint), false) => {
+            let endpoint = endpoint.trim_end_matches('/');
+            Some(if endpoint.ends_with("/v1") {
+                endpoint.to_owned()
+            } else {
+                format!("{endpoint}/openai/v1")
+            })
+        }
+        (None, _) => None,
+    };
+    place(draft, role, address, "AZURE_OPENAI_ENDPOINT");
+    draft.set(&format!("models.{role}.api_key_env"), "AZURE_OPENAI_API_KEY");
+}
+
+/// Where a server is; SkillOpt may have it from its environment, which a configuration cannot know.
+fn place(draft: &mut Draft, role: &str, address: Option<String>, variable: &str) {
+    match address {
+        Some(address) => draft.set(&format!("models.{role}.base_url"), address),
+        None => draft.outcome.lose(
+            format!("{role} address"),
+            "",
+            format!("SkillOpt reads it from {variable}: write it into models.{role}.base_url"),
+        ),
+    }
+}
+
+impl Draft {
+    fn flag_of(&self, own: &str, shared: &str) -> Option<bool> {
+        self.value(own).or_else(|| self.value(shared)).and_then(flag)
+    }
+
+    fn number_of(&self, flat: &str) -> Option<Value> {
+        self.value(flat).filter(|value| value.is_number()).cloned()
+    }
+}

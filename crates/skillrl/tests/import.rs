@@ -1,0 +1,410 @@
+//! Coming from elsewhere: what is mapped, what is listed, and that our own readers take what comes out.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use skillrl::config::Config;
+use skillrl::export::skill_at;
+use skillrl::import::{ImportKind, ImportOptions, Imported, import};
+use skillrl::pipeline::provenance::{Origin, Version, blame};
+use skillrl::pipeline::run_dir::{
+    EvaluationDir, RunDir, RunStatus, read_config, read_finished_step, read_summary, run_status,
+};
+use skillrl::pipeline::{PipelineError, RunReader};
+use skillrl::{Error, Failure};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn data(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/import").join(path)
+}
+
+fn import_to(from: &Path, to: &Path) -> Result<Imported, Error> {
+    import(&ImportOptions { from: from.to_owned(), to: to.to_owned(), candidate: None, force: false })
+}
+
+/// What is written and listed for a configuration; paths of this machine do not enter it.
+fn import_config(name: &str) -> (String, Imported, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("skillrl.toml");
+    let imported = import_to(&data("configs").join(name), &to).unwrap();
+    let root = data("configs").canonicalize().unwrap();
+    let text = std::fs::read_to_string(&to).unwrap().replace(&root.display().to_string(), "ROOT");
+    (text, imported, dir)
+}
+
+fn shown(imported: &Imported) -> Value {
+    let of = |list: &[skillrl::import::Unmapped]| -> Vec<String> {
+        list.iter().map(|entry| format!("{} = {}: {}", entry.key, entry.value, entry.reason)).collect()
+    };
+    let mapped: Vec<String> =
+        imported.mapped.iter().map(|mapped| format!("{} -> {}", mapped.key, mapped.to)).collect();
+    json!({"mapped": mapped, "unmapped": of(&imported.unmapped), "idle": of(&imported.idle)})
+}
+
+#[test]
+fn configurations_become_ours() {
+    for name in ["searchqa.yaml", "officeqa.yaml", "alfworld_flat.yaml", "spreadsheet.yaml"] {
+        let (text, imported, _dir) = import_config(name);
+        assert_eq!(imported.kind, ImportKind::SkilloptConfig);
+        insta::assert_snapshot!(format!("{name}.toml"), text);
+        insta::assert_json_snapshot!(format!("{name}.lists"), shown(&imported));
+    }
+}
+
+/// Every key that is set anywhere in the chain is mapped or listed.
+#[test]
+fn no_key_is_dropped() {
+    for (name, keys) in [
+        (
+            "searchqa.yaml",
+            vec![
+                "model.backend",
+                "model.target",
+                "model.qwen_chat_enable_thinking",
+                "train.seed",
+                "env.workers",
+                "env.max_turns",
+                "human_feedback.timeout_seconds",
+                "gradient.failure_only",
+                "optimizer.slow_update_samples",
+            ],
+        ),
+        (
+            "alfworld_flat.yaml",
+            vec![
+                "env",
+                "use_gate",
+                "lr_scheduler",
+                "slow_update_samples",
+                "claude_code_exec_path",
+                "max_steps",
+            ],
+        ),
+    ] {
+        let (_, imported, _dir) = import_config(name);
+        let named: BTreeSet<&str> = imported
+            .mapped
+            .iter()
+            .map(|mapped| mapped.key.as_str())
+            .chain(imported.unmapped.iter().chain(&imported.idle).map(|entry| entry.key.as_str()))
+            .collect();
+        for key in keys {
+            assert!(named.contains(key), "{name}: {key} is in none of {named:?}");
+        }
+    }
+}
+
+#[test]
+fn an_imported_configuration_can_be_used() {
+    let (text, imported, dir) = import_config("searchqa.yaml");
+    assert!(!text.contains("very-secret"), "{text}");
+    let written: Vec<String> = imported.written.iter().map(|path| below(dir.path(), path)).collect();
+    let data = ["data/test/items.json", "data/train/items.json", "data/val/items.json"];
+    assert_eq!(written, [&["skillrl.toml", "skill.md"][..], &data, &["skillrl.imported.md"]].concat());
+    let list = std::fs::read_to_string(dir.path().join("skillrl.imported.md")).unwrap();
+    assert!(!list.contains("very-secret"), "{list}");
+    insta::assert_snapshot!("the_list", list);
+    // It stands by itself: nothing in it names the place that it came from.
+    assert!(!text.contains("ROOT"), "{text}");
+    assert!(!format!("{imported:?}").contains("very-secret"));
+    let loaded = Config::load(&dir.path().join("skillrl.toml"), &[]).unwrap();
+    loaded.check_paths().unwrap();
+    let env = skillrl::assemble::environment(&loaded).unwrap();
+    assert_eq!(env.items(skillrl::envs::Split::Train).len(), 2);
+    // The base of everything is complete but for what it leaves open itself.
+    let (_, imported, dir) = import_config("officeqa.yaml");
+    Config::load(&dir.path().join("skillrl.toml"), &[]).unwrap();
+    let ids = std::fs::read_to_string(dir.path().join("split_ids/val.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&ids).unwrap(), json!(["UID-val"]));
+    assert_eq!(imported.written.len(), 5);
+}
+
+fn below(dir: &Path, path: &Path) -> String {
+    path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/")
+}
+
+/// The flat form that a run keeps of its configuration is one too.
+#[test]
+fn the_configuration_of_a_run_can_be_imported() {
+    let dir = tempfile::tempdir().unwrap();
+    let imported = import_to(&data("skillopt-run/config.json"), &dir.path().join("new")).unwrap();
+    assert_eq!(imported.kind, ImportKind::SkilloptConfig);
+    let text = std::fs::read_to_string(dir.path().join("new/skillrl.toml")).unwrap();
+    assert!(text.contains("batch_size = 2") && text.contains("preset = \"searchqa\""), "{text}");
+    assert!(dir.path().join("new/imported.md").is_file());
+}
+
+/// What is wrong, where, and what to do about it; nothing is written.
+#[track_caller]
+fn check_bad(from: &Path, expect: &str, advice: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let error = import_to(from, &dir.path().join("new")).unwrap_err();
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(cause.contains(expect), "{cause}");
+    assert!(error.hint().contains(advice), "{}", error.hint());
+    assert_eq!(error.failure(), Failure::Usage);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_bad_configuration_is_named_with_the_place_and_what_to_do() {
+    for (file, expect, advice) in [
+        (
+            "no_base.yaml",
+            "no_base.yaml inherits from `base/gone.yaml`, and there is no file ",
+            "mend the path in `_base_`",
+        ),
+        ("two_bases.yaml", "has a `_base_` that is not the path of one file", "name one file"),
+        (
+            "loop_a.yaml",
+            "inherits from itself by `_base_`: loop_a.yaml -> loop_b.yaml -> loop_a.yaml",
+            "take `_base_` out",
+        ),
+        ("broken.yaml", "broken.yaml is not YAML: line ", "mend that line"),
+        ("list.yaml", "is not a mapping of names to values", "name a configuration"),
+        (
+            "no_section.yaml",
+            "has `train` as a value, where the other sections are mappings",
+            "write its members below it",
+        ),
+        (
+            "wrong_type.yaml",
+            "has \"eight\" for `train.batch_size`, which takes a whole number",
+            "mend the value",
+        ),
+        ("wrong_flag.yaml", "has 7 for `evaluation.eval_test`, which takes true or false", "mend the value"),
+        ("gone.yaml", "cannot read", "check the path"),
+        ("initial.md", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
+        (".", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
+    ] {
+        check_bad(&data("configs").join(file), expect, advice);
+    }
+    // What is of the right kind and more than we take is listed.
+    let (_, imported, _dir) = import_config("large.yaml");
+    let listed = imported.unmapped.iter().find(|entry| entry.key == "batch_size").unwrap();
+    assert!(listed.reason.starts_with("`train.batch_size` takes a whole number"), "{}", listed.reason);
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let place = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_dir(&entry.path(), &place);
+        } else {
+            std::fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_bad_run_is_named_with_the_place_and_what_to_do() {
+    const RESULTS: &str = "steps/step_0001/rollout/results.jsonl";
+    const WHOLE: &str = "{\"id\": \"t1\", \"hard\": 1, \"soft\": 1}";
+    let bad: [(&str, String, &str, &str); 6] = [
+        (
+            RESULTS,
+            format!("{WHOLE}\n{{\"id\": \n{WHOLE}\n"),
+            "results.jsonl is not JSON Lines: line 2, column ",
+            "mend that line",
+        ),
+        (
+            RESULTS,
+            format!("{WHOLE}\n{{\"id\": \n"),
+            "results.jsonl is not JSON Lines: line 2, column ",
+            "mend that line",
+        ),
+        ("history.json", "[{]".to_owned(), "history.json is not JSON: ", "mend the file at that place"),
+        ("history.json", "{}".to_owned(), "history.json is not a list of steps", "mend the file"),
+        (
+            "steps/step_0001/rollout/predictions/t1/conversation.json",
+            "7".to_owned(),
+            "is not a list of turns",
+            "mend the file",
+        ),
+        (
+            "config.json",
+            "{\"format_version\": \"1.0\"}".to_owned(),
+            "is a run of this program already",
+            "use it as it is",
+        ),
+    ];
+    for (file, text, expect, advice) in bad {
+        let dir = tempfile::tempdir().unwrap();
+        copy_dir(&data("skillopt-run"), dir.path());
+        std::fs::write(dir.path().join(file), text).unwrap();
+        check_bad(dir.path(), expect, advice);
+    }
+    // A last line that was being written when the run ended is listed, as is a result without an id.
+    let dir = tempfile::tempdir().unwrap();
+    copy_dir(&data("skillopt-run"), &dir.path().join("from"));
+    let text = format!("{WHOLE}\n{{\"hard\": NaN}}\n{{\"id\": ");
+    std::fs::write(dir.path().join("from").join(RESULTS), text).unwrap();
+    let imported = import_to(&dir.path().join("from"), &dir.path().join("to")).unwrap();
+    let reason =
+        |key: &str| imported.unmapped.iter().find(|entry| entry.key == key).map(|entry| entry.reason.clone());
+    assert!(reason(&format!("{RESULTS}, line 3")).unwrap().contains("was being written"));
+    assert!(reason(&format!("{RESULTS}, rows without `id`")).unwrap().contains("was left out"));
+}
+
+/// What every imported run can do.
+fn check_run(name: &str, kind: ImportKind, last: u32) -> (tempfile::TempDir, Imported) {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("run");
+    let imported = import_to(&data(name), &to).unwrap();
+    assert_eq!(imported.kind, kind);
+    assert_eq!(run_status(&to), RunStatus::Finished);
+    assert_eq!(read_finished_step(&to).unwrap().map(|step| step.0), Some(last));
+    assert!(read_config(&to).unwrap().unwrap().identity.contains_key("imported_from"));
+    let run = RunDir::open(&to).unwrap();
+    let state = run.read_state().unwrap().unwrap();
+    assert_eq!(run.read_history(state.last_completed_step).unwrap().len(), last as usize);
+    run.read_snapshot(state.last_completed_step, &state.current_skill_hash).unwrap();
+    let best = skill_at(&to).unwrap();
+    assert_eq!(best.hash(), state.best_skill_hash);
+    for place in [EvaluationDir::Baseline, EvaluationDir::TestBaseline, EvaluationDir::TestBest] {
+        let summary = run.read_evaluation(place).unwrap().unwrap();
+        assert_eq!(run.read_results(place).unwrap().len(), summary.n);
+    }
+    // Whatever reads a run reads this one.
+    let page = skillrl::report::write(&to, None).unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains("<details id=\"step-1\">"));
+    let reader = RunReader::open(&to).unwrap();
+    let blamed = blame(&reader, Version::Best).unwrap();
+    assert_eq!(blamed.skill_hash, best.hash());
+    assert!(blamed.lines.iter().any(|line| matches!(line.origin, Origin::Edit { .. })), "{blamed:?}");
+    assert!(to.join("imported.md").is_file());
+    // A second import does not mix two runs.
+    let again = import(&ImportOptions { from: data(name), to, candidate: None, force: true }).unwrap_err();
+    assert!(again.to_string().contains("cannot import"));
+    (dir, imported)
+}
+
+#[test]
+fn a_run_of_skillrl_1_0_can_be_read() {
+    let (dir, imported) = check_run("skillrl-1.0", ImportKind::SkillrlRun, 3);
+    insta::assert_json_snapshot!("skillrl_run.lists", shown(&imported)["unmapped"]);
+    let run = dir.path().join("run");
+    let summary = read_summary(&run).unwrap().unwrap();
+    assert_eq!((summary.env.as_str(), summary.total_accepts, summary.total_rejects), ("colours", 2, 1));
+    assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
+    assert_eq!(summary.best_skill_hash, skill_at(&run).unwrap().hash());
+    insta::assert_json_snapshot!("skillrl_run.step", read_history(&run)[1]);
+}
+
+#[test]
+fn a_run_of_skillopt_can_be_read() {
+    let (dir, imported) = check_run("skillopt-run", ImportKind::SkilloptRun, 2);
+    insta::assert_json_snapshot!("skillopt_run.lists", shown(&imported)["unmapped"]);
+    let run = dir.path().join("run");
+    let history = read_history(&run);
+    insta::assert_json_snapshot!("skillopt_run.step", history[1]);
+    let summary = read_summary(&run).unwrap().unwrap();
+    // mixed = (0 + 0.25) / 2
+    assert_eq!((summary.baseline_selection_score, summary.env.as_str()), (0.125, "searchqa"));
+    assert_eq!(summary.extras["final_test_hard"], 0.5);
+    assert_eq!(summary.token_summary.keys().collect::<Vec<_>>(), ["rollout"]);
+    let text = std::fs::read_to_string(run.join("config.json")).unwrap();
+    assert!(!text.contains("not-redacted-there"), "{text}");
+    let rollouts = std::fs::read_to_string(run.join("steps/step_0001/rollout_results.json")).unwrap();
+    assert!(rollouts.contains("\"7\"") && rollouts.contains("agent_ok"), "{rollouts}");
+    // Trajectories and the analysts' patches are those of the files.
+    let rollouts: Value = serde_json::from_str(&rollouts).unwrap();
+    insta::assert_json_snapshot!("skillopt_run.conversation", rollouts[1]["conversation"]);
+    let raw = RunReader::open(&run).unwrap().raw_patches(skillrl::core::StepIdx(1)).unwrap();
+    insta::assert_json_snapshot!("skillopt_run.raw_patches", raw);
+    // The score of a step is under the run's own metric.
+    let report = serde_json::to_value(skillrl::report::read(&run).unwrap()).unwrap();
+    insta::assert_json_snapshot!("skillopt_run.headline", report["headline"]["selection"]);
+}
+
+fn read_history(run: &Path) -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(run.join("history.json")).unwrap()).unwrap()
+}
+
+/// The calls of such a run were not recorded: it is refused by name, and nothing of it changes.
+#[test]
+fn an_imported_run_does_not_go_on() {
+    let (dir, _) = check_run("skillrl-1.0", ImportKind::SkillrlRun, 3);
+    let demo = dir.path().join("demo");
+    std::fs::create_dir_all(&demo).unwrap();
+    for file in skillrl::demo::FILES {
+        let path = demo.join(file.path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, file.text).unwrap();
+    }
+    let before = std::fs::read(dir.path().join("run/history.json")).unwrap();
+    let overrides = [format!("run.dir={}", dir.path().join("run").display())];
+    let loaded = Config::load(&demo.join(skillrl::demo::CONFIG_FILE), &overrides).unwrap();
+    let (trainer, path) = skillrl::assemble::trainer(
+        &loaded,
+        std::sync::Arc::new(skillrl::pipeline::NoEvents),
+        skillrl::pipeline::StopSignal::default(),
+    )
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let error = runtime.block_on(trainer.train(&path)).unwrap_err();
+    assert!(matches!(error, PipelineError::Mismatch { .. }), "{error:?}");
+    assert_eq!(std::fs::read(dir.path().join("run/history.json")).unwrap(), before);
+}
+
+#[test]
+fn candidates_of_gepa_become_skills() {
+    /// The files that come out, or the error.
+    fn check(value: &Value, candidate: Option<usize>, to: &str) -> Result<Vec<(String, String)>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("from.json");
+        std::fs::write(&from, value.to_string()).unwrap();
+        let options = ImportOptions { from, to: dir.path().join(to), candidate, force: false };
+        let imported = import(&options).map_err(|error| {
+            std::error::Error::source(&error).map(ToString::to_string).unwrap_or_else(|| error.to_string())
+        })?;
+        assert_eq!(imported.kind, ImportKind::GepaCandidate);
+        let (list, skill) = imported.written.split_last().unwrap();
+        assert!(below(dir.path(), list).ends_with("imported.md"));
+        Ok(skill
+            .iter()
+            .map(|path| (below(dir.path(), path), std::fs::read_to_string(path).unwrap()))
+            .collect())
+    }
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let one = json!({"system_prompt": "Be brief.\n"});
+    assert_eq!(check(&one, None, "s.md"), Ok(vec![file("s.md", "Be brief.\n")]));
+    assert_eq!(check(&one, None, "new"), Ok(vec![file("new/skill/SKILL.md", "Be brief.\n")]));
+    let two = json!({"query_writer": "Ask.", "Instructions": "Be brief.", "n": 7});
+    assert_eq!(
+        check(&two, None, "new"),
+        Ok(vec![
+            file("new/skill/SKILL.md", "Be brief."),
+            file("new/skill/references/query-writer.md", "Ask.")
+        ])
+    );
+    let several = json!([{"a": "first"}, {"a": "second"}]);
+    assert_eq!(
+        check(&several, None, "s.md"),
+        Err("there are 2 candidates, and nothing says which is best".to_owned())
+    );
+    assert_eq!(check(&several, Some(1), "s.md"), Ok(vec![file("s.md", "second")]));
+    assert_eq!(check(&several, Some(2), "s.md"), Err("there is no candidate 2; there are 2".to_owned()));
+    let result = json!({"candidates": [{"a": "first"}, {"a": "second"}, {"a": "third"}], "val_aggregate_scores": [0.1, 0.9, 0.9], "parents": []});
+    assert_eq!(check(&result, None, "s.md"), Ok(vec![file("s.md", "second")]));
+    assert_eq!(
+        check(&json!(7), None, "s.md"),
+        Err("the file holds no candidate: neither texts by name nor a list of such".to_owned())
+    );
+    assert_eq!(check(&json!({"a": 1}), None, "s.md"), Err("the candidate holds no text".to_owned()));
+    assert_eq!(check(&json!([{"a": "x"}]), None, "s.md"), Ok(vec![file("s.md", "x")]));
+}
+
+#[test]
+fn a_state_that_only_python_reads_is_said_to_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("gepa_state.bin"), [0x80, 0x04]).unwrap();
+    let error = import_to(dir.path(), &dir.path().join("out")).unwrap_err();
+    assert!(error.hint().contains("result.to_dict()"), "{}", error.hint());
+    // The candidates beside it can be read.
+    std::fs::write(dir.path().join("candidates.json"), "[{\"prompt\": \"Be brief.\"}]").unwrap();
+    import_to(dir.path(), &dir.path().join("out")).unwrap();
+    assert_eq!(std::fs::read_to_string(dir.path().join("out/skill/SKILL.md")).unwrap(), "Be brief.");
+}
