@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Man { dir } => command::shell::man_pages(&dir),
         Command::Replay(args) => command::replay::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Prune(args) => command::prune::run(&args),
         Command::Import(args) => command::import::run(&args),
         Command::Lint(args) => match command::lint::run(&args) {
             Ok(Ok(())) => Ok(()),

@@ -15,7 +15,7 @@
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
 //! - [`longitudinal`]: the same tasks under two skills, as pairs;
-//! - [`non_inferiority`]: whether something can be taken from a skill;
+//! - [`non_inferiority`]: whether something can be taken from a skill, and [`rules`]: what can be;
 //! - [`exact`]: sums of scores without rounding;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
@@ -69,6 +69,7 @@ pub mod random;
 pub mod region;
 pub mod rollout;
 pub mod rule;
+pub mod rules;
 pub mod schedule;
 pub mod select;
 pub mod skill;

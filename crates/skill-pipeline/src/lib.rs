@@ -16,6 +16,7 @@ pub mod memory;
 pub mod noise;
 pub mod prompts;
 pub mod provenance;
+pub mod prune;
 pub mod run_dir;
 pub mod settings;
 pub mod stage;

@@ -53,6 +53,14 @@ pub enum Error {
     /// A package cannot be exported.
     #[error("cannot export the skill")]
     Export(#[from] ExportError),
+    /// A directory holds the pruning of something else.
+    #[error("{} holds another pruning: {change}", path.display())]
+    OtherPruning {
+        /// The directory.
+        path: PathBuf,
+        /// What differs.
+        change: String,
+    },
     /// Something cannot be imported.
     #[error("cannot import")]
     Import(#[from] ImportError),
@@ -107,6 +115,7 @@ impl Error {
             | Self::SkillFolder(_)
             | Self::Export(_)
             | Self::Import(_)
+            | Self::OtherPruning { .. }
             | Self::UnknownSplit { .. } => Failure::Usage,
             Self::Env(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
@@ -132,6 +141,7 @@ impl Error {
             }
             Self::Export(error) => error.hint(),
             Self::Import(error) => error.hint().to_owned(),
+            Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
             Self::Replay(error) => error.hint().to_owned(),

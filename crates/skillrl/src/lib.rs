@@ -54,6 +54,7 @@ pub mod estimate;
 pub mod export;
 pub mod import;
 pub mod lint;
+pub mod prune;
 pub mod replay;
 pub mod report;
 

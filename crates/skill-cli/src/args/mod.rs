@@ -3,10 +3,12 @@
 pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
+mod prune;
 
 pub(crate) use look::{
     BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs, WatchArgs,
 };
+pub(crate) use prune::PruneArgs;
 
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
     Lint(LintArgs),
+    /// Takes rules out of a skill one by one, and leaves out those without which the score is no lower.
+    Prune(PruneArgs),
     /// Works with the prompts that the optimizer is asked with.
     #[command(subcommand)]
     Prompts(PromptsCommand),

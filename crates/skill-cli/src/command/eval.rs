@@ -103,7 +103,10 @@ fn open_kept(out: &Path) -> Result<(RunDir, Journal), PipelineError> {
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.
-fn choose_skill(loaded: &LoadedConfig, asked: Option<&Path>) -> anyhow::Result<(String, SkillDoc)> {
+pub(super) fn choose_skill(
+    loaded: &LoadedConfig,
+    asked: Option<&Path>,
+) -> anyhow::Result<(String, SkillDoc)> {
     if let Some(path) = asked {
         return Ok((path.display().to_string(), assemble::read_skill(path)?));
     }

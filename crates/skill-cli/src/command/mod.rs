@@ -17,6 +17,7 @@ pub(crate) mod journal;
 pub(crate) mod lint;
 pub(crate) mod noise;
 pub(crate) mod prompts;
+pub(crate) mod prune;
 pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod report;

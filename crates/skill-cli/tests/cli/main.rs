@@ -23,6 +23,7 @@ mod look;
 mod noise;
 mod packages;
 mod prompts;
+mod prune;
 mod replay;
 mod report;
 mod secrets;

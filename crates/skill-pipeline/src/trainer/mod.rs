@@ -154,19 +154,23 @@ impl Trainer {
 }
 
 impl RunBudget {
-    /// Counts what the journal says that earlier processes have spent.
     fn begin(&self, journal: &Journal) {
-        let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
-        for model in journal.spent_before() {
-            spent.calls += model.requests;
-            let tokens = model.usage.input.saturating_add(model.usage.output);
-            spent.tokens = spent.tokens.saturating_add(tokens);
-            let is_model =
-                |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
-            if let Some((_, prices)) = self.prices.iter().find(is_model) {
-                spent.money += prices.cost(model.usage);
-            }
-        }
-        self.budget.begin(spent);
+        count_spent(&self.budget, &self.prices, journal);
     }
+}
+
+/// Tells a budget what the journal says that earlier processes have spent, by the prices of the models.
+pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
+    let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
+    for model in journal.spent_before() {
+        spent.calls += model.requests;
+        let tokens = model.usage.input.saturating_add(model.usage.output);
+        spent.tokens = spent.tokens.saturating_add(tokens);
+        let is_model =
+            |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
+        if let Some((_, prices)) = prices.iter().find(is_model) {
+            spent.money += prices.cost(model.usage);
+        }
+    }
+    budget.begin(spent);
 }

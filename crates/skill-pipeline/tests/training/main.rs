@@ -7,6 +7,7 @@ mod epochs;
 mod evidence;
 mod memory;
 mod packages;
+mod pruning;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod skill_aware;

@@ -1,0 +1,36 @@
+//! The command line of `skillrl prune`.
+
+use super::ConfigArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The skill to prune; without it, the best skill of the run, else the initial one.
+    /// A Markdown file, or a folder with a SKILL.md.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// How much lower the score may be than that of the skill, such as 0.02.
+    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.0)]
+    pub(crate) margin: f64,
+
+    /// Where the skill that is left and the record are written; without it, `pruned` in the run's directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Says which rules would be tried in which order, and what that would cost at most; nothing is sent.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Writes the record to standard output as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}

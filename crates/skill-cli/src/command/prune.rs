@@ -1,0 +1,163 @@
+//! `skillrl prune`: takes rules out of a skill that it does not need.
+
+use crate::args::PruneArgs;
+use crate::progress::{Progress, Show};
+use crate::table::{grouped, harmless};
+use skillrl::assemble;
+use skillrl::config::{LoadedConfig, ModelConfig};
+use skillrl::core::SkillDoc;
+use skillrl::core::rules::{SkillRule, skill_rules};
+use skillrl::engine::Engine;
+use skillrl::envs::{Env, Split};
+use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, probe};
+use skillrl::pipeline::provenance::Origin;
+use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
+use skillrl::pipeline::{PipelineError, StopSignal, TrainSettings};
+use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// How much of a rule is shown.
+const MAX_SHOWN_CHARS: usize = 60;
+
+pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
+    if !(0.0..=1.0).contains(&args.margin) {
+        let error = super::UsageError::new(format!("--margin is {}", args.margin));
+        return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
+    }
+    let loaded = super::load_to_run(&args.config)?;
+    let settings = assemble::settings(&loaded.config)?;
+    settings.validate().map_err(skillrl::Error::Pipeline)?;
+    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
+    let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
+    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    if env.items(Split::Val).is_empty() {
+        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
+        return Err(skillrl::Error::Pipeline(error).into());
+    }
+    let rules = skill_rules(&skill);
+    if rules.is_empty() {
+        let error = super::UsageError::new(format!("{name} has no rules outside of its protected parts"));
+        return Err(error.with_hint("name another skill with --skill").into());
+    }
+    let run_dir = assemble::run_dir(&loaded);
+    let order = order(&run_dir, &skill, &rules);
+    if args.dry_run {
+        let cost = cost(&loaded, env.as_ref(), &skill, &settings, rules.len())?;
+        return if args.json {
+            let tried: Vec<usize> = order.iter().map(|tried| tried.rule_idx + 1).collect();
+            super::print(&format!("{}\n", serde_json::json!({"order": tried, "cost": cost})))
+        } else {
+            super::print(&describe_plan(&name, &rules, &order, &cost))
+        };
+    }
+    let out = args.out.clone().unwrap_or_else(|| run_dir.join(PRUNED_DIR));
+    let options = PruneOptions { skill, order, margin: args.margin, out };
+    let (stop, progress) = (
+        StopSignal::default(),
+        Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress }),
+    );
+    let work = prune(&loaded, &mut engine, env.as_ref(), &options, &progress, &stop);
+    let (path, record) = super::block_on(stop.clone(), "stopping", work)??;
+    if args.json {
+        return super::print(&format!("{}\n", serde_json::to_string(&record)?));
+    }
+    super::print(&describe(&name, &record, &path, &options.out))
+}
+
+/// What the pruning will take at most: a pass with the skill, and one without each rule.
+fn cost(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    skill: &SkillDoc,
+    settings: &TrainSettings,
+    n_rules: usize,
+) -> anyhow::Result<StageEstimate> {
+    let prompts = assemble::prompts(loaded, env)?;
+    let max_tokens = match &loaded.config.models.target {
+        ModelConfig::OpenAi(model) => model.max_tokens,
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    };
+    let probing = probe(env, &prompts, skill, settings, max_tokens);
+    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
+        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
+    let n_passes = n_rules as u64 + 1;
+    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
+}
+
+fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &StageEstimate) -> String {
+    let mut text = format!("{name} has {} rules; they would be tried in this order:\n", rules.len());
+    for tried in order {
+        let Some(rule) = rules.get(tried.rule_idx) else { continue };
+        let lines = [rule.lines.start + 1, rule.lines.end];
+        let _ = writeln!(text, "{}", row(&lines_of(lines), &origin_of(tried.origin), &rule.text));
+    }
+    let most = |span: Span| grouped(span.high);
+    let money = cost.cost.map(|[_, high]| format!(", {high:.4} of money")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "at most {} calls, {} tokens in, {} tokens out{money}: a pass over the selection split with the skill, and one without each rule;\n\
+         a removal that lowers the score is given up as soon as that is certain, and what the run's journal holds is not paid for again",
+        most(cost.calls),
+        most(cost.input_tokens),
+        most(cost.output_tokens)
+    );
+    text
+}
+
+fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path) -> String {
+    let mut text = String::new();
+    for rule in &record.rules {
+        let _ = writeln!(text, "{}", row(&verdict(rule), &lines_of(rule.lines), &rule.text));
+    }
+    let [before, after] = record.skill_len;
+    let _ = write!(
+        text,
+        "\n{name}: {} of {} rules were taken out, {before} characters became {after}\n\
+         score {:.4} before, {:.4} after, on {} draws of the selection split; it may fall by {}\n\
+         wrote {} and {}\n",
+        record.n_removed,
+        record.n_rules,
+        record.score_before,
+        record.score_after,
+        record.rules.first().map_or(0, |rule| rule.n),
+        record.margin,
+        path.display(),
+        out.join(RECORD_FILE).display(),
+    );
+    if record.n_removed > 0 {
+        let _ = writeln!(text, "next: skillrl eval --skill {} --split test", path.display());
+    }
+    text
+}
+
+/// What became of a rule, and by what.
+fn verdict(rule: &RuleRecord) -> String {
+    let (won, lost) = (rule.won.len(), rule.lost.len());
+    let word = match rule.decision {
+        RuleDecision::Removed => "removed",
+        RuleDecision::Kept => "kept",
+    };
+    format!("{word:<8} +{won} -{lost} of {}", rule.n_seen)
+}
+
+fn lines_of([first, last]: [usize; 2]) -> String {
+    if first == last { format!("line {first}") } else { format!("lines {first}-{last}") }
+}
+
+fn origin_of(origin: Option<Origin>) -> String {
+    match origin {
+        Some(Origin::Initial) => "initial".to_owned(),
+        Some(Origin::ByHand) => "by hand".to_owned(),
+        Some(origin) => origin.step().map(|step| format!("step {step}")).unwrap_or_default(),
+        None => String::new(),
+    }
+}
+
+fn row(first: &str, second: &str, rule: &str) -> String {
+    let line = rule.lines().next().unwrap_or_default().trim();
+    let line = harmless(line);
+    let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
+    let cut = if shown.len() < line.len() || rule.lines().nth(1).is_some() { " .." } else { "" };
+    format!("  {first:<22} {second:<12} {shown}{cut}")
+}

@@ -1,0 +1,175 @@
+//! Pruning a skill as configured: in which order its rules are tried, and where the result is kept.
+
+use crate::assemble::{self, ModelRole};
+use crate::config::LoadedConfig;
+use crate::engine::Engine;
+use crate::error::Error;
+use serde_json::Value;
+use skill_core::rules::SkillRule;
+use skill_core::{NonInferiority, SkillDoc, SkillPackage};
+use skill_envs::folder::write_folder;
+use skill_envs::{Env, Split};
+use skill_llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
+use skill_pipeline::provenance::{Blame, Origin, Version, blame};
+use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
+use skill_pipeline::run_dir::{RunDir, atomic};
+use skill_pipeline::stage::{Draws, StageCtx};
+use skill_pipeline::trainer::count_spent;
+use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directory of a pruning below that of its run.
+pub const PRUNED_DIR: &str = "pruned";
+/// The record of a pruning.
+pub const RECORD_FILE: &str = "prune.json";
+/// The skill that is left, if it is one document.
+const SKILL_FILE: &str = "skill.md";
+/// The skill that is left, if it is a folder.
+const SKILL_DIR: &str = "skill";
+
+/// What is pruned, and how far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PruneOptions {
+    /// The skill.
+    pub skill: SkillDoc,
+    /// The rules to try, in order; see [`order`].
+    pub order: Vec<RuleToTry>,
+    /// How much lower the score may be.
+    pub margin: f64,
+    /// Where the skill that is left and the record are written.
+    pub out: PathBuf,
+}
+
+/// The order in which rules are tried, with what put each into the skill, where a run knows that: rules that no step
+/// stands behind come first, then those whose step won least. Equals keep the order of the skill.
+pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Vec<RuleToTry> {
+    let blamed = RunReader::open(run).and_then(|run| blame(&run, Version::Text(skill))).ok();
+    let mut order: Vec<(Option<i64>, RuleToTry)> = rules
+        .iter()
+        .enumerate()
+        .map(|(rule_idx, rule)| {
+            let origin = blamed.as_ref().and_then(|blamed| origin_of(blamed, rule));
+            let won = blamed.as_ref().zip(origin).and_then(|(blamed, origin)| net_wins(blamed, origin));
+            (won, RuleToTry { rule_idx, origin })
+        })
+        .collect();
+    order.sort_by_key(|(won, _)| *won);
+    order.into_iter().map(|(_, tried)| tried).collect()
+}
+
+/// What put a rule into the skill: the last step that wrote a line of it.
+fn origin_of(blamed: &Blame, rule: &SkillRule) -> Option<Origin> {
+    let lines = blamed.lines.get(rule.lines.clone()).unwrap_or_default();
+    lines.iter().map(|line| line.origin).max_by_key(|origin| origin.step())
+}
+
+/// How many items the step behind an origin won, less those that it lost.
+fn net_wins(blamed: &Blame, origin: Origin) -> Option<i64> {
+    let step = origin.step()?;
+    let evidence = blamed.steps.iter().find(|evidence| evidence.step == step)?;
+    let count = |items: usize| i64::try_from(items).unwrap_or(i64::MAX);
+    Some(count(evidence.won.len()) - count(evidence.lost.len()))
+}
+
+/// Prunes a skill with the models of the configuration, through the journal of its run: what is there is not paid for
+/// again, and the same call goes on where another one stopped.
+///
+/// The draws are those of a fresh evaluation, which decided nothing in training: a score that a skill was selected by
+/// would be a bar that is too high.
+///
+/// # Errors
+///
+/// Models that cannot be built, a place that cannot be written or holds another pruning, and faults of the models or the
+/// environment. What was decided before is in the record.
+pub async fn prune(
+    loaded: &LoadedConfig,
+    engine: &mut Engine<'_>,
+    env: &dyn Env,
+    options: &PruneOptions,
+    events: &dyn EventSink,
+    stop: &StopSignal,
+) -> Result<(PathBuf, PruneRecord), Error> {
+    let settings = assemble::settings(&loaded.config)?;
+    let target = engine.model(ModelRole::Target)?;
+    let rule = NonInferiority { gate: settings.gate, margin: options.margin };
+    check_place(options, settings.gate.metric.as_str())?;
+    let dir = RunDir::open(&assemble::run_dir(loaded))?;
+    let journal =
+        Journal::open(&dir.journal_path(), JournalOptions::default()).map_err(PipelineError::from)?;
+    count_spent(&engine.budget(), &engine.prices(), &journal);
+    let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
+    let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
+    let per_item = settings.evidence.selection_repeats;
+    let ctx = StageCtx {
+        draws: Draws { first: per_item, per_item },
+        workers: settings.workers,
+        halt: stop.soon.clone(),
+        cancel: stop.now.clone(),
+        journal: Some(journal.clone()),
+        judge,
+        ..StageCtx::new(Stage::Evaluate, events)
+    };
+    let prune_settings = PruneSettings { rule, early_stop: settings.early_stop, seed: settings.seed };
+    let mut written = PathBuf::new();
+    let told = |record: &PruneRecord, skill: &SkillDoc| {
+        written = write_skill(&options.out, skill)?;
+        atomic::write_json(&options.out.join(RECORD_FILE), record)
+    };
+    let target = kept(target);
+    let pruned = skill_pipeline::prune::prune(
+        env,
+        &options.skill,
+        &options.order,
+        &target,
+        &prune_settings,
+        &ctx,
+        told,
+    )
+    .await;
+    // What was paid for is kept, however it ended.
+    journal.flush().await.map_err(PipelineError::from)?;
+    let (_, record) = pruned?;
+    Ok((written, record))
+}
+
+/// Refuses a place with a pruning of something else.
+fn check_place(options: &PruneOptions, metric: &str) -> Result<(), Error> {
+    let path = options.out.join(RECORD_FILE);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+    let corrupt = |error: serde_json::Error| PipelineError::Corrupt {
+        path: path.clone(),
+        message: format!("is not JSON: {error}"),
+    };
+    let stored: Value = serde_json::from_str(&text).map_err(corrupt)?;
+    let asked = [
+        ("skill", "skill_before", Value::from(options.skill.hash().as_str())),
+        ("--margin", "margin", Value::from(options.margin)),
+        ("gate.metric", "gate_metric", Value::from(metric)),
+    ];
+    for (name, key, asked) in asked {
+        let was = stored.get(key).unwrap_or(&Value::Null);
+        if *was != asked {
+            let change = format!("{name} was {was} and is {asked}");
+            return Err(Error::OtherPruning { path: options.out.clone(), change });
+        }
+    }
+    Ok(())
+}
+
+/// Writes the skill that is left: a document, or a folder.
+fn write_skill(out: &Path, skill: &SkillDoc) -> Result<PathBuf, PipelineError> {
+    let package = SkillPackage::of(skill);
+    if package.references.is_empty() && package.carried.is_empty() {
+        let path = out.join(SKILL_FILE);
+        atomic::write(&path, skill.text().as_bytes())?;
+        return Ok(path);
+    }
+    let path = out.join(SKILL_DIR);
+    write_folder(&path, &package).map_err(|source| PipelineError::RunDir {
+        action: "write",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
