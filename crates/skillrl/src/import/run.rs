@@ -231,6 +231,9 @@ impl Reader<'_> {
             best_step: best,
             baseline: baseline.mean,
             flips: skill_core::FlipCounts::default(),
+            epoch_end: None,
+            current_slow_epoch: None,
+            best_slow_epoch: None,
         }
     }
 
@@ -297,6 +300,9 @@ impl Reader<'_> {
             test_soft: number("test_soft"),
             test_delta_hard: number("test_delta_hard"),
             fresh_selection: None,
+            epoch_ends: None,
+            best_slow_epoch: None,
+            is_best_measured_last: false,
             test_paired: None,
             token_summary: run_record::tokens(asked.get("token_summary")),
             extras,

@@ -17,6 +17,8 @@ enum Rule {
     /// It is this one here, with the same values; where there is no such key, the value that changes nothing is the
     /// second.
     Same(&'static str, Off),
+    /// It is this one here, if the second, a flag there, is on; else it has no effect.
+    Part(&'static str, &'static str),
     /// There is none: this value changes nothing, and any other has this consequence.
     None(Off, &'static str),
     /// It says what follows from other settings anyway.
@@ -46,7 +48,6 @@ impl Off {
 }
 
 const REWRITE: &str = "is about rewriting whole skills";
-const GATE_OFF: &str = "every candidate is accepted there; here the gate decides";
 const SUBSET: &str =
     "only so many items are evaluated there; here it is the whole split: give it fewer items";
 
@@ -70,18 +71,19 @@ const RULES: [(&str, Rule); 45] = [
         "lr_control_mode",
         Rule::None(Off::Word("fixed"), "the optimizer chooses the number of edits, or nobody limits it"),
     ),
-    ("use_gate", Rule::None(Off::Yes, GATE_OFF)),
+    ("use_gate", Rule::Same("gate.enabled", Off::Yes)),
     ("use_semantic_density", Rule::None(Off::No, "a bonus for words like `must` is added to scores there")),
     ("semantic_density_weight", Rule::None(Off::Never, "belongs to use_semantic_density")),
     ("leading_words", Rule::None(Off::Never, "belongs to use_semantic_density")),
-    ("use_slow_update", Rule::None(Off::No, "the slow update at the end of an epoch")),
-    ("slow_update_samples", Rule::None(Off::Never, "belongs to use_slow_update")),
-    ("slow_update_gate_with_selection", Rule::None(Off::Never, "belongs to use_slow_update")),
-    ("longitudinal_pair_policy", Rule::None(Off::Never, "belongs to use_slow_update")),
-    ("use_meta_skill", Rule::None(Off::No, "the optimizer's own memory")),
-    ("use_skill_aware_reflection", Rule::None(Off::No, "lapses of execution go to an appendix")),
-    ("skill_aware_appendix_source", Rule::None(Off::Never, "belongs to use_skill_aware_reflection")),
-    ("skill_aware_consolidate_threshold", Rule::None(Off::Never, "belongs to use_skill_aware_reflection")),
+    ("slow_update_samples", Rule::Part("train.slow_update_samples", "use_slow_update")),
+    ("slow_update_gate_with_selection", Rule::Part("train.slow_update", "use_slow_update")),
+    ("longitudinal_pair_policy", Rule::Part("train.pair_policy", "use_slow_update")),
+    // After its parts, which ask whether it is on.
+    ("use_slow_update", Rule::Same("train.slow_update", Off::No)),
+    ("use_meta_skill", Rule::Same("train.meta_skill", Off::No)),
+    ("skill_aware_appendix_source", Rule::Part("train.appendix_source", "use_skill_aware_reflection")),
+    ("skill_aware_consolidate_threshold", Rule::Part("train.appendix_limit", "use_skill_aware_reflection")),
+    ("use_skill_aware_reflection", Rule::Same("train.skill_aware", Off::No)),
     ("sel_env_num", Rule::None(Off::Number(0), SUBSET)),
     ("test_env_num", Rule::None(Off::Number(0), SUBSET)),
     ("limit", Rule::None(Off::Number(0), SUBSET)),
@@ -195,13 +197,16 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
 fn map_training(draft: &mut Draft) {
     // What belongs to something that is off is idle, so the switches are looked at before they are taken.
     let rewrites = draft.is_set("skill_update_mode", Off::Word("patch"));
-    let switched =
-        ["use_semantic_density", "use_slow_update", "use_skill_aware_reflection", "human_feedback.enabled"]
-            .map(|switch| (switch, draft.is_set(switch, Off::No)));
+    let switched = ["use_semantic_density", "human_feedback.enabled"]
+        .map(|switch| (switch, draft.is_set(switch, Off::No)));
+    map_slow_update(draft);
+    map_budget_control(draft);
     for (flat, rule) in RULES {
         let Some(entry) = draft.take(flat) else { continue };
         match rule {
             Rule::Same(key, off) => same(draft, &entry, key, off),
+            Rule::Part(key, switch) if draft.is_set(switch, Off::No) => same(draft, &entry, key, Off::Never),
+            Rule::Part(_, switch) => draft.idle(&entry, format!("has no effect: belongs to {switch}")),
             Rule::Derived(reason) => draft.idle(&entry, reason),
             Rule::None(off, reason) if off.is(&entry.value) => draft.idle(
                 &entry,
@@ -232,6 +237,37 @@ fn map_training(draft: &mut Draft) {
     }
 }
 
+/// One key here, of two there: whether there is a slow update, and whether the gate decides about it.
+fn map_slow_update(draft: &mut Draft) {
+    const KEY: &str = "train.slow_update";
+    if keys::find(KEY).is_none() || draft.value("use_slow_update").is_none() {
+        return;
+    }
+    let is_gated = draft.value("slow_update_gate_with_selection").and_then(flag);
+    let word = match (draft.is_set("use_slow_update", Off::No), is_gated) {
+        (false, _) => "off",
+        (true, Some(true)) => "gated",
+        (true, Some(false) | None) => "force",
+    };
+    draft.set(KEY, word);
+}
+
+/// A schedule here that is a mode of control there.
+fn map_budget_control(draft: &mut Draft) {
+    const KEY: &str = "train.schedule";
+    const WORD: &str = "autonomous";
+    let is_known = keys::find(KEY).is_some_and(|(_, spec)| read_as(spec.value, &Value::from(WORD)).is_ok());
+    if !is_known || draft.text("lr_control_mode").as_deref() != Some(WORD) {
+        return;
+    }
+    if let Some(entry) = draft.take("lr_control_mode") {
+        draft.set_from(&entry, KEY, WORD);
+    }
+    if let Some(entry) = draft.take("lr_scheduler") {
+        draft.idle(&entry, "the optimizer chooses the number of edits");
+    }
+}
+
 fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {
     let Some((_, spec)) = keys::find(key) else {
         if off.is(&entry.value) {
@@ -239,6 +275,10 @@ fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {
         }
         return draft.lose(entry, "there is no such setting here");
     };
+    if draft.has(key) {
+        // Several keys there are one here, and have been read together.
+        return draft.outcome.map(entry.key.as_str(), key);
+    }
     match read_as(spec.value, &entry.value) {
         Ok(value) => draft.set_from(entry, key, value),
         Err(Misfit::OutOfRange) => {
