@@ -58,7 +58,7 @@ pub enum PipelineError {
     /// A file or directory of the run cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     RunDir {
-        /// `read`, `write`, `create`, `lock`.
+        /// `read`, `write`, `create`, `lock`, `remove`.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,

@@ -7,8 +7,10 @@ pub mod format;
 pub mod live;
 pub mod paired_format;
 mod reader;
+mod stop;
 
-pub use reader::RunReader;
+pub use reader::{RunReader, RunTotals};
+pub use stop::{STOP_FILE, is_stop_requested, request_stop, withdraw_stop};
 
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
@@ -26,6 +28,13 @@ use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillDoc, SkillHash, StepId
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often a lock that is held is tried again, and how long is waited in between: whoever looks whether somebody works
+/// on a run holds the lock for a moment.
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a run writes after its `config.json`: a directory that has one of these without that is no run.
 const RUN_FILES: [&str; 10] = [
@@ -105,14 +114,18 @@ impl RunDir {
         let locking = |source| PipelineError::RunDir { action: "lock", path: lock_path.clone(), source };
         let lock =
             File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(locking)?;
-        match lock.try_lock() {
-            Ok(()) => {
-                atomic::remove_half_written(path)?;
-                Ok(Self { path: path.to_owned(), _lock: lock })
+        for attempt in 1.. {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(PipelineError::Locked { path: path.to_owned() });
+                }
+                Err(TryLockError::Error(source)) => return Err(locking(source)),
             }
-            Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(locking(source)),
         }
+        atomic::remove_half_written(path)?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
     /// The directory.
@@ -528,6 +541,12 @@ pub fn run_status(path: &Path) -> RunStatus {
     } else {
         RunStatus::Absent
     }
+}
+
+/// Whether a process works on a run.
+pub fn is_held(path: &Path) -> bool {
+    let Ok(lock) = File::open(path.join("run.lock")) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// What a run was asked, without taking its lock; `None` if there is no run.

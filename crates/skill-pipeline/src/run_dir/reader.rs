@@ -1,7 +1,9 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
 use super::epoch_format::{EpochRecords, PairRecord};
-use super::format::{ConfigFile, EvaluationSummary, RuntimeState, StepRecord, Summary};
+use super::format::{
+    ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
+};
 use super::live::{self, LiveState};
 use super::{
     COMPARISON_PAIRS, EvaluationDir, epoch_snapshot_path, evaluation_path, read_value, snapshot_path,
@@ -9,8 +11,11 @@ use super::{
 };
 use super::{from_value, read_config, read_epoch_end, read_summary, read_versioned, slow_update_path};
 use crate::error::PipelineError;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skill_core::{EditRow, EpochIdx, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The file of a step's, or an epoch's, directory that holds what its edits, or its guidance, made of the skill.
@@ -23,6 +28,27 @@ const CANDIDATE_SKILL: &str = "candidate_skill.md";
 pub struct RunReader {
     path: PathBuf,
     config: ConfigFile,
+}
+
+/// What the finished steps of a run came to together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunTotals {
+    /// Steps whose candidate was accepted.
+    pub n_accepted: usize,
+    /// Steps whose candidate was measured and not accepted.
+    pub n_rejected: usize,
+    /// Steps without an evaluation.
+    pub n_skipped: usize,
+    /// Calls and tokens by stage, those of the baseline among them.
+    pub tokens: TokensByStage,
+}
+
+/// As much of a step's record as its totals need.
+#[derive(Deserialize)]
+struct StepBrief {
+    step: StepIdx,
+    action: StepAction,
+    tokens: TokensByStage,
 }
 
 impl RunReader {
@@ -81,6 +107,57 @@ impl RunReader {
             Some(state) => super::read_history(&self.path, state.last_completed_step),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// What the finished steps came to together; much less is kept in memory for it than for the [`history`].
+    ///
+    /// [`history`]: Self::history
+    ///
+    /// # Errors
+    ///
+    /// As for [`history`](Self::history).
+    pub fn totals(&self) -> Result<RunTotals, PipelineError> {
+        let (mut totals, Some(state)) = (RunTotals::default(), self.state()?) else {
+            return Ok(RunTotals::default());
+        };
+        if let Some(baseline) = self.evaluation_summary(EvaluationDir::Baseline)? {
+            totals.tokens.insert("baseline".to_owned(), baseline.tokens);
+        }
+        let finished =
+            self.step_briefs()?.into_iter().filter(|brief| brief.step <= state.last_completed_step);
+        let mut last = StepIdx(0);
+        for brief in finished {
+            if brief.step.0 != last.0.saturating_add(1) {
+                break;
+            }
+            last = brief.step;
+            match (brief.action.is_accept(), brief.action.is_skip()) {
+                (true, _) => totals.n_accepted += 1,
+                (false, true) => totals.n_skipped += 1,
+                (false, false) => totals.n_rejected += 1,
+            }
+            for (stage, used) in brief.tokens {
+                *totals.tokens.entry(stage).or_default() += used;
+            }
+        }
+        if last != state.last_completed_step {
+            let message = format!("does not hold each of the steps 1 to {} once", state.last_completed_step);
+            return Err(PipelineError::Corrupt { path: self.path.join("history.json"), message });
+        }
+        Ok(totals)
+    }
+
+    fn step_briefs(&self) -> Result<Vec<StepBrief>, PipelineError> {
+        let path = self.path.join("history.json");
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(PipelineError::RunDir { action: "read", path, source }),
+        };
+        serde_json::from_reader(BufReader::new(file)).map_err(|error| {
+            let what = if error.is_data() { "is not of the expected form" } else { "is not JSON" };
+            PipelineError::Corrupt { path, message: format!("{what}: {error}") }
+        })
     }
 
     /// The skill that was current after a step, and after the end of its epoch if the step was the last of it and the

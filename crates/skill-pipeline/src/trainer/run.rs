@@ -7,7 +7,7 @@ use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::{EventLog, SpeculationTiming, Timings};
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
-use crate::run_dir::{EvaluationDir, RunDir};
+use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Draws, Optimizer, StageCtx};
@@ -36,6 +36,8 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
 
     let dir = RunDir::open(path)?;
     claim(trainer, &dir, &prompts, &initial_skill)?;
+    // What was asked of an earlier process is not asked of this one.
+    withdraw_stop(path)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
     let journal = Journal::open(&dir.journal_path(), trainer.journal.clone())?;
     if let Some(budget) = &trainer.budget {
@@ -69,6 +71,10 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let outcome = run.work().await;
     if let Err(error) = &outcome {
         run.log.emit(&Event::RunStopped { reason: with_causes(error) });
+    }
+    // Obeyed, or come too late: nobody is left whom it could stop.
+    if let Err(error) = withdraw_stop(path) {
+        tracing::warn!(%error, "the request to stop could not be taken away");
     }
     outcome
 }
@@ -328,7 +334,8 @@ impl Run<'_> {
 
     pub(super) fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
         let StopSignal { after_step, soon, now } = self.stop;
-        if after_step.is_cancelled() || soon.is_cancelled() || now.is_cancelled() {
+        let is_told = after_step.is_cancelled() || soon.is_cancelled() || now.is_cancelled();
+        if is_told || is_stop_requested(self.dir.path()) {
             return Err(PipelineError::Stopped { last_step: last_step.0, total_steps });
         }
         Ok(())

@@ -11,6 +11,7 @@ mod pruning;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod skill_aware;
+mod stop;
 mod world;
 
 use run_files::files;

@@ -1,0 +1,48 @@
+//! `stop_after_step`: how somebody who only looks asks the process that trains to end after the step under way.
+//!
+//! The file stands in the run directory and is the request: what is in it does not matter, so `touch` asks too. The
+//! trainer looks for it after the baseline and after each step, takes it away, and ends as it does when a person stops
+//! it. What was asked of an earlier process is not asked of a new one: the file is taken away when a process takes up
+//! the run, and when it leaves it.
+
+use super::atomic;
+use crate::error::PipelineError;
+use std::path::{Path, PathBuf};
+
+/// The name of the request in the directory of a run.
+pub const STOP_FILE: &str = "stop_after_step";
+
+/// What people find in the file.
+const WORDS: &str = "The process that works on this run is asked to end after the step under way.\n";
+
+fn stop_path(run: &Path) -> PathBuf {
+    run.join(STOP_FILE)
+}
+
+/// Asks the process that works on a run to end after the step under way.
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub fn request_stop(run: &Path) -> Result<(), PipelineError> {
+    atomic::write(&stop_path(run), WORDS.as_bytes())
+}
+
+/// Whether somebody asked.
+pub fn is_stop_requested(run: &Path) -> bool {
+    stop_path(run).symlink_metadata().is_ok()
+}
+
+/// Takes the request away, if there is one.
+///
+/// # Errors
+///
+/// A file that cannot be removed.
+pub fn withdraw_stop(run: &Path) -> Result<(), PipelineError> {
+    let path = stop_path(run);
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(PipelineError::RunDir { action: "remove", path, source }),
+    }
+}

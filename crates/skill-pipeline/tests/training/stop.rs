@@ -1,0 +1,76 @@
+//! `stop_after_step`: a file that asks the process that trains to end after the step under way.
+
+use crate::run_files::files;
+use crate::world::{INITIAL_SKILL, Words, optimizer, settings, target};
+use skill_core::SkillDoc;
+use skill_pipeline::run_dir::{STOP_FILE, is_held, is_stop_requested, request_stop, withdraw_stop};
+use skill_pipeline::{Event, PipelineError, Summary, Trainer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Trains, and does something when an event comes.
+fn train(
+    dir: &Path,
+    on_event: impl Fn(&Path, &Event) + Send + Sync + 'static,
+) -> Result<Summary, PipelineError> {
+    let run: PathBuf = dir.to_owned();
+    let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), optimizer())
+        .with_settings(settings())
+        .with_initial_skill(SkillDoc::new(INITIAL_SKILL))
+        .with_events(Arc::new(move |event: &Event| on_event(&run, event)));
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(trainer.train(dir))
+}
+
+#[test]
+fn a_request_to_stop_is_obeyed_after_the_step_and_the_run_goes_on_to_the_same_files() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    train(undisturbed.path(), |_, _| {}).unwrap();
+    for stop_in in 0..=4 {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = train(dir.path(), move |run, event| {
+            let is_then = match event {
+                Event::StageStarted { step: None, .. } => stop_in == 0,
+                Event::StepStarted { step, .. } => step.0 == stop_in,
+                _ => false,
+            };
+            if is_then {
+                assert!(is_held(run));
+                request_stop(run).unwrap();
+                assert!(is_stop_requested(run));
+            }
+        });
+        let error = stopped.unwrap_err();
+        assert!(error.is_stop(), "{error}");
+        assert!(matches!(error, PipelineError::Stopped { last_step, .. } if last_step == stop_in), "{error}");
+        // Nothing of it is left, nobody holds the run, and whoever trains on is not stopped again.
+        assert!(!is_stop_requested(dir.path()) && !is_held(dir.path()));
+        train(dir.path(), |_, _| {}).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "asked in step {stop_in}");
+    }
+}
+
+#[test]
+fn a_request_that_is_older_than_the_process_or_comes_too_late_stops_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    // Anybody may ask by hand, and what is in the file does not matter.
+    std::fs::write(dir.path().join(STOP_FILE), "").unwrap();
+    let late = |run: &Path, event: &Event| {
+        if matches!(event, Event::TestMeasured { .. }) {
+            request_stop(run).unwrap();
+        }
+    };
+    train(dir.path(), late).unwrap();
+    assert!(!is_stop_requested(dir.path()));
+}
+
+#[test]
+fn a_request_can_be_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let undecided = |run: &Path, event: &Event| match event {
+        Event::StepStarted { .. } => request_stop(run).unwrap(),
+        Event::StageFinished { .. } => withdraw_stop(run).unwrap(),
+        _ => {}
+    };
+    train(dir.path(), undecided).unwrap();
+    assert!(dir.path().join("summary.json").is_file());
+}
