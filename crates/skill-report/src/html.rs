@@ -10,8 +10,13 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 const PAGE: &str = include_str!("../assets/report.html");
-const STYLE: &str = include_str!("../assets/style.css");
-const SCRIPT: &str = include_str!("../assets/script.js");
+
+/// The style of the page.
+pub const STYLE: &str = include_str!("../assets/style.css");
+
+/// The script of the page, which runs again on a [`content`] that is put into the page later when the document hears
+/// the event `report`.
+pub const SCRIPT: &str = include_str!("../assets/script.js");
 
 /// The report as one HTML page.
 ///
@@ -19,6 +24,25 @@ const SCRIPT: &str = include_str!("../assets/script.js");
 ///
 /// A template that does not fit the data, which is a fault of this crate.
 pub fn page(report: &Report) -> Result<String, ReportError> {
+    render(report, Part::Page)
+}
+
+/// What [`page`] shows, without the page around it: to be shown in another page that has [`STYLE`] and [`SCRIPT`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn content(report: &Report) -> Result<String, ReportError> {
+    render(report, Part::Content)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Page,
+    Content,
+}
+
+fn render(report: &Report, part: Part) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -32,6 +56,7 @@ pub fn page(report: &Report) -> Result<String, ReportError> {
     environment.add_template("report.html", PAGE)?;
     let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
     let rendered = environment.get_template("report.html")?.render(context! {
+        is_page => part == Part::Page,
         report => Value::from(Serde(report)),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
@@ -41,7 +66,8 @@ pub fn page(report: &Report) -> Result<String, ReportError> {
     Ok(rendered?)
 }
 
-fn grouped(number: u64) -> String {
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (digit_idx, digit) in digits.chars().enumerate() {

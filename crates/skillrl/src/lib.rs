@@ -57,6 +57,7 @@ pub mod lint;
 pub mod prune;
 pub mod replay;
 pub mod report;
+pub mod spend;
 
 pub use error::{Error, Failure};
 pub use skill_core as core;

@@ -76,7 +76,7 @@ fn of_report(error: ReportError) -> Error {
 }
 
 /// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
-fn configuration(run: &RunReader) -> Option<LoadedConfig> {
+pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
     let path = run.path().join("config.toml");
     let text = std::fs::read_to_string(&path).ok()?;
     let overrides = recorded_overrides(&text, &run.config().config);

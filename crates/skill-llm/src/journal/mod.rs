@@ -13,6 +13,7 @@
 mod error;
 mod flight;
 mod key;
+mod live;
 mod query;
 mod record;
 mod schema;
@@ -21,6 +22,7 @@ mod writer;
 
 pub use error::JournalError;
 pub use key::{CallKey, ResultKey};
+pub use live::{ResultRow, SpentSince};
 pub use query::{CallFilter, CallRow, JournalReader, JournalTotals, Pruned, prune};
 pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;

@@ -355,14 +355,23 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
 
 /// What each model has cost, over all attempts.
 pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
+    spent_within(connection, 0, i64::MAX)
+}
+
+/// What each model has cost in the calls after one and up to another.
+pub(super) fn spent_within(
+    connection: &Connection,
+    after: i64,
+    last: i64,
+) -> rusqlite::Result<Vec<ModelSpent>> {
     let mut statement = connection.prepare(
         "SELECT provider, name, count(*), CAST(total(attempts.input_tokens) AS INTEGER), \
          CAST(total(attempts.cached_tokens) AS INTEGER), CAST(total(attempts.output_tokens) AS INTEGER), \
          CAST(total(attempts.reasoning_tokens) AS INTEGER) \
          FROM attempts JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model \
-         GROUP BY provider, name ORDER BY provider, name",
+         WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY provider, name ORDER BY provider, name",
     )?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map(params![after, last], |row| {
         Ok(ModelSpent {
             provider: row.get(0)?,
             model: row.get(1)?,

@@ -1,0 +1,119 @@
+//! What has come into a journal lately: small questions for those who watch a run.
+//!
+//! Each is answered from an index or from the end of a table, so its cost does not grow with the journal.
+
+use super::error::JournalError;
+use super::lock;
+use super::query::{JournalReader, elapsed, spent_within};
+use super::record::ModelSpent;
+use rusqlite::{Connection, params};
+use std::time::Duration;
+
+/// What the calls after a certain one have cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpentSince {
+    /// The last call that is in it; what comes later is asked for with this number.
+    pub last_call: i64,
+    /// Requests and tokens by model.
+    pub spent: Vec<ModelSpent>,
+}
+
+/// A finished unit of work other than a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultRow {
+    /// Its number in the journal.
+    pub id: i64,
+    /// Such as `rollout`.
+    pub kind: String,
+    /// Where in the run it was made first.
+    pub place: String,
+    /// What it is about, such as the item.
+    pub subject: String,
+    /// Its content, as JSON.
+    pub content: String,
+    /// Milliseconds since 1970, UTC.
+    pub finished_at: i64,
+}
+
+impl JournalReader {
+    /// Requests and tokens by model of the calls that were committed after this one; 0 stands for all.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn spent_since(&self, call: i64) -> Result<SpentSince, JournalError> {
+        let connection = lock(&self.connection);
+        let last_call = "SELECT coalesce(max(id), 0) FROM calls";
+        let read = |connection: &Connection| {
+            let last_call = connection.query_row(last_call, [], |row| row.get(0))?;
+            Ok(SpentSince { last_call, spent: spent_within(connection, call, last_call)? })
+        };
+        read(&connection).map_err(|error| self.unreadable(error))
+    }
+
+    /// How long all processes worked, until their last commit.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn elapsed(&self) -> Result<Duration, JournalError> {
+        elapsed(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+    }
+
+    /// How many results there are inside a place, such as `step 3 / rollout`.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn n_results_within(&self, place: &str) -> Result<u64, JournalError> {
+        self.count_within("SELECT count(*) FROM results WHERE place >= ?1 AND place < ?2", place)
+    }
+
+    /// How many calls with a reply there are inside a place.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn n_replies_within(&self, place: &str) -> Result<u64, JournalError> {
+        let sql = "SELECT count(*) FROM calls WHERE place >= ?1 AND place < ?2 AND outcome = 'reply'";
+        self.count_within(sql, place)
+    }
+
+    fn count_within(&self, sql: &str, place: &str) -> Result<u64, JournalError> {
+        // What is inside begins with the place and ` / `; `!` is the sign after a blank.
+        let (from, to) = (format!("{place} / "), format!("{place} /!"));
+        lock(&self.connection)
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(params![from, to], |row| row.get::<_, i64>(0)))
+            .map(i64::unsigned_abs)
+            .map_err(|error| self.unreadable(error))
+    }
+
+    /// The last results that were committed after this one, at most `n`, in the order in which they were committed.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn last_results(&self, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
+        const SQL: &str = "SELECT id, kind, place, subject, content, finished_at FROM results WHERE id > ?1 \
+                           ORDER BY id DESC LIMIT ?2";
+        let connection = lock(&self.connection);
+        let read = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(SQL)?;
+            let rows = statement.query_map(params![after, n], |row| {
+                Ok(ResultRow {
+                    id: row.get(0)?,
+                    kind: row.get(1)?,
+                    place: row.get(2)?,
+                    subject: row.get(3)?,
+                    content: row.get(4)?,
+                    finished_at: row.get(5)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let mut rows = read(&connection).map_err(|error| self.unreadable(error))?;
+        rows.reverse();
+        Ok(rows)
+    }
+}

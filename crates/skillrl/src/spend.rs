@@ -1,0 +1,59 @@
+//! What a run may spend and what its calls cost, read from its own directory: for those who watch it.
+
+use crate::config::{BudgetConfig, LoadedConfig};
+use crate::engine::Engine;
+use crate::report::configuration;
+use crate::{assemble, cost};
+use skill_core::Gate;
+use skill_llm::journal::ModelSpent;
+use skill_llm::{ModelId, Prices};
+use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::format::TokensByStage;
+
+/// The caps and the prices of a run, as its `config.toml` has them.
+///
+/// Caps that were given on the command line are not recorded in the run, and so are not known here.
+#[derive(Debug, Clone)]
+pub struct Spending {
+    loaded: LoadedConfig,
+    prices: Vec<(ModelId, Prices)>,
+}
+
+impl Spending {
+    /// Reads them; `None` where the run keeps no configuration, or one that this version does not read.
+    pub fn of(run: &RunReader) -> Option<Self> {
+        let loaded = configuration(run)?;
+        let prices = Engine::without_keys(&loaded).prices();
+        let prices = prices.into_iter().filter(|(_, prices)| *prices != Prices::default()).collect();
+        Some(Self { loaded, prices })
+    }
+
+    /// The caps.
+    pub fn caps(&self) -> BudgetConfig {
+        self.loaded.config.budget
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> Gate {
+        assemble::settings(&self.loaded.config).map_or_else(|_| Gate::default(), |settings| settings.gate)
+    }
+
+    /// What requests have cost; `None` if no model has a price.
+    pub fn of_requests(&self, spent: &[ModelSpent]) -> Option<f64> {
+        if self.prices.is_empty() {
+            return None;
+        }
+        let costs = spent.iter().filter_map(|spent| {
+            let is_model =
+                |(id, _): &&(ModelId, Prices)| id.provider == spent.provider && id.model == spent.model;
+            self.prices.iter().find(is_model).map(|(_, prices)| prices.cost(spent.usage))
+        });
+        // The sum of nothing is -0.
+        Some(costs.fold(0.0, |sum, cost| sum + cost))
+    }
+
+    /// What the calls of these stages have cost, as [`cost::cost`] says.
+    pub fn of_stages(&self, tokens: &TokensByStage) -> Option<f64> {
+        cost::cost(&self.loaded.config, tokens)
+    }
+}
