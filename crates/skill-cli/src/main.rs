@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         Command::Config(ConfigCommand::Schema) => command::reference::schema(),
         Command::Reference { dir } => command::reference::write(&dir),
         Command::Man { dir } => command::shell::man_pages(&dir),
+        Command::Serve(args) => command::serve::run(&args),
+        Command::Stop(args) => command::stop::run(&args),
         Command::Replay(args) => command::replay::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Prune(args) => command::prune::run(&args),

@@ -7,8 +7,8 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, PairPolicy, QaScorer, Schedule,
-    SlowUpdate, TrainConfig,
+    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, PairPolicy, QaScorer,
+    Schedule, SlowUpdate, TrainConfig,
 };
 use crate::engine::Engine;
 use crate::error::Error;

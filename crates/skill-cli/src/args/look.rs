@@ -1,6 +1,7 @@
-//! The commands that look at a run and change nothing.
+//! The commands that look at runs, and the one that stops one.
 
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -117,4 +118,31 @@ pub(crate) struct WatchArgs {
     /// The directory of a run, in progress or finished.
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// A directory with runs in it, or that of one run; without it, `runs` if that is there, else this directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Where to listen; port 0 takes a free one. Elsewhere than on loopback a token is needed to look.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    pub(crate) listen: SocketAddr,
+
+    /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
+    /// on loopback.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// The directory of a run that is in progress.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Takes the request back, if the run has not come to it yet.
+    #[arg(long)]
+    pub(crate) withdraw: bool,
 }

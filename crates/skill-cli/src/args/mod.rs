@@ -6,7 +6,8 @@ pub(crate) mod package;
 mod prune;
 
 pub(crate) use look::{
-    BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ShowArgs, StatusArgs, WatchArgs,
+    BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs,
+    WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 
@@ -71,6 +72,10 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Writes what a run came to and why as one HTML page that needs nothing else.
     Report(ReportArgs),
+    /// Shows the runs of a directory in a browser, live: progress, reports, spend, metrics, and a way to stop.
+    Serve(ServeArgs),
+    /// Asks a run in progress to end after the step under way; the same command goes on with it later.
+    Stop(StopArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
     Blame(BlameArgs),
     /// Says where a run stands, or every run of a directory: what it does, its scores, what it has used.

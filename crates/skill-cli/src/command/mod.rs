@@ -21,9 +21,11 @@ pub(crate) mod prune;
 pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod stop;
 pub(crate) mod train;
 pub(crate) mod watch;
 

@@ -27,6 +27,7 @@ mod prune;
 mod replay;
 mod report;
 mod secrets;
+mod serve;
 mod server;
 mod status;
 mod tasks;

@@ -41,8 +41,8 @@ pub use tasks::{
 };
 pub use types::{
     AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
-    LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig, RunConfig,
-    Schedule, SkillConfig, SlowUpdate, TrainConfig,
+    LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig,
+    RunConfig, Schedule, SkillConfig, SlowUpdate, TrainConfig,
 };
 pub use worlds::{
     AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,

@@ -1,0 +1,55 @@
+//! `skillrl serve`: runs in a browser, live.
+
+use super::UsageError;
+use crate::args::ServeArgs;
+use anyhow::Context as _;
+use skill_serve::{ServeError, ServeOptions, Server, Token};
+use skillrl::pipeline::StopSignal;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Where runs stand, as a rule.
+const RUNS: &str = "runs";
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let token = token(args)?;
+    let options = ServeOptions { dir: directory(args.dir.as_deref()), listen: args.listen, token };
+    let stop = StopSignal::default();
+    let until = stop.soon.clone();
+    super::block_on(stop, "stopping", async move {
+        let server = Server::bind(options).await.map_err(of_serve)?;
+        // Written out at once: a program that starts this one waits for it.
+        super::print(&format!("{}\n", server.url()))?;
+        writeln!(anstream::stderr(), "open it in a browser; Ctrl-C ends the server and no run")
+            .unwrap_or_default();
+        server.run(until).await;
+        anyhow::Ok(())
+    })?
+}
+
+fn directory(asked: Option<&Path>) -> PathBuf {
+    match asked {
+        Some(dir) => dir.to_owned(),
+        None if Path::new(RUNS).is_dir() => PathBuf::from(RUNS),
+        None => PathBuf::from("."),
+    }
+}
+
+/// The token of the environment, or a random one where other machines can ask.
+fn token(args: &ServeArgs) -> anyhow::Result<Option<Token>> {
+    if let Some(name) = &args.token_env {
+        let text = std::env::var(name)
+            .map_err(|_| UsageError::new(format!("the environment variable {name} holds no token")))?;
+        let token = Token::new(&text).map_err(of_serve);
+        return Ok(Some(token.with_context(|| format!("cannot use the environment variable {name}"))?));
+    }
+    if args.listen.ip().is_loopback() {
+        return Ok(None);
+    }
+    Ok(Some(Token::random().map_err(of_serve)?))
+}
+
+fn of_serve(error: ServeError) -> UsageError {
+    let hint = error.hint();
+    UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+}

@@ -1,0 +1,23 @@
+//! `skillrl stop`: asks the process that works on a run to end after the step under way.
+
+use super::UsageError;
+use crate::args::StopArgs;
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::run_dir::{is_held, request_stop, withdraw_stop};
+
+pub(crate) fn run(args: &StopArgs) -> anyhow::Result<()> {
+    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let (path, place) = (run.path(), run.path().display());
+    if args.withdraw {
+        withdraw_stop(path).map_err(skillrl::Error::Pipeline)?;
+        return super::print(&format!("{place} is not asked to stop any more\n"));
+    }
+    if !is_held(path) {
+        let message = format!("no process works on the run in {place}, so there is nothing to stop");
+        return Err(UsageError::new(message).into());
+    }
+    request_stop(path).map_err(skillrl::Error::Pipeline)?;
+    super::print(&format!(
+        "{place} stops when the step under way is done; the command that started it goes on with it later\n"
+    ))
+}

@@ -1,0 +1,184 @@
+//! Who may ask: names of hosts, tokens, and where a request that changes something comes from.
+//!
+//! Whoever opens a foreign page has a browser that sends requests to this machine for it. Such a page is kept out by
+//! three rules: on loopback the `Host` must be a name of loopback, so a name that was made to point here opens nothing;
+//! a request that changes something must carry an `Origin` that is the host itself; and no answer allows another origin
+//! to read it.
+
+use crate::error::ServeError;
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, Method, Request, Uri};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use std::net::{IpAddr, SocketAddr};
+
+/// The fewest signs of a token.
+const MIN_TOKEN: usize = 16;
+/// Random bytes of a token that is made here.
+const TOKEN_BYTES: usize = 24;
+/// The parameter of a URL that holds the token.
+const PARAMETER: &str = "token";
+
+/// What a client shows to be let in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a token that somebody chose.
+    ///
+    /// # Errors
+    ///
+    /// One that is too short, or has signs that do not stand for themselves in a URL.
+    pub fn new(text: &str) -> Result<Self, ServeError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if text.len() < MIN_TOKEN || !text.bytes().all(is_plain) {
+            return Err(ServeError::BadToken { min: MIN_TOKEN });
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Makes a random one.
+    ///
+    /// # Errors
+    ///
+    /// A system without random numbers.
+    pub fn random() -> Result<Self, ServeError> {
+        let mut bytes = [0; TOKEN_BYTES];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| ServeError::NoRandomness)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// The token, which is shown to nobody but the person who started the server.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The host is not one of loopback.
+    Host,
+    /// The token is missing or wrong.
+    Token,
+    /// A request that changes something comes from elsewhere.
+    Origin,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It is answered.
+    Open,
+    /// It has shown the token in its URL: the browser is given it as a cookie, and goes on to the URL without it.
+    SetCookie { cookie: String, to: String },
+}
+
+/// The rules of a server.
+pub(crate) struct Access {
+    is_loopback: bool,
+    cookie: String,
+    /// The SHA-256 of the token: comparing hashes takes a time that tells nothing about the token.
+    token: Option<[u8; 32]>,
+}
+
+impl Access {
+    pub(crate) fn new(address: SocketAddr, token: Option<&Token>) -> Self {
+        Self {
+            is_loopback: address.ip().is_loopback(),
+            // Cookies are shared by all ports of a host.
+            cookie: format!("skillrl-{}", address.port()),
+            token: token.map(|token| hash(token.as_str())),
+        }
+    }
+
+    /// Decides about a request by its head alone.
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<Entry, Refusal> {
+        let headers = request.headers();
+        let host = text(headers, HOST.as_str());
+        if self.is_loopback {
+            let named = request.uri().authority().map(axum::http::uri::Authority::as_str);
+            if !host.is_some_and(is_loopback_name) || !named.is_none_or(is_loopback_name) {
+                return Err(Refusal::Host);
+            }
+        }
+        let entry = match self.token {
+            Some(token) => self.check_token(token, request)?,
+            None => Entry::Open,
+        };
+        let changes_nothing = [Method::GET, Method::HEAD].contains(request.method());
+        let origin = text(headers, ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
+        let is_same = origin.zip(host).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host));
+        if changes_nothing || is_same { Ok(entry) } else { Err(Refusal::Origin) }
+    }
+
+    fn check_token<B>(&self, token: [u8; 32], request: &Request<B>) -> Result<Entry, Refusal> {
+        let is_good = |shown: &str| hash(shown) == token;
+        let headers = request.headers();
+        let bearer = text(headers, AUTHORIZATION.as_str()).and_then(|value| {
+            let (scheme, shown) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(shown.trim())
+        });
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|value| value.split(';')).filter_map(|pair| {
+            let (name, value) = pair.trim().split_once('=')?;
+            (name == self.cookie).then_some(value)
+        });
+        if let Some(shown) = parameter(request.uri()).filter(|shown| is_good(shown)) {
+            if request.method() != Method::GET {
+                return Ok(Entry::Open);
+            }
+            let cookie = format!("{}={shown}; Path=/; HttpOnly; SameSite=Lax", self.cookie);
+            return Ok(Entry::SetCookie { cookie, to: without_parameter(request.uri()) });
+        }
+        if bearer.is_some_and(is_good) || cookies.any(is_good) {
+            Ok(Entry::Open)
+        } else {
+            Err(Refusal::Token)
+        }
+    }
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    bytes
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Whether an authority, with a port or without, names loopback; the port may be that of a tunnel.
+fn is_loopback_name(authority: &str) -> bool {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => authority,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
+    uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='))
+}
+
+fn parameter(uri: &Uri) -> Option<&str> {
+    pairs(uri).find_map(|(name, value)| (name == PARAMETER).then_some(value))
+}
+
+/// The path and the other parameters. A path that begins with two slashes would be another host.
+fn without_parameter(uri: &Uri) -> String {
+    let others: Vec<String> = pairs(uri)
+        .filter(|(name, _)| *name != PARAMETER)
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let path = format!("/{}", uri.path().trim_start_matches('/'));
+    if others.is_empty() { path } else { format!("{path}?{}", others.join("&")) }
+}

@@ -1,0 +1,224 @@
+//! The end of a run's log of events: what the run is at, and its last lines in words.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The name of the log in the directory of a run.
+const FILE: &str = "events.jsonl";
+/// How much of the end of a log is read when somebody begins to look: what is before it is old.
+const TAIL_BYTES: u64 = 256 * 1024;
+/// The most bytes that are read at once; the rest is read the next time.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// The most lines that are kept for those who come later.
+const MAX_LINES: usize = 300;
+/// The most characters of a line.
+const MAX_CHARACTERS: usize = 600;
+
+/// A line of the log, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Line {
+    /// Milliseconds since 1970.
+    pub(crate) unix_ms: u64,
+    /// `warning`, `good`, `bad` or nothing.
+    pub(crate) tone: &'static str,
+    pub(crate) text: String,
+}
+
+/// Where a run is, by its events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Position {
+    pub(crate) total_steps: Option<u32>,
+    pub(crate) step: Option<u32>,
+    pub(crate) epoch: Option<u32>,
+    pub(crate) stage: Option<StageAt>,
+}
+
+/// A stage that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StageAt {
+    pub(crate) step: Option<u32>,
+    pub(crate) name: String,
+    pub(crate) total: u64,
+    pub(crate) began_unix_ms: u64,
+}
+
+/// A log that is read as it grows.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    /// How much of the file is read, up to the end of a line; `None` before the first time.
+    offset: Option<u64>,
+    pub(crate) position: Position,
+    /// The last lines, each with its number.
+    pub(crate) lines: VecDeque<(u64, Line)>,
+    n_lines: u64,
+}
+
+impl Log {
+    pub(crate) fn new(run: &Path) -> Self {
+        Self {
+            path: run.join(FILE),
+            offset: None,
+            position: Position::default(),
+            lines: VecDeque::new(),
+            n_lines: 0,
+        }
+    }
+
+    /// Reads what is new; says whether anything was.
+    ///
+    /// A log that cannot be read has nothing new: all that it tells stands in other files too.
+    pub(crate) fn read(&mut self) -> bool {
+        self.read_new().unwrap_or_default()
+    }
+
+    fn read_new(&mut self) -> io::Result<bool> {
+        let mut file = File::open(&self.path)?;
+        let length = file.metadata()?.len();
+        let is_first = self.offset.is_none_or(|offset| offset > length);
+        let from = if is_first { length.saturating_sub(TAIL_BYTES) } else { self.offset.unwrap_or_default() };
+        if from == length {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            // A line of that length is none of ours: it is passed over.
+            let is_long = u64::try_from(bytes.len()).is_ok_and(|n| n >= MAX_BYTES);
+            self.offset = if is_long { Some(from + MAX_BYTES) } else { self.offset };
+            return Ok(false);
+        };
+        bytes.truncate(end + 1);
+        self.offset = Some(from + u64::try_from(bytes.len()).unwrap_or_default());
+        if is_first {
+            self.position = Position::default();
+            self.lines.clear();
+        }
+        let whole = if is_first && from > 0 { after_first_line(&bytes) } else { &bytes };
+        for line in whole.split(|byte| *byte == b'\n') {
+            if let Ok(event) = serde_json::from_slice::<Value>(line) {
+                self.take(&event);
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, event: &Value) {
+        self.position.take(event);
+        if let Some(line) = in_words(event) {
+            self.n_lines += 1;
+            self.lines.push_back((self.n_lines, line));
+            if self.lines.len() > MAX_LINES {
+                self.lines.pop_front();
+            }
+        }
+    }
+}
+
+fn after_first_line(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    bytes.get(end..).unwrap_or_default()
+}
+
+/// How many steps the run will have, by the end of its log.
+pub(crate) fn last_known_length(run: &Path) -> Option<u32> {
+    let mut log = Log::new(run);
+    log.read();
+    log.position.total_steps
+}
+
+impl Position {
+    fn take(&mut self, event: &Value) {
+        let number = |name: &str| event.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+        match name_of(event) {
+            "run_started" => {
+                *self = Self { total_steps: number("total_steps"), ..Self::default() };
+            }
+            "step_started" => {
+                self.total_steps = number("total_steps").or(self.total_steps);
+                (self.step, self.epoch, self.stage) = (number("step"), number("epoch"), None);
+            }
+            "stage_started" => {
+                self.stage = Some(StageAt {
+                    step: number("step"),
+                    name: text(event, "stage").to_owned(),
+                    total: event.get("total").and_then(Value::as_u64).unwrap_or_default(),
+                    began_unix_ms: unix_ms(event),
+                });
+            }
+            "stage_finished" | "step_finished" => self.stage = None,
+            "run_finished" | "run_stopped" => (self.step, self.stage) = (None, None),
+            // What is told besides these changes no place; later versions may tell more.
+            _ => {}
+        }
+    }
+}
+
+fn name_of(event: &Value) -> &str {
+    text(event, "event")
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn unix_ms(event: &Value) -> u64 {
+    event.get("unix_ms").and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// An event as a line; `None` for those that only mark the beginning of what is told when it ends.
+fn in_words(event: &Value) -> Option<Line> {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
+    let step = event.get("step").and_then(Value::as_u64);
+    let place = step.map(|step| format!("step {step}: ")).unwrap_or_default();
+    let stage = text(event, "stage").replace('_', " ");
+    let (tone, text) = match name_of(event) {
+        "run_started" => {
+            let after = number("/finished_steps");
+            let after = if after > 0.0 { format!(", going on after step {after}") } else { String::new() };
+            let (total, workers) = (number("/total_steps"), number("/workers"));
+            ("", format!("a process took up the run: {total} steps, {workers} calls at once{after}"))
+        }
+        "baseline_measured" => {
+            ("", format!("first skill: {:.4} on the selection split", number("/gate_score")))
+        }
+        "step_started" => ("", format!("{place}begins, {} items", number("/batch_size"))),
+        "stage_started" => return None,
+        "stage_finished" => ("", format!("{place}{stage} took {:.1} s", number("/seconds"))),
+        "step_finished" => finished_step(event.get("record")?),
+        "test_measured" => ("", format!("{stage}: {:.4} on the test split", number("/score/hard"))),
+        "warning" => ("warning", format!("{place}{}", text(event, "message"))),
+        "run_finished" => ("good", "the run is finished".to_owned()),
+        "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
+        // What a later version tells is shown as it stands.
+        _ => ("", event.to_string()),
+    };
+    Some(Line { unix_ms: unix_ms(event), tone, text: clip(&text, MAX_CHARACTERS) })
+}
+
+fn finished_step(record: &Value) -> (&'static str, String) {
+    let number = |name: &str| record.get(name).and_then(Value::as_f64);
+    let action = text(record, "action");
+    let tone = if action.starts_with("accept") { "good" } else { "" };
+    let step = number("step").unwrap_or_default();
+    let score = number("candidate_gate_score");
+    let scores = match (number("score_before"), score) {
+        (Some(before), Some(score)) => format!(", {before:.4} → {score:.4}"),
+        (Some(before), None) => format!(", the score stays {before:.4}"),
+        (None, _) => String::new(),
+    };
+    (tone, format!("step {step}: {}{scores}", action.replace('_', " ")))
+}
+
+/// The beginning of a text, with a mark where it was cut.
+pub(crate) fn clip(text: &str, max_characters: usize) -> String {
+    match text.char_indices().nth(max_characters) {
+        Some((end, _)) => format!("{} […]", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

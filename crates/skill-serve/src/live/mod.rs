@@ -1,0 +1,310 @@
+//! Runs that somebody looks at: their news, gathered once for all who look.
+//!
+//! While a run is looked at, its files are looked at twice a second; when nobody looks any more, that ends.
+
+pub(crate) mod log;
+mod rollouts;
+pub(crate) mod spend;
+
+use crate::runs::row::{RunState, Signature};
+use crate::runs::{Runs, lock};
+use log::{Line, Log, StageAt};
+use rollouts::{SHOWN, Shown, shown};
+use serde::Serialize;
+use skill_llm::journal::JournalReader;
+use skill_pipeline::Stage;
+use spend::{JOURNAL, Ledger, Spent};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How often the files of a run that is looked at are looked at.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// The runs that are looked at.
+#[derive(Default)]
+pub(crate) struct Watches {
+    watched: Arc<Mutex<HashMap<String, Arc<Watch>>>>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+/// A run that is looked at.
+pub(crate) struct Watch {
+    /// Counts the times at which there was something new.
+    news: watch::Sender<u64>,
+    seen: Mutex<Seen>,
+}
+
+/// What is known of a run.
+struct Seen {
+    log: Log,
+    rollouts: VecDeque<Shown>,
+    last_result: i64,
+    spent: Option<Spent>,
+    done: u64,
+    /// The state of the journal's files when it was read last, and for which stage.
+    journal: (Vec<(SystemTime, u64)>, Option<StageAt>),
+    now: Option<Now>,
+}
+
+/// Where a run is now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Now {
+    state: RunState,
+    problem: Option<String>,
+    is_stop_requested: bool,
+    /// Finished steps.
+    n_steps: u32,
+    total_steps: Option<u32>,
+    step: Option<u32>,
+    epoch: Option<u32>,
+    stage: Option<StageNow>,
+    spent: Option<Spent>,
+    /// Changes when the report does.
+    report: String,
+}
+
+/// Where a run is, and when that is told: a viewer may have another clock.
+#[derive(Debug, Serialize)]
+pub(crate) struct Telling {
+    #[serde(flatten)]
+    now: Now,
+    unix_ms: u64,
+}
+
+impl Now {
+    pub(crate) fn tell(self) -> Telling {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Telling { now: self, unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
+/// A stage that is under way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct StageNow {
+    name: String,
+    done: u64,
+    total: u64,
+    began_unix_ms: u64,
+}
+
+/// What one viewer has been told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    now: Option<Now>,
+    line: u64,
+    rollout: i64,
+}
+
+/// What is new to a viewer.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) now: Option<Now>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) rollouts: Vec<Shown>,
+}
+
+impl Watches {
+    /// Looks at a run from now on, until the watch is dropped by all who hold it.
+    pub(crate) fn watch(
+        &self,
+        runs: &Arc<Runs>,
+        name: &str,
+        path: &Path,
+        stop: &CancellationToken,
+    ) -> (Arc<Watch>, watch::Receiver<u64>) {
+        let mut watched = lock(&self.watched);
+        if let Some(watch) = watched.get(name) {
+            return (Arc::clone(watch), watch.news.subscribe());
+        }
+        let (news, receiver) = watch::channel(0);
+        let watch = Arc::new(Watch { news, seen: Mutex::new(Seen::new(path)) });
+        watched.insert(name.to_owned(), Arc::clone(&watch));
+        let work = look(
+            Arc::clone(&self.watched),
+            Arc::clone(&self.ledger),
+            Arc::clone(runs),
+            name.to_owned(),
+            Arc::clone(&watch),
+        );
+        let stop = stop.clone();
+        tokio::spawn(async move { stop.run_until_cancelled(work).await });
+        (watch, receiver)
+    }
+}
+
+/// Looks at a run until nobody wants to know any more.
+async fn look(
+    watched: Arc<Mutex<HashMap<String, Arc<Watch>>>>,
+    ledger: Arc<Ledger>,
+    runs: Arc<Runs>,
+    name: String,
+    watch: Arc<Watch>,
+) {
+    loop {
+        let listing = runs.fresh().await;
+        let looking = {
+            let (watch, ledger, name) = (Arc::clone(&watch), Arc::clone(&ledger), name.clone());
+            tokio::task::spawn_blocking(move || {
+                let is_new = lock(&watch.seen).look(listing.find(&name), &ledger);
+                if is_new {
+                    watch.news.send_modify(|count| *count += 1);
+                }
+            })
+        };
+        if let Err(error) = looking.await {
+            tracing::error!(%error, name, "a run could not be looked at");
+        }
+        tokio::time::sleep(PERIOD).await;
+        let mut watched = lock(&watched);
+        // Nobody can begin to look while the map is held.
+        if watch.news.receiver_count() == 0 {
+            watched.remove(&name);
+            return;
+        }
+    }
+}
+
+impl Watch {
+    /// What a viewer has not been told yet.
+    pub(crate) fn news(&self, told: &mut Told) -> News {
+        let seen = lock(&self.seen);
+        let mut news = News::default();
+        if seen.now != told.now {
+            told.now.clone_from(&seen.now);
+            news.now.clone_from(&seen.now);
+        }
+        let lines = seen.log.lines.iter().filter(|(number, _)| *number > told.line);
+        news.lines = lines.map(|(_, line)| line.clone()).collect();
+        told.line = seen.log.lines.back().map_or(told.line, |(number, _)| *number);
+        news.rollouts = seen.rollouts.iter().filter(|shown| shown.id > told.rollout).cloned().collect();
+        told.rollout = seen.rollouts.back().map_or(told.rollout, |shown| shown.id);
+        news
+    }
+}
+
+impl Seen {
+    fn new(run: &Path) -> Self {
+        Self {
+            log: Log::new(run),
+            rollouts: VecDeque::new(),
+            last_result: 0,
+            spent: None,
+            done: 0,
+            journal: Default::default(),
+            now: None,
+        }
+    }
+
+    /// Looks once; says whether anything is new.
+    fn look(
+        &mut self,
+        listed: Option<(&crate::runs::discover::Found, &crate::runs::row::Row)>,
+        ledger: &Ledger,
+    ) -> bool {
+        let Some((found, row)) = listed else {
+            let gone = Now::gone();
+            let is_new = self.now.as_ref() != Some(&gone);
+            self.now = Some(gone);
+            return is_new;
+        };
+        let has_lines = found.leaving.is_none() && self.log.read();
+        let is_training = row.state == RunState::Training;
+        // A process that was killed leaves a stage in the log that nobody works on.
+        let stage = self.log.position.stage.clone().filter(|_| is_training);
+        let has_results =
+            found.leaving.is_none() && self.look_into_journal(&found.path, stage.as_ref(), ledger);
+        let position = &self.log.position;
+        let now = Now {
+            state: row.state,
+            problem: row.problem.clone(),
+            is_stop_requested: row.is_stop_requested,
+            n_steps: row.files.n_steps,
+            total_steps: position.total_steps.or(row.files.total_steps),
+            step: position.step.filter(|_| is_training),
+            epoch: position.epoch.filter(|_| is_training),
+            stage: stage.map(|stage| StageNow {
+                done: self.done.min(stage.total),
+                name: stage.name,
+                total: stage.total,
+                began_unix_ms: stage.began_unix_ms,
+            }),
+            spent: self.spent.clone(),
+            report: report_version(&found.path),
+        };
+        let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
+        self.now = Some(now);
+        is_new
+    }
+
+    /// Reads the journal if it has changed; says whether rollouts came.
+    fn look_into_journal(&mut self, run: &Path, stage: Option<&StageAt>, ledger: &Ledger) -> bool {
+        let journal = run.join(JOURNAL);
+        let files = [journal.clone(), run.join(format!("{JOURNAL}-wal"))];
+        let states: Vec<(SystemTime, u64)> = files
+            .iter()
+            .filter_map(|file| std::fs::metadata(file).ok())
+            .map(|file| (file.modified().unwrap_or(UNIX_EPOCH), file.len()))
+            .collect();
+        let state = (states, stage.cloned());
+        if state == self.journal {
+            return false;
+        }
+        self.journal = state;
+        let Ok(reader) = JournalReader::open(&journal) else { return false };
+        self.spent = ledger.spent(run, &reader);
+        self.done = stage.map_or(0, |stage| n_done(&reader, stage));
+        let Ok(rows) = reader.last_results(self.last_result, SHOWN) else { return false };
+        let n_before = self.rollouts.len();
+        self.last_result = rows.last().map_or(self.last_result, |row| row.id);
+        self.rollouts.extend(rows.iter().filter_map(shown));
+        let has_new = self.rollouts.len() > n_before;
+        let n_over = self.rollouts.len().saturating_sub(SHOWN as usize);
+        self.rollouts.drain(..n_over);
+        has_new
+    }
+}
+
+/// How many units of work of a stage are done, by what it has left in the journal.
+fn n_done(journal: &JournalReader, stage: &StageAt) -> u64 {
+    let place = match stage.step {
+        Some(step) => format!("step {step} / {}", stage.name),
+        None => stage.name.clone(),
+    };
+    let of_rollouts =
+        [Stage::Baseline, Stage::Rollout, Stage::Evaluate, Stage::TestBaseline, Stage::TestBest];
+    let counted = if of_rollouts.iter().any(|of_rollouts| of_rollouts.as_str() == stage.name) {
+        journal.n_results_within(&place)
+    } else {
+        journal.n_replies_within(&place)
+    };
+    counted.unwrap_or_default()
+}
+
+impl Now {
+    fn gone() -> Self {
+        Self {
+            state: RunState::Damaged,
+            problem: Some("the run is not there any more".to_owned()),
+            is_stop_requested: false,
+            n_steps: 0,
+            total_steps: None,
+            step: None,
+            epoch: None,
+            stage: None,
+            spent: None,
+            report: String::new(),
+        }
+    }
+}
+
+/// Changes when the files do on which a report stands.
+pub(crate) fn report_version(run: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    Signature::of(run).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}

@@ -1,0 +1,67 @@
+//! The rollouts that were finished last, from the journal.
+
+use super::log::clip;
+use serde::Serialize;
+use serde_json::Value;
+use skill_core::{Role, RolloutResult, Turn};
+use skill_llm::journal::ResultRow;
+
+/// How many are shown to whoever begins to look, and the most that come at once.
+pub(crate) const SHOWN: u32 = 20;
+/// The most turns of one.
+const MAX_TURNS: usize = 40;
+/// The most characters of a turn.
+const MAX_CHARACTERS: usize = 2_000;
+
+/// What the agent did on an item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Shown {
+    pub(crate) id: i64,
+    pub(crate) place: String,
+    pub(crate) item: String,
+    pub(crate) hard: f64,
+    pub(crate) soft: f64,
+    pub(crate) reason: String,
+    pub(crate) answer: String,
+    pub(crate) turns: Vec<ShownTurn>,
+    /// Turns that are left out.
+    pub(crate) n_left_out: usize,
+    pub(crate) unix_ms: u64,
+}
+
+/// A turn of its conversation; that of the system, which is mostly the skill, is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ShownTurn {
+    pub(crate) role: &'static str,
+    pub(crate) text: String,
+}
+
+/// A result of the journal as a rollout; `None` if it is none that this version reads.
+pub(crate) fn shown(row: &ResultRow) -> Option<Shown> {
+    let mut content: Value = serde_json::from_str(&row.content).ok()?;
+    let result: RolloutResult = serde_json::from_value(content.get_mut("result")?.take()).ok()?;
+    let asked = [
+        Turn::new(Role::User, result.target_user_prompt.as_str()),
+        Turn::new(Role::Assistant, result.predicted_answer.as_str()),
+    ];
+    let turns = if result.conversation.is_empty() { asked.as_slice() } else { &result.conversation };
+    let turns: Vec<&Turn> =
+        turns.iter().filter(|turn| turn.role != Role::System && !turn.content.trim().is_empty()).collect();
+    Some(Shown {
+        id: row.id,
+        place: row.place.clone(),
+        item: row.subject.clone(),
+        hard: result.hard,
+        soft: result.soft,
+        reason: clip(&result.fail_reason, MAX_CHARACTERS),
+        answer: clip(&result.predicted_answer, MAX_CHARACTERS),
+        n_left_out: turns.len().saturating_sub(MAX_TURNS),
+        // The end of a long game says more than its beginning.
+        turns: turns
+            .iter()
+            .skip(turns.len().saturating_sub(MAX_TURNS))
+            .map(|turn| ShownTurn { role: turn.role.as_str(), text: clip(&turn.content, MAX_CHARACTERS) })
+            .collect(),
+        unix_ms: u64::try_from(row.finished_at).unwrap_or_default(),
+    })
+}

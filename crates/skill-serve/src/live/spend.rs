@@ -1,0 +1,85 @@
+//! What runs have spent, from their journals: each call is added up once, however often somebody asks.
+
+use crate::runs::lock;
+use serde::Serialize;
+use skill_llm::journal::{JournalReader, ModelSpent};
+use skill_pipeline::RunReader;
+use skillrl::config::BudgetConfig;
+use skillrl::spend::Spending;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// The name of the journal in the directory of a run.
+pub(crate) const JOURNAL: &str = "journal.sqlite";
+/// The most runs whose sums are kept.
+const MAX_KNOWN: usize = 256;
+
+/// What a run has spent in requests that were sent, over all its processes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(crate) struct Spent {
+    pub(crate) requests: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) cached_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// By the prices of the configuration, where it has any.
+    pub(crate) money: Option<f64>,
+    /// How long its processes worked, until their last commit.
+    pub(crate) seconds: f64,
+    /// The caps of `config.toml`.
+    pub(crate) caps: BudgetConfig,
+}
+
+/// The sums of the runs that were asked about.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    known: Mutex<HashMap<PathBuf, Arc<Mutex<Sum>>>>,
+}
+
+#[derive(Default)]
+struct Sum {
+    last_call: i64,
+    spent: Vec<ModelSpent>,
+}
+
+impl Ledger {
+    /// What a run has spent; `None` where it has no journal that can be read.
+    pub(crate) fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
+        let sum = {
+            let mut known = lock(&self.known);
+            if known.len() >= MAX_KNOWN && !known.contains_key(run) {
+                known.clear();
+            }
+            Arc::clone(known.entry(run.to_owned()).or_default())
+        };
+        let mut sum = lock(&sum);
+        let mut since = journal.spent_since(sum.last_call).ok()?;
+        if since.last_call < sum.last_call {
+            // Calls were taken out of it: everything is added up anew.
+            *sum = Sum::default();
+            since = journal.spent_since(0).ok()?;
+        }
+        sum.last_call = since.last_call;
+        for new in since.spent {
+            let is_same = |old: &&mut ModelSpent| old.provider == new.provider && old.model == new.model;
+            match sum.spent.iter_mut().find(is_same) {
+                Some(old) => {
+                    old.requests = old.requests.saturating_add(new.requests);
+                    old.usage += new.usage;
+                }
+                None => sum.spent.push(new),
+            }
+        }
+        let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
+        let total = |of: fn(&ModelSpent) -> u64| sum.spent.iter().map(of).fold(0, u64::saturating_add);
+        Some(Spent {
+            requests: total(|spent| spent.requests),
+            input_tokens: total(|spent| spent.usage.input),
+            cached_tokens: total(|spent| spent.usage.cached),
+            output_tokens: total(|spent| spent.usage.output),
+            money: spending.as_ref().and_then(|spending| spending.of_requests(&sum.spent)),
+            seconds: journal.elapsed().map(|elapsed| elapsed.as_secs_f64()).unwrap_or_default(),
+            caps: spending.map(|spending| spending.caps()).unwrap_or_default(),
+        })
+    }
+}

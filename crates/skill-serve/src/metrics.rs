@@ -1,0 +1,169 @@
+//! Runs as numbers, in the text format of Prometheus.
+
+use crate::live::spend::{JOURNAL, Ledger, Spent};
+use crate::runs::Listing;
+use crate::runs::row::{Row, RunState};
+use skill_llm::journal::JournalReader;
+use std::fmt::Write as _;
+
+/// The type of the answer.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A run, and what it has spent if a process works on it.
+struct Measured<'a> {
+    row: &'a Row,
+    spent: Option<Spent>,
+}
+
+/// A family of metrics: its name, its kind, its help, and its values for a run, each with further labels.
+type Family = (&'static str, &'static str, &'static str, fn(&Measured<'_>) -> Vec<(String, f64)>);
+
+#[expect(clippy::cast_precision_loss, reason = "the format has floating-point numbers alone")]
+const FAMILIES: &[Family] = &[
+    ("skillrl_run_info", "gauge", "One for each run, with its state and environment.", |run| {
+        let labels = format!("state=\"{}\",env=\"{}\"", run.row.state.as_str(), escaped(&run.row.files.env));
+        vec![(labels, 1.0)]
+    }),
+    ("skillrl_run_changed_timestamp_seconds", "gauge", "When a file of the run changed last.", |run| {
+        plain(run.row.changed_unix_ms as f64 / 1_000.0)
+    }),
+    ("skillrl_run_steps_total", "counter", "Finished steps.", |run| {
+        of_files(run, |row| Some(f64::from(row.files.n_steps)))
+    }),
+    ("skillrl_run_steps_planned", "gauge", "Steps of the whole run.", |run| {
+        of_files(run, |row| row.files.total_steps.map(f64::from))
+    }),
+    (
+        "skillrl_run_candidates_total",
+        "counter",
+        "Candidates of finished steps by what became of them.",
+        |run| {
+            let files = &run.row.files;
+            let counts = [
+                ("accepted", files.n_accepted),
+                ("rejected", files.n_rejected),
+                ("skipped", files.n_skipped),
+            ];
+            if run.row.state == RunState::Damaged {
+                return Vec::new();
+            }
+            counts.map(|(outcome, n)| (format!("outcome=\"{outcome}\""), n as f64)).to_vec()
+        },
+    ),
+    (
+        "skillrl_run_score",
+        "gauge",
+        "Scores: the gate's on the selection split, the strict one on the test split.",
+        |run| {
+            let files = &run.row.files;
+            let scores = [
+                ("selection", "first", files.baseline),
+                ("selection", "current", files.current),
+                ("selection", "best", files.best),
+                ("test", "first", files.test_before),
+                ("test", "best", files.test_after),
+            ];
+            let known = scores.into_iter().filter_map(|(split, skill, score)| {
+                Some((format!("split=\"{split}\",skill=\"{skill}\""), score?))
+            });
+            known.collect()
+        },
+    ),
+    (
+        "skillrl_run_calls_total",
+        "counter",
+        "Calls of finished steps and evaluations that were answered.",
+        |run| of_files(run, |row| Some(row.files.used.calls as f64)),
+    ),
+    (
+        "skillrl_run_tokens_total",
+        "counter",
+        "Tokens of these calls; those of the prompt hold the cached ones.",
+        |run| {
+            let used = &run.row.files.used;
+            let kinds = [
+                ("prompt", used.prompt_tokens),
+                ("cached", used.cached_tokens),
+                ("reply", used.completion_tokens),
+            ];
+            if run.row.state == RunState::Damaged {
+                return Vec::new();
+            }
+            kinds.map(|(kind, n)| (format!("kind=\"{kind}\""), n as f64)).to_vec()
+        },
+    ),
+    (
+        "skillrl_run_money_total",
+        "counter",
+        "What these calls cost, by the prices of the configuration.",
+        |run| of_files(run, |row| row.files.money),
+    ),
+    (
+        "skillrl_run_spent_requests_total",
+        "counter",
+        "Requests that were sent, while a process works on the run.",
+        |run| of_spent(run, |spent| Some(spent.requests as f64)),
+    ),
+    ("skillrl_run_spent_tokens_total", "counter", "Tokens of these requests, prompts and replies.", |run| {
+        of_spent(run, |spent| Some(spent.input_tokens.saturating_add(spent.output_tokens) as f64))
+    }),
+    ("skillrl_run_spent_money_total", "counter", "What these requests cost.", |run| {
+        of_spent(run, |spent| spent.money)
+    }),
+    ("skillrl_run_spent_seconds_total", "counter", "How long processes have worked on the run.", |run| {
+        of_spent(run, |spent| Some(spent.seconds))
+    }),
+    ("skillrl_run_cap", "gauge", "Caps of the configuration file on what is spent.", |run| {
+        let Some(caps) = run.spent.as_ref().map(|spent| spent.caps) else { return Vec::new() };
+        let caps = [
+            ("requests", caps.calls.map(|cap| cap as f64)),
+            ("tokens", caps.tokens.map(|cap| cap as f64)),
+            ("money", caps.money),
+            ("seconds", caps.time_s),
+        ];
+        caps.into_iter().filter_map(|(what, cap)| Some((format!("what=\"{what}\""), cap?))).collect()
+    }),
+];
+
+fn plain(value: f64) -> Vec<(String, f64)> {
+    vec![(String::new(), value)]
+}
+
+fn of_files(run: &Measured<'_>, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
+    if run.row.state == RunState::Damaged {
+        return Vec::new();
+    }
+    value(run.row).map(plain).unwrap_or_default()
+}
+
+fn of_spent(run: &Measured<'_>, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
+    run.spent.as_ref().and_then(value).map(plain).unwrap_or_default()
+}
+
+/// All metrics. What is spent is read for runs that are worked on: for all others the finished steps say it.
+pub(crate) fn write(listing: &Listing, ledger: &Ledger) -> String {
+    let runs: Vec<Measured<'_>> = listing
+        .runs()
+        .map(|(found, row)| {
+            let read = || ledger.spent(&found.path, &JournalReader::open(&found.path.join(JOURNAL)).ok()?);
+            Measured { row, spent: if row.state == RunState::Training { read() } else { None } }
+        })
+        .collect();
+    let mut text = String::new();
+    for (name, kind, help, values) in FAMILIES {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for run in &runs {
+            let own = format!("run=\"{}\"", escaped(&run.row.name));
+            for (labels, value) in values(run) {
+                let comma = if labels.is_empty() { "" } else { "," };
+                let _ = writeln!(text, "{name}{{{own}{comma}{labels}}} {value}");
+            }
+        }
+    }
+    text
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,155 @@
+//! The pages, from the templates in `assets/`: every text goes through their escaping.
+
+use crate::runs::row::Row;
+use crate::runs::{Listing, lock};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+const LAYOUT: &str = include_str!("../assets/layout.html");
+const LIST: &str = include_str!("../assets/list.html");
+const ROWS: &str = include_str!("../assets/rows.html");
+const RUN: &str = include_str!("../assets/run.html");
+const MESSAGE: &str = include_str!("../assets/message.html");
+
+const PROBLEM: &str = include_str!("../assets/problem.html");
+
+/// What stands in the page of a run where its report begins; the answer is cut there, and sent in two parts.
+const REPORT_MARK: &str = "<!-- report -->";
+
+/// The templates.
+pub(crate) struct Pages {
+    environment: Environment<'static>,
+    /// The list as it was shown last: it is the same as long as its runs are.
+    rows: Mutex<Option<(Arc<Listing>, Arc<str>)>>,
+}
+
+impl Pages {
+    pub(crate) fn new() -> Result<Self, minijinja::Error> {
+        let mut environment = Environment::new();
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        environment.add_filter("percent", |score: f64| format!("{:.1} %", score * 100.0));
+        environment.add_filter("money", |money: f64| format!("{money:.4}"));
+        environment.add_filter("grouped", |number: u64| skill_report::grouped(number));
+        environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));
+        environment.add_filter("path", |name: String| percent_encode(&name));
+        let templates = [
+            ("layout.html", LAYOUT),
+            ("list.html", LIST),
+            ("rows.html", ROWS),
+            ("run.html", RUN),
+            ("message.html", MESSAGE),
+            ("problem.html", PROBLEM),
+        ];
+        for (name, source) in templates {
+            environment.add_template(name, source)?;
+        }
+        Ok(Self { environment, rows: Mutex::default() })
+    }
+
+    fn render(&self, name: &str, context: Value) -> String {
+        let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
+        rendered.unwrap_or_else(|error| {
+            tracing::error!(%error, name, "a page could not be made");
+            "The page could not be made; this is a fault of the program.".to_owned()
+        })
+    }
+
+    /// The list of runs.
+    pub(crate) fn list(&self, directory: &str, listing: &Arc<Listing>) -> String {
+        let rows = Value::from_safe_string(self.rows(listing).to_string());
+        self.render("list.html", context! { directory, rows })
+    }
+
+    /// The list of runs, without the page around it.
+    pub(crate) fn rows(&self, listing: &Arc<Listing>) -> Arc<str> {
+        if let Some((shown, rows)) = &*lock(&self.rows)
+            && Arc::ptr_eq(shown, listing)
+        {
+            return Arc::clone(rows);
+        }
+        let rows: Arc<str> = self
+            .render(
+                "rows.html",
+                context! {
+                    rows => Value::from(Serde(&listing.rows)),
+                    is_read => listing.is_read,
+                    is_cut => listing.is_cut,
+                    problem => &listing.problem,
+                },
+            )
+            .into();
+        *lock(&self.rows) = Some((Arc::clone(listing), Arc::clone(&rows)));
+        rows
+    }
+
+    /// The page of a run in two parts: what comes before its report, and what comes after.
+    pub(crate) fn run(&self, row: &Row) -> (String, String) {
+        let page = self.render("run.html", context! { row => Value::from(Serde(row)) });
+        match page.split_once(REPORT_MARK) {
+            Some((before, after)) => (before.to_owned(), after.to_owned()),
+            None => (page, String::new()),
+        }
+    }
+
+    /// What is shown in the place of a report that cannot be made.
+    pub(crate) fn problem(&self, problem: &str) -> String {
+        self.render("problem.html", context! { problem })
+    }
+
+    /// A page that says one thing.
+    pub(crate) fn message(&self, title: &str, text: &str) -> String {
+        self.render("message.html", context! { title, text })
+    }
+}
+
+/// A name in a path: slashes stay, everything that could mean something else is written as its bytes.
+pub(crate) fn percent_encode(name: &str) -> String {
+    name.bytes().fold(String::with_capacity(name.len()), |mut path, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            let _ = write!(path, "%{byte:02X}");
+        }
+        path
+    })
+}
+
+/// A time for people, to the minute; the pages' scripts say it in local words.
+fn utc(unix_ms: u64) -> String {
+    let minutes = unix_ms / 60_000;
+    let (days, minute) = (minutes / 1_440, minutes % 1_440);
+    // Days since 0000-03-01, so that a leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[track_caller]
+    fn check(unix_s: u64, expect: &str) {
+        assert_eq!(utc(unix_s * 1_000), expect);
+    }
+
+    #[test]
+    fn times_are_said_for_people() {
+        check(0, "1970-01-01 00:00 UTC");
+        check(951_827_696, "2000-02-29 12:34 UTC");
+        check(1_709_164_800, "2024-02-29 00:00 UTC");
+        check(1_735_689_599, "2024-12-31 23:59 UTC");
+        check(4_107_542_400, "2100-03-01 00:00 UTC");
+    }
+}

@@ -1,0 +1,83 @@
+//! Reports as they are shown: made when somebody looks, and kept until the run has changed.
+
+use crate::live::report_version;
+use crate::runs::discover::{Found, leaving_link};
+use crate::runs::lock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
+
+/// How many reports are kept.
+const MAX_KEPT: usize = 8;
+/// The most bytes of those that are kept.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+/// How many are made at once: each reads all results of its run.
+const MAX_AT_ONCE: usize = 1;
+
+/// A report that was made.
+#[derive(Clone)]
+pub(crate) struct Made {
+    /// Changes when the report does.
+    pub(crate) version: String,
+    /// The content of the page, or what is wrong with the run.
+    pub(crate) content: Result<Arc<str>, String>,
+}
+
+/// The reports that were looked at last, the latest at the end.
+pub(crate) struct Reports {
+    kept: Arc<Mutex<Vec<(PathBuf, Made)>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self { kept: Arc::default(), turns: Arc::new(Semaphore::new(MAX_AT_ONCE)) }
+    }
+}
+
+impl Reports {
+    /// The report of a run as it is now.
+    pub(crate) async fn of(&self, root: &Path, found: &Found) -> Made {
+        // Nobody closes the semaphore.
+        let _turn = self.turns.acquire().await;
+        let (root, found, kept) = (root.to_owned(), found.clone(), Arc::clone(&self.kept));
+        let making = tokio::task::spawn_blocking(move || {
+            let version = report_version(&found.path);
+            let known = {
+                let kept = lock(&kept);
+                kept.iter().find(|(path, made)| *path == found.path && made.version == version).cloned()
+            };
+            if let Some((_, made)) = known {
+                return made;
+            }
+            let made = Made { version, content: make(&root, &found) };
+            keep(&mut lock(&kept), found.path, made.clone());
+            made
+        });
+        making.await.unwrap_or_else(|error| Made {
+            version: String::new(),
+            content: Err(format!("the report could not be made: {error}")),
+        })
+    }
+}
+
+fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
+    let leaving = leaving_link(root, &found.path).map_err(|error| found.problem(&error))?;
+    if let Some(link) = leaving {
+        return Err(format!(
+            "{link} is a link that leaves the served directory; nothing of this run is read"
+        ));
+    }
+    let report = skillrl::report::read(&found.path).map_err(|error| found.problem(&error))?;
+    let content = skill_report::content(&report).map_err(|error| found.problem(&error))?;
+    Ok(content.into())
+}
+
+fn keep(kept: &mut Vec<(PathBuf, Made)>, path: PathBuf, made: Made) {
+    kept.retain(|(other, _)| *other != path);
+    kept.push((path, made));
+    let size = |(_, made): &(PathBuf, Made)| made.content.as_ref().map_or(0, |content| content.len());
+    while kept.len() > MAX_KEPT || (kept.len() > 1 && kept.iter().map(size).sum::<usize>() > MAX_KEPT_BYTES) {
+        kept.remove(0);
+    }
+}

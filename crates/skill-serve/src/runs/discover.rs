@@ -1,0 +1,123 @@
+//! Which runs there are: directories that look like one, below the directory that is served.
+//!
+//! Symbolic links are not followed: what one leads to inside the directory is found at its own place, and what one
+//! leads to outside is not served.
+
+use skill_llm::error::with_causes;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How far below the served directory a run may be: `runs/experiment/seed-1`.
+const MAX_DEPTH: usize = 3;
+/// The most runs that are listed.
+pub(crate) const MAX_RUNS: usize = 2_000;
+/// The most directories that are looked into.
+const MAX_DIRECTORIES: usize = 20_000;
+/// The most entries of a run that are looked at for links.
+const MAX_ENTRIES: usize = 200_000;
+
+/// A directory that looks like a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The way to it from the served directory, with slashes.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// A link in it that leaves the served directory: nothing of such a run is read.
+    pub(crate) leaving: Option<String>,
+}
+
+impl Found {
+    /// What is wrong with it, in words; files are named from its directory on.
+    pub(crate) fn problem(&self, error: &dyn std::error::Error) -> String {
+        with_causes(error).replace(&format!("{}/", self.path.display()), "")
+    }
+}
+
+/// All runs, in the order of their names, and whether there are more than are listed.
+pub(crate) fn discover(root: &Path) -> io::Result<(Vec<Found>, bool)> {
+    let mut search = Search { root, found: Vec::new(), n_directories: 0, is_cut: false };
+    search.look(root, "", 0)?;
+    search.found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok((search.found, search.is_cut))
+}
+
+struct Search<'a> {
+    root: &'a Path,
+    found: Vec<Found>,
+    n_directories: usize,
+    is_cut: bool,
+}
+
+impl Search<'_> {
+    fn look(&mut self, dir: &Path, name: &str, depth: usize) -> io::Result<()> {
+        self.n_directories += 1;
+        if self.found.len() >= MAX_RUNS || self.n_directories > MAX_DIRECTORIES {
+            self.is_cut = true;
+            return Ok(());
+        }
+        let entries: Vec<_> = std::fs::read_dir(dir)?.collect::<Result<_, _>>()?;
+        let has = |wanted: &str| entries.iter().any(|entry| entry.file_name() == OsStr::new(wanted));
+        // A `config.json` alone may be anybody's.
+        let marks = ["run.lock", "history.json", "events.jsonl", "steps"];
+        if has("runtime_state.json") || (has("config.json") && marks.into_iter().any(has)) {
+            let links = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+            let leaving = links.map(std::fs::DirEntry::path).find(|path| leaves(self.root, path));
+            let leaving = leaving.map(|path| relative(dir, &path));
+            let name = if name.is_empty() { own_name(dir) } else { name.to_owned() };
+            self.found.push(Found { name, path: dir.to_owned(), leaving });
+            return Ok(());
+        }
+        if depth == MAX_DEPTH {
+            return Ok(());
+        }
+        for entry in &entries {
+            let file_name = entry.file_name();
+            let Some(own) = file_name.to_str() else { continue };
+            if own.starts_with('.') || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
+            // A directory that may not be read is no run that could be shown.
+            if let Err(error) = self.look(&entry.path(), &below, depth + 1) {
+                tracing::debug!(%error, directory = %entry.path().display(), "a directory cannot be read");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn own_name(dir: &Path) -> String {
+    dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn relative(dir: &Path, path: &Path) -> String {
+    path.strip_prefix(dir).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Whether what a link leads to lies outside; a link that leads nowhere stays inside.
+fn leaves(root: &Path, link: &Path) -> bool {
+    link.canonicalize().is_ok_and(|target| !target.starts_with(root))
+}
+
+/// A link anywhere in a run that leaves the served directory.
+pub(crate) fn leaving_link(root: &Path, run: &Path) -> io::Result<Option<String>> {
+    let (mut directories, mut n_entries) = (vec![run.to_owned()], 0);
+    while let Some(dir) = directories.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            n_entries += 1;
+            if n_entries > MAX_ENTRIES {
+                return Ok(None);
+            }
+            let kind = entry.file_type()?;
+            if kind.is_symlink() && leaves(root, &entry.path()) {
+                return Ok(Some(relative(run, &entry.path())));
+            }
+            if kind.is_dir() {
+                directories.push(entry.path());
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,139 @@
+//! The runs of the served directory, in short, as of now.
+//!
+//! The directory is listed for every request, and a run is read again when its files have changed. What takes long to
+//! read holds up no request: until it is there, the row of before is shown.
+
+pub(crate) mod discover;
+pub(crate) mod row;
+
+use crate::error::ServeError;
+use discover::{Found, discover};
+use row::{Files, Row, Signature};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a request waits for runs that are being read.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// The runs of a directory.
+pub(crate) struct Runs {
+    root: PathBuf,
+    known: Mutex<HashMap<PathBuf, Known>>,
+    listing: Mutex<Arc<Listing>>,
+    /// Held by whoever reads the directory.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// What was read of a run, and when.
+struct Known {
+    signature: Signature,
+    leaving: Option<String>,
+    files: Result<Files, String>,
+}
+
+/// All runs.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Listing {
+    /// The directory was read at least once.
+    pub(crate) is_read: bool,
+    pub(crate) rows: Vec<Row>,
+    found: Vec<Found>,
+    /// There are more than are listed.
+    pub(crate) is_cut: bool,
+    /// The directory cannot be read.
+    pub(crate) problem: Option<String>,
+}
+
+impl Listing {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&Found, &Row)> {
+        self.found.iter().zip(&self.rows)
+    }
+
+    /// The run of this name: what a client sends is compared and nothing else.
+    pub(crate) fn find(&self, name: &str) -> Option<(&Found, &Row)> {
+        self.runs().find(|(found, _)| found.name == name)
+    }
+}
+
+impl Runs {
+    /// Opens a directory; its runs are read when somebody asks for them.
+    pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
+        let of_dir = |source| ServeError::Directory { path: dir.to_owned(), source };
+        let root = dir.canonicalize().map_err(of_dir)?;
+        discover(&root).map_err(of_dir)?;
+        Ok(Self {
+            root,
+            known: Mutex::default(),
+            listing: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The served directory.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The runs as they are now, or as they were when reading takes long.
+    pub(crate) async fn listing(self: &Arc<Self>) -> Arc<Listing> {
+        // The reading goes on when nobody waits for it any more.
+        let reading = tokio::spawn(Arc::clone(self).read_in_turn());
+        drop(tokio::time::timeout(PATIENCE, reading).await);
+        Arc::clone(&lock(&self.listing))
+    }
+
+    /// The runs as they are now, however long reading takes.
+    pub(crate) async fn fresh(self: &Arc<Self>) -> Arc<Listing> {
+        Arc::clone(self).read_in_turn().await;
+        Arc::clone(&lock(&self.listing))
+    }
+
+    /// Reads the directory when nobody else does.
+    pub(crate) async fn read_in_turn(self: Arc<Self>) {
+        let _turn = self.reading.lock().await;
+        let runs = Arc::clone(&self);
+        if let Err(error) = tokio::task::spawn_blocking(move || runs.read()).await {
+            tracing::error!(%error, "the directory could not be read");
+        }
+    }
+
+    fn read(&self) {
+        let listing = match discover(&self.root) {
+            Ok((found, is_cut)) => {
+                let rows = found.iter().map(|found| Row::of(found, self.files(found))).collect();
+                lock(&self.known).retain(|path, _| found.iter().any(|found| found.path == *path));
+                Listing { is_read: true, rows, found, is_cut, problem: None }
+            }
+            Err(error) => {
+                let problem = format!("cannot read {}: {error}", self.root.display());
+                Listing { problem: Some(problem), ..Listing::default() }
+            }
+        };
+        let mut known = lock(&self.listing);
+        // What is made of a listing is kept as long as it is the same one.
+        if **known != listing {
+            *known = Arc::new(listing);
+        }
+    }
+
+    /// What stands in the files of a run, read again if they have changed.
+    fn files(&self, found: &Found) -> Result<Files, String> {
+        let signature = Signature::of(&found.path);
+        if let Some(known) = lock(&self.known).get(&found.path)
+            && known.signature == signature
+            && known.leaving == found.leaving
+        {
+            return known.files.clone();
+        }
+        let files = Files::read(found);
+        let known = Known { signature, leaving: found.leaving.clone(), files: files.clone() };
+        lock(&self.known).insert(found.path.clone(), known);
+        files
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

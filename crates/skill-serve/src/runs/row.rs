@@ -1,0 +1,180 @@
+//! One run in short: what the list and the metrics show of it.
+
+use super::discover::Found;
+use crate::live::log::last_known_length;
+use serde::Serialize;
+use skill_core::gate::Gate;
+use skill_pipeline::run_dir::format::StageTokens;
+use skill_pipeline::run_dir::{RunTotals, is_held, is_stop_requested};
+use skill_pipeline::{PipelineError, RunReader};
+use skillrl::spend::Spending;
+use std::fs::Metadata;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The files on which a row stands.
+const FILES: [&str; 6] =
+    ["config.json", "config.toml", "runtime_state.json", "history.json", "summary.json", "events.jsonl"];
+
+/// Whether the files of a run are those of before: their times and lengths.
+///
+/// Of the log of events it is whether there is something in it: it grows all the time, and a row takes one number from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Signature([Option<(Duration, u64)>; FILES.len()]);
+
+impl Signature {
+    pub(crate) fn of(run: &Path) -> Self {
+        Self(FILES.map(|name| {
+            let metadata = std::fs::metadata(run.join(name)).ok()?;
+            Some(if name == "events.jsonl" {
+                (Duration::ZERO, metadata.len().min(1))
+            } else {
+                (modified(&metadata), metadata.len())
+            })
+        }))
+    }
+}
+
+fn modified(metadata: &Metadata) -> Duration {
+    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default()
+}
+
+/// How a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunState {
+    /// A process works on it.
+    Training,
+    /// It has begun, and nobody works on it.
+    Stopped,
+    /// It has come to its end.
+    Finished,
+    /// Its files cannot be read.
+    Damaged,
+}
+
+impl RunState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Training => "training",
+            Self::Stopped => "stopped",
+            Self::Finished => "finished",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// A run in short.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) state: RunState,
+    /// What is wrong with its files.
+    pub(crate) problem: Option<String>,
+    /// Somebody asked for a stop, and the process has not come to it yet.
+    pub(crate) is_stop_requested: bool,
+    pub(crate) files: Files,
+    /// When one of its files changed last, in milliseconds since 1970.
+    pub(crate) changed_unix_ms: u64,
+}
+
+/// What stands in the files of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(crate) struct Files {
+    pub(crate) is_finished: bool,
+    pub(crate) env: String,
+    pub(crate) n_steps: u32,
+    pub(crate) total_steps: Option<u32>,
+    pub(crate) n_accepted: usize,
+    pub(crate) n_rejected: usize,
+    pub(crate) n_skipped: usize,
+    pub(crate) best_step: u32,
+    /// Scores on the selection split: of the first, the current and the best skill.
+    pub(crate) baseline: Option<f64>,
+    pub(crate) current: Option<f64>,
+    pub(crate) best: Option<f64>,
+    /// Strict scores on the test split: of the first and the best skill.
+    pub(crate) test_before: Option<f64>,
+    pub(crate) test_after: Option<f64>,
+    /// What the finished steps and evaluations used.
+    pub(crate) used: StageTokens,
+    pub(crate) money: Option<f64>,
+}
+
+impl Row {
+    /// The row of a run, whose files may be known.
+    pub(crate) fn of(found: &Found, files: Result<Files, String>) -> Self {
+        let path = &found.path;
+        let (files, problem) = match files {
+            Ok(files) => (files, None),
+            Err(problem) => (Files::default(), Some(problem)),
+        };
+        let is_training = !files.is_finished && problem.is_none() && is_held(path);
+        let state = match (&problem, files.is_finished, is_training) {
+            (Some(_), _, _) => RunState::Damaged,
+            (None, true, _) => RunState::Finished,
+            (None, false, true) => RunState::Training,
+            (None, false, false) => RunState::Stopped,
+        };
+        let times = FILES.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok());
+        let changed = times.map(|metadata| modified(&metadata)).max().unwrap_or_default();
+        Self {
+            name: found.name.clone(),
+            state,
+            problem,
+            is_stop_requested: is_training && is_stop_requested(path),
+            files,
+            changed_unix_ms: u64::try_from(changed.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Files {
+    /// Reads them; what is wrong is said in words.
+    pub(crate) fn read(found: &Found) -> Result<Self, String> {
+        if let Some(link) = &found.leaving {
+            return Err(format!(
+                "{link} is a link that leaves the served directory; nothing of this run is read"
+            ));
+        }
+        Self::of_run(&found.path).map_err(|error| found.problem(&error))
+    }
+
+    fn of_run(path: &Path) -> Result<Self, PipelineError> {
+        let run = RunReader::open(path)?;
+        let (state, summary) = (run.state()?, run.summary()?);
+        let env = summary.as_ref().map(|summary| summary.env.clone());
+        let env = env.or_else(|| run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned));
+        let mut files = Self {
+            is_finished: summary.is_some(),
+            env: env.unwrap_or_default(),
+            total_steps: last_known_length(path),
+            ..Self::default()
+        };
+        let Some(state) = state else { return Ok(files) };
+        let RunTotals { n_accepted, n_rejected, n_skipped, tokens } = run.totals()?;
+        let tokens = summary.as_ref().map_or(tokens, |summary| summary.token_summary.clone());
+        for used in tokens.values() {
+            files.used += *used;
+        }
+        let spending = Spending::of(&run);
+        let gate = spending.as_ref().map_or_else(Gate::default, Spending::gate);
+        let n_steps = state.last_completed_step.0;
+        Ok(Self {
+            n_steps,
+            // A finished run has as many as it has; the log of an imported one says nothing.
+            total_steps: if files.is_finished { Some(n_steps) } else { files.total_steps },
+            n_accepted,
+            n_rejected,
+            n_skipped,
+            best_step: state.best_step.0,
+            baseline: Some(gate.score(state.baseline)),
+            current: Some(state.current_score),
+            best: Some(state.best_score),
+            test_before: summary.as_ref().and_then(|summary| summary.baseline_test_hard),
+            test_after: summary.as_ref().and_then(|summary| summary.test_hard),
+            money: spending.and_then(|spending| spending.of_stages(&tokens)),
+            ..files
+        })
+    }
+}
