@@ -16,6 +16,7 @@ const CHECKS: &[Check] = &[
     ("python environments", python_environments),
     ("agent SDKs", agent_sdks),
     ("the original ALFWorld", original_alfworld),
+    ("pages in a browser", pages),
 ];
 
 /// Runs every check.
@@ -57,6 +58,16 @@ fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
     let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     let skillrl = sh.current_dir().join(target).join("debug/skillrl");
     Ok(cmd!(sh, "{python} {DIRECTORY}/compare.py --skillrl {skillrl} --games {N_GAMES}").run()?)
+}
+
+/// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
+fn pages(sh: &Shell) -> anyhow::Result<()> {
+    const DIRECTORY: &str = "crates/skill-serve/tests/browser";
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl").run()?;
+    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let program = PathBuf::from(target).join("debug/skillrl");
+    cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
+    Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.
