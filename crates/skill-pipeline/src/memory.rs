@@ -238,7 +238,10 @@ impl MemoryEntry {
         let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes } = trace;
         let is_in_vain = match record.action {
             StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
-            StepAction::AcceptNewBest | StepAction::Accept | StepAction::SkipNoPatches => false,
+            StepAction::AcceptNewBest
+            | StepAction::Accept
+            | StepAction::ForceAccept
+            | StepAction::SkipNoPatches => false,
         };
         Self {
             format_version: FORMAT_VERSION.to_owned(),
@@ -292,6 +295,7 @@ impl MemoryEntry {
         match self.action {
             StepAction::AcceptNewBest => with("accepted, the best so far"),
             StepAction::Accept => with("accepted"),
+            StepAction::ForceAccept => with("kept without being compared"),
             StepAction::Reject => with("rejected"),
             StepAction::Indecisive => with("not kept for want of evidence"),
             StepAction::SkipNoOp if self.rejected_edits.is_empty() => "no edit was applied.".to_owned(),

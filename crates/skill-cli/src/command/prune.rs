@@ -4,7 +4,7 @@ use crate::args::PruneArgs;
 use crate::progress::{Progress, Show};
 use crate::table::{grouped, harmless};
 use skillrl::assemble;
-use skillrl::config::{LoadedConfig, ModelConfig};
+use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::core::rules::{SkillRule, skill_rules};
 use skillrl::engine::Engine;
@@ -74,10 +74,7 @@ fn cost(
     n_rules: usize,
 ) -> anyhow::Result<StageEstimate> {
     let prompts = assemble::prompts(loaded, env)?;
-    let max_tokens = match &loaded.config.models.target {
-        ModelConfig::OpenAi(model) => model.max_tokens,
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
-    };
+    let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
     let probed = super::block_on(StopSignal::default(), "stopping", probing)?
         .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;

@@ -155,12 +155,8 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
 fn item_text(report: &Report, row: &ItemRow) -> String {
     let mut text = format!("{}  {}\n", harmless(&row.id), harmless(&row.task_type));
     let accepted = report.items.is_accepted.iter();
-    for ((step, is_accepted), cell) in report.items.columns.iter().zip(accepted).zip(row.cells.chars()) {
-        let skill = match (step, is_accepted) {
-            (0, _) => "first skill".to_owned(),
-            (step, true) => format!("skill of step {step}"),
-            (step, false) => format!("candidate of step {step}, rejected"),
-        };
+    for ((maker, is_accepted), cell) in report.items.columns.iter().zip(accepted).zip(row.cells.chars()) {
+        let skill = if *is_accepted { maker.clone() } else { format!("{maker}, rejected") };
         let outcome = match cell {
             '+' => "solved",
             '-' => "failed",

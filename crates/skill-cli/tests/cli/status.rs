@@ -44,7 +44,7 @@ fn a_step_is_shown_with_its_edits_and_the_difference() {
 fn an_item_is_shown_under_every_skill() {
     let context = TestContext::with_finished_demo();
     let text = context.succeed(&["show", "demo/run", "--item", "val-01"]);
-    assert!(text.contains("first skill") && text.contains("skill of step"), "{text}");
+    assert!(text.contains("the first one") && text.contains("solved        step"), "{text}");
     context.run(&["show", "demo/run", "--item", "nobody"]).assert_code(code::USAGE);
 }
 

@@ -2,8 +2,8 @@
 
 use super::Course;
 use crate::error::PipelineError;
-use crate::run_dir::EvaluationDir;
 use crate::run_dir::format::StepAction;
+use crate::run_dir::{EvaluationDir, RunReader};
 use crate::stage::evaluate::by_item;
 use serde::Serialize;
 use skill_core::{
@@ -67,7 +67,8 @@ impl StepEvidence {
     ///
     /// A step that is not finished, and a file of it that cannot be read or is not what it should be.
     pub fn read(run: &RunReader, step: StepIdx) -> Result<Self, PipelineError> {
-        of_step(run, &run.history()?, step)
+        let course = Course { run, history: run.history()?, ends: run.epoch_ends()? };
+        of_step(&course, step)
     }
 }
 

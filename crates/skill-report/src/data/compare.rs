@@ -1,7 +1,8 @@
 //! Two runs side by side.
 
 use super::Report;
-use super::headline::{Comparison, measured_at};
+use super::epochs::Maker;
+use super::headline::Comparison;
 use crate::ReportError;
 use serde::Serialize;
 use serde_json::Value;
@@ -116,7 +117,7 @@ fn side(report: &Report) -> RunSide {
 /// The best skill on the selection split.
 fn selection_results(run: &RunReader) -> Result<Vec<RolloutResult>, PipelineError> {
     let Some(state) = run.state()? else { return Ok(Vec::new()) };
-    let best = run.results(EvaluationDir::of_step(measured_at(&run.history()?, state.best_step)))?;
+    let best = run.results(Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?))?;
     Ok(best.unwrap_or_default())
 }
 
