@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => command::train::run(&args),
         Command::Eval(args) => command::eval::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
+        Command::Try(args) => command::try_item::run(&args),
         Command::Estimate(args) => command::estimate::run(&args),
         Command::Noise(args) => command::noise::run(&args),
         Command::Init(args) => command::init::run(&args),

@@ -15,6 +15,7 @@
 //! | [`responses`] | the Responses dialect |
 //! | `agent` | programs that play a model; feature `process`, on by default |
 //! | [`provider`] | what is known about providers, as a table |
+//! | [`listing`] | the models that a server lists, for checks before a run |
 //! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
 //! | [`reasoning`] | how much a model thinks, and under which names servers take that |
 //! | [`scripted`] | replies from a file of rules, or from a function |
@@ -57,6 +58,7 @@ pub mod http;
 #[cfg(feature = "journal")]
 pub mod journal;
 pub mod layer;
+pub mod listing;
 pub mod meter;
 pub mod openai;
 #[cfg(feature = "process")]

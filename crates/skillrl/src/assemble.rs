@@ -7,8 +7,8 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, PairPolicy, QaScorer,
-    Schedule, SlowUpdate, TrainConfig,
+    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, PairPolicy,
+    QaScorer, Schedule, SlowUpdate, TrainConfig,
 };
 use crate::engine::Engine;
 use crate::error::Error;
@@ -47,6 +47,15 @@ impl ModelRole {
             Self::Target => "target",
             Self::Optimizer => "optimizer",
             Self::Judge => "judge",
+        }
+    }
+
+    /// The section of the configuration; a judge need not have one.
+    pub fn config(self, config: &Config) -> Option<&ModelConfig> {
+        match self {
+            Self::Target => Some(&config.models.target),
+            Self::Optimizer => Some(&config.models.optimizer),
+            Self::Judge => config.models.judge.as_ref(),
         }
     }
 }

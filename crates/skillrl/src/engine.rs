@@ -10,6 +10,7 @@ use crate::error::Error;
 use skill_envs::agent::SimulatedAgent;
 use skill_envs::alfworld::SimulatedHousehold;
 use skill_envs::webshop::SimulatedShopper;
+use skill_llm::listing::ModelList;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
     ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, scripted, simulated,
@@ -87,14 +88,10 @@ impl<'config> Engine<'config> {
     pub fn model(&mut self, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
         let loaded = self.loaded;
         let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
-        let config = match role {
-            ModelRole::Target => &loaded.config.models.target,
-            ModelRole::Optimizer => &loaded.config.models.optimizer,
-            ModelRole::Judge => loaded.config.models.judge.as_ref().ok_or_else(|| {
-                let message = "there is no section [models.judge] in the configuration".to_owned();
-                failed(LlmError::Configuration { message })
-            })?,
-        };
+        let config = role.config(&loaded.config).ok_or_else(|| {
+            let message = format!("there is no section [models.{}] in the configuration", role.as_str());
+            failed(LlmError::Configuration { message })
+        })?;
         let plain: Arc<dyn ChatModel> = match config {
             ModelConfig::OpenAi(_)
             | ModelConfig::Anthropic(_)
@@ -118,6 +115,19 @@ impl<'config> Engine<'config> {
         };
         // Nothing is in the way of these models, so they need neither patience nor pace.
         Ok(Arc::new(Budgeted::new(plain, self.budget(), Prices::default())))
+    }
+
+    /// The list of models that the server of one of the models keeps; `None` for a model that no server answers for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::model`].
+    pub fn list(&mut self, role: ModelRole) -> Result<Option<ModelList>, Error> {
+        let loaded = self.loaded;
+        let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
+        let Some(config) = role.config(&loaded.config) else { return Ok(None) };
+        let transport = self.transport().map_err(failed)?;
+        served::list(config, transport, self.has_keys).map_err(failed)
     }
 
     /// A model with everything that stands between it and whoever is paid for its replies.

@@ -48,6 +48,7 @@ pub mod assemble;
 pub mod config;
 pub mod cost;
 pub mod demo;
+pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod estimate;

@@ -1,10 +1,12 @@
 //! The command line, as clap reads it.
 
+mod first;
 pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
 
+pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
     BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs,
     WatchArgs,
@@ -54,6 +56,10 @@ pub(crate) enum Command {
     Train(TrainArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
+    /// Looks for everything that stands between a configuration and a run: files, data, keys, models, cost.
+    Doctor(DoctorArgs),
+    /// Runs one item with the real models and shows everything: prompts, replies, answer, score, tokens, cost.
+    Try(TryArgs),
     /// Says what a run will take: calls, tokens and money, by stage; nothing is sent.
     Estimate(EstimateArgs),
     /// Measures the first skill twice: how much its score varies, and what the selection split can show.

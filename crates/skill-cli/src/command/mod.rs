@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
@@ -27,6 +28,7 @@ pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
+pub(crate) mod try_item;
 pub(crate) mod watch;
 
 use crate::args::ConfigArgs;

@@ -15,6 +15,7 @@ mod epochs;
 mod estimate;
 mod eval;
 mod exec;
+mod first;
 mod import;
 mod interrupt;
 mod journal;

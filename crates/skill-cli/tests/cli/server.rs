@@ -55,6 +55,11 @@ impl Server {
         self.answer.lock().unwrap().0
     }
 
+    /// Where it is.
+    pub(crate) fn address(&self) -> String {
+        self.mock.uri()
+    }
+
     /// A model of this server, as the configuration has it.
     pub(crate) fn model(&self, name: &str) -> String {
         model_at(&self.mock.uri(), name)

@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The version of the interface that is spoken here.
-const HEADERS: &[(&str, &str)] = &[("anthropic-version", "2023-06-01")];
+pub(crate) const HEADERS: &[(&str, &str)] = &[("anthropic-version", "2023-06-01")];
 
 /// A model behind a server that speaks the dialect.
 pub struct AnthropicChat {

@@ -1,6 +1,6 @@
 //! What all dialects over HTTP share: the address, the key, one exchange, and what an error means.
 //!
-//! One call is one `POST`; repeating is the business of a layer above.
+//! One call is one `POST` (a look at what a server has is a `GET`); repeating is the business of a layer above.
 
 mod address;
 mod body;
@@ -196,11 +196,10 @@ impl Connection {
     ) -> Result<ChatReply, LlmError> {
         let shown = self.server.key.key(&self.endpoint.provider).await;
         let shown = shown.inspect_err(|_| call.attempts.note_unsent())?;
-        let timeout = call.timeout.unwrap_or(self.server.timeout);
-        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
-        let outcome = self.transport.send(self.request(body, shown.as_ref(), timeout)).await;
-        let secrets: Vec<ApiKey> =
-            shown.iter().map(|shown| &shown.key).chain(&self.secrets).cloned().collect();
+        let timeout = self.time_for(call);
+        let request = self.request(HttpMethod::Post, body, shown.as_ref(), timeout);
+        let outcome = self.transport.send(request).await;
+        let secrets = self.secrets(shown.as_ref());
         let reader = Reader { endpoint: &self.endpoint, secrets: &secrets, timeout };
         let reply = read_reply(&reader, outcome, read);
         match (reply, shown) {
@@ -216,9 +215,56 @@ impl Connection {
         }
     }
 
-    fn request(&self, body: Vec<u8>, shown: Option<&Shown>, timeout: Duration) -> HttpRequest {
+    /// Reads what stands at the address without sending anything; `None` for a status that means that there is nothing.
+    pub(crate) async fn look<T>(
+        &self,
+        call: &CallCtx,
+        nothing: &[u16],
+        read: impl FnOnce(&Value) -> T + Send,
+    ) -> Result<Option<T>, LlmError> {
+        let shown = self.server.key.key(&self.endpoint.provider).await?;
+        let timeout = self.time_for(call);
+        let request = self.request(HttpMethod::Get, Vec::new(), shown.as_ref(), timeout);
+        let outcome = tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
+            outcome = self.transport.send(request) => outcome,
+        };
+        let secrets = self.secrets(shown.as_ref());
+        let reader = Reader { endpoint: &self.endpoint, secrets: &secrets, timeout };
+        let response = outcome.map_err(|error| reader.transport_error(error))?;
+        if nothing.contains(&response.status) {
+            return Ok(None);
+        }
+        if !(200..300).contains(&response.status) {
+            return Err(reader.status_error(&response));
+        }
+        Ok(Some(read(&reader.json(&response)?)))
+    }
+
+    /// How long one exchange may take.
+    fn time_for(&self, call: &CallCtx) -> Duration {
+        let timeout = call.timeout.unwrap_or(self.server.timeout);
+        call.time_left().map_or(timeout, |left| left.min(timeout))
+    }
+
+    /// Everything that must not be shown when the server sends it back.
+    fn secrets(&self, shown: Option<&Shown>) -> Vec<ApiKey> {
+        shown.map(|shown| &shown.key).into_iter().chain(&self.secrets).cloned().collect()
+    }
+
+    fn request(
+        &self,
+        method: HttpMethod,
+        body: Vec<u8>,
+        shown: Option<&Shown>,
+        timeout: Duration,
+    ) -> HttpRequest {
         let plain = |text: &str| HeaderText::Plain(text.to_owned());
-        let mut headers = vec![("content-type".to_owned(), plain("application/json"))];
+        let mut headers = Vec::new();
+        if method == HttpMethod::Post {
+            headers.push(("content-type".to_owned(), plain("application/json")));
+        }
         headers.extend(self.own_headers.iter().map(|(name, value)| ((*name).to_owned(), plain(value))));
         if let Some(shown) = shown {
             let header = self.server.key_header;
@@ -228,7 +274,7 @@ impl Connection {
             headers.push((name.clone(), HeaderText::Secret(value.as_str().into())));
         }
         HttpRequest {
-            method: HttpMethod::Post,
+            method,
             url: self.endpoint.url.clone(),
             headers,
             body,

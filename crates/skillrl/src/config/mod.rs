@@ -35,6 +35,7 @@ pub use models::{
 };
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
+pub(crate) use suggest::nearest as nearest_name;
 pub use tasks::{
     TasksChoiceBy, TasksConfig, TasksExtract, TasksFileCalls, TasksJudge, TasksPercent, TasksPreset,
     TasksScorer, TasksUnits,

@@ -5,9 +5,10 @@ use crate::config::{
     ServedConfig, ThinkingField,
 };
 use skill_llm::http::TokenCommand;
+use skill_llm::listing::ModelList;
 use skill_llm::{
-    AnthropicChat, AnthropicConfig, ApiKey, ChatModel, KeySource, LlmError, OpenAiChat, OpenAiConfig,
-    Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Server, Transport, openai,
+    AnthropicChat, AnthropicConfig, ApiKey, ChatModel, Dialect, KeySource, LlmError, OpenAiChat,
+    OpenAiConfig, Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Server, Transport, openai,
 };
 use std::sync::Arc;
 
@@ -33,6 +34,21 @@ pub(super) fn dialect(
         }
         ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
     }))
+}
+
+/// The list of models that the model's server keeps; `None` for models of other kinds.
+pub(super) fn list(
+    config: &ModelConfig,
+    transport: Arc<dyn Transport>,
+    has_key: bool,
+) -> Result<Option<ModelList>, LlmError> {
+    let (server, dialect) = match config {
+        ModelConfig::OpenAi(asked) => (chat_completions(asked, has_key)?.server, Dialect::ChatCompletions),
+        ModelConfig::Anthropic(asked) => (messages(asked, has_key)?.server, Dialect::Messages),
+        ModelConfig::Responses(asked) => (responses(asked, has_key)?.server, Dialect::Responses),
+        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
+    };
+    ModelList::new(server, dialect, transport).map(Some)
 }
 
 fn chat_completions(asked: &ServedConfig, has_key: bool) -> Result<OpenAiConfig, LlmError> {

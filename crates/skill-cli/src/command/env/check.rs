@@ -130,7 +130,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
 }
 
 /// The item that was asked for, or the first one of the training split.
-fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Result<(Split, &'a Item)> {
+pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Result<(Split, &'a Item)> {
     let mut all =
         Split::ALL.into_iter().flat_map(|split| env.items(split).iter().map(move |item| (split, item)));
     match asked {

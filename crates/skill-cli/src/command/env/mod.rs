@@ -3,5 +3,5 @@
 mod check;
 mod play;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, find_item};
 pub(crate) use play::play;

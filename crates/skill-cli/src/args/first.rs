@@ -1,0 +1,64 @@
+//! The commands that come before a run.
+
+use super::ConfigArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// Sends nothing and starts no program: looks at the configuration, the data and the keys alone.
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// The difference on the selection split that an edit is hoped to make, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = skillrl::doctor::DEFAULT_EFFECT, value_parser = share)]
+    pub(crate) effect: f64,
+
+    /// The share of items that come out otherwise when the same skill is measured twice, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = skillrl::doctor::DEFAULT_FLIP_RATE, value_parser = share)]
+    pub(crate) flip_rate: f64,
+
+    /// How long a model may take for its one answer, in seconds.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = skillrl::doctor::DEFAULT_TIMEOUT.as_secs(),
+        value_parser = clap::value_parser!(u64).range(1..=3600)
+    )]
+    pub(crate) timeout: u64,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TryArgs {
+    /// The item to run, from any split.
+    pub(crate) item: String,
+
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The skill to run it with; without it, the best skill of the run, else the initial one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// Asks the models anew, and keeps nothing in the journal of the run.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Ok(_) | Err(_) => Err("it is a number from 0 to 1".to_owned()),
+    }
+}

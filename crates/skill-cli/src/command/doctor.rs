@@ -1,0 +1,72 @@
+//! `skillrl doctor`: what stands between a configuration and a run that is worth its money.
+
+use crate::args::DoctorArgs;
+use crate::table::{counted, harmless};
+use skillrl::doctor::{Examination, Finding, Network, Report, Status, examine};
+use skillrl::pipeline::StopSignal;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The columns before a finding's words.
+const STATUS_WIDTH: usize = 8;
+
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
+    let asked = Examination {
+        network: if args.offline { Network::Offline } else { Network::Allowed },
+        effect: args.effect,
+        flip_rate: args.flip_rate,
+        timeout: Duration::from_secs(args.timeout),
+    };
+    let stop = StopSignal::default();
+    let now = stop.soon.clone();
+    let examining = async {
+        tokio::select! {
+            biased;
+            () = now.cancelled() => None,
+            report = examine(&args.config.config, &args.config.overrides, &asked) => Some(report),
+        }
+    };
+    let report = super::block_on(stop, "stopping", examining)?;
+    let Some(report) = report else {
+        return Err(skillrl::Error::Pipeline(skillrl::pipeline::PipelineError::Halted).into());
+    };
+    if args.json {
+        super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
+    } else {
+        super::print(&harmless(&describe(&report)))?;
+    }
+    match report.count(Status::Error) {
+        0 => Ok(()),
+        n_errors => anyhow::bail!("{} to put right before a run", counted(n_errors as u64, "thing")),
+    }
+}
+
+fn describe(report: &Report) -> String {
+    let width = report.findings.iter().map(|finding| name(finding).len()).max().unwrap_or_default();
+    let indent = " ".repeat(STATUS_WIDTH + width + 3);
+    let mut text = String::new();
+    for finding in &report.findings {
+        let status = finding.status.as_str();
+        let _ = writeln!(text, "{status:<STATUS_WIDTH$} {:<width$}  {}", name(finding), finding.message);
+        if let Some(hint) = &finding.hint {
+            let _ = writeln!(text, "{indent}do: {hint}");
+        }
+    }
+    let n_warnings = report.count(Status::Warning);
+    let warnings =
+        if n_warnings == 0 { String::new() } else { format!(", {}", counted(n_warnings as u64, "warning")) };
+    let skipped = match report.count(Status::Skipped) {
+        0 => String::new(),
+        n_skipped => format!(", {n_skipped} not looked at"),
+    };
+    let verdict = if report.ok { "a run can begin" } else { "a run cannot begin" };
+    let _ = writeln!(text, "\n{verdict}{warnings}{skipped}");
+    text
+}
+
+fn name(finding: &Finding) -> String {
+    match finding.role {
+        Some(role) => format!("{role} {}", finding.check.as_str()),
+        None => finding.check.as_str().to_owned(),
+    }
+}

@@ -1,0 +1,363 @@
+//! `skillrl try`: one item with the real models, and everything that happens.
+
+use crate::args::TryArgs;
+use crate::table::{counted, duration, harmless};
+use async_trait::async_trait;
+use serde::Serialize;
+use skillrl::assemble::{self, ModelRole};
+use skillrl::config::LoadedConfig;
+use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::cost::{has_prices, prices};
+use skillrl::engine::{Engine, judge_role};
+use skillrl::envs::{Env, Item, RolloutCtx, Split};
+use skillrl::llm::{
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ContentPart, Journal, JournalOptions, Journaled,
+    LlmError, Message, ModelId, Usage,
+};
+use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
+use skillrl::pipeline::{PipelineError, StopSignal};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The place of these calls in the journal: no run has calls there.
+const PLACE: &str = "try";
+
+/// One call of a model.
+#[derive(Debug, Clone, Serialize)]
+struct Call {
+    /// `target` or `judge`.
+    role: &'static str,
+    model: ModelId,
+    /// Whether something was sent for it; else the reply is the journal's.
+    sent: bool,
+    request: ChatRequest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<ChatReply>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    took_ms: i64,
+    /// By the configured prices; what comes from the journal costs nothing now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+/// Everything that happened, in the order in which it is shown.
+#[derive(Debug, Serialize)]
+struct Report {
+    item: String,
+    split: Split,
+    task_type: String,
+    skill: String,
+    skill_hash: String,
+    calls: Vec<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<RolloutResult>,
+    usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
+    let loaded = super::load_to_run(&args.config)?;
+    let mut engine = Engine::new(&loaded);
+    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;
+    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
+    let kept = if args.fresh { None } else { open_journal(&loaded)? };
+    let journal = kept.as_ref().map(|(_, journal)| journal.clone());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let watched = |role: ModelRole, model: Arc<dyn ChatModel>| {
+        let cost = role.config(&loaded.config).filter(|config| has_prices(config)).map(prices);
+        Watched::around(role, model, journal.clone(), Arc::clone(&calls), cost)
+    };
+    let target = watched(ModelRole::Target, engine.model(ModelRole::Target)?);
+    let judge_role = judge_role(&loaded.config).unwrap_or(ModelRole::Judge);
+    let judge =
+        env.judge().map(|judge| Arc::new(watched(judge_role, Arc::clone(judge))) as Arc<dyn ChatModel>);
+
+    let stop = StopSignal::default();
+    let call = CallCtx {
+        cancel: stop.soon.clone(),
+        document: Some(Arc::from(skill.text())),
+        ..CallCtx::new(CallPlace::new(PLACE).child(&item.id))
+    };
+    let outcome = play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge }, stop)?;
+    if let Some(journal) = &journal {
+        let committed = super::block_on(StopSignal::default(), "stopping", journal.flush())?;
+        committed.map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;
+    }
+    let calls = std::mem::take(&mut *lock(&calls));
+    let (result, failure) = match outcome {
+        Ok(result) => (Some(result), None),
+        Err(error) => (None, Some(skillrl::Error::Env(error))),
+    };
+    let report = Report {
+        item: item.id.to_string(),
+        split,
+        task_type: item.task_type.clone(),
+        skill: name,
+        skill_hash: skill.hash().to_string(),
+        usage: used(&calls),
+        cost: calls.iter().filter_map(|call| call.cost).reduce(|sum, cost| sum + cost),
+        calls,
+        result,
+    };
+    if args.json {
+        super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
+    } else {
+        super::print(&harmless(&describe(&report)))?;
+    }
+    // What happened is shown before what it failed of.
+    failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The tokens of all replies, whoever paid for them.
+fn used(calls: &[Call]) -> Usage {
+    let mut used = Usage::default();
+    for reply in calls.iter().filter_map(|call| call.reply.as_ref()) {
+        used += reply.usage;
+    }
+    used
+}
+
+fn play(
+    env: &dyn Env,
+    item: &Item,
+    skill: &SkillDoc,
+    target: &dyn ChatModel,
+    ctx: RolloutCtx,
+    stop: StopSignal,
+) -> anyhow::Result<Result<RolloutResult, skillrl::envs::EnvError>> {
+    super::block_on(stop, "stopping", env.rollout(item, skill, target, &ctx))
+}
+
+/// The journal of the run, with the run's lock; `None` where there is no run, or it is at work.
+fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal)>> {
+    let dir = assemble::run_dir(loaded);
+    if run_status(&dir) == RunStatus::Absent {
+        return Ok(None);
+    }
+    match RunDir::open(&dir) {
+        Ok(run) => {
+            let journal = Journal::open(&run.journal_path(), JournalOptions::default())
+                .map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;
+            Ok(Some((run, journal)))
+        }
+        Err(PipelineError::Locked { .. }) => {
+            writeln!(
+                anstream::stderr(),
+                "note: the run in {} is at work; these calls are not kept in its journal",
+                dir.display()
+            )
+            .unwrap_or_default();
+            Ok(None)
+        }
+        Err(error) => Err(skillrl::Error::Pipeline(error).into()),
+    }
+}
+
+/// A model whose calls are written down, with what was sent for them.
+struct Watched {
+    role: ModelRole,
+    kept: Arc<dyn ChatModel>,
+    sent: Arc<Mutex<Vec<ChatRequest>>>,
+    calls: Arc<Mutex<Vec<Call>>>,
+    prices: Option<skillrl::llm::Prices>,
+}
+
+impl Watched {
+    fn around(
+        role: ModelRole,
+        model: Arc<dyn ChatModel>,
+        journal: Option<Journal>,
+        calls: Arc<Mutex<Vec<Call>>>,
+        prices: Option<skillrl::llm::Prices>,
+    ) -> Self {
+        let sent = Arc::default();
+        let sending: Arc<dyn ChatModel> = Arc::new(Sending { model, sent: Arc::clone(&sent) });
+        let kept = match journal {
+            Some(journal) => Arc::new(Journaled::new(sending, journal)),
+            None => sending,
+        };
+        Self { role, kept, sent, calls, prices }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Watched {
+    fn id(&self) -> &ModelId {
+        self.kept.id()
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        self.kept.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let started = Instant::now();
+        let outcome = self.kept.chat(request, call).await;
+        let sent = {
+            let mut sent = lock(&self.sent);
+            let at = sent.iter().position(|sent| sent == request);
+            at.map(|at| sent.swap_remove(at)).is_some()
+        };
+        let reply = outcome.as_ref().ok().cloned();
+        let cost = match (&reply, self.prices) {
+            (Some(reply), Some(prices)) => Some(if sent { prices.cost(reply.usage) } else { 0.0 }),
+            (None, _) | (_, None) => None,
+        };
+        lock(&self.calls).push(Call {
+            role: self.role.as_str(),
+            model: self.id().clone(),
+            sent,
+            request: request.clone(),
+            reply,
+            error: outcome.as_ref().err().map(|error| skillrl::llm::error::with_causes(error)),
+            took_ms: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
+            cost,
+        });
+        outcome
+    }
+}
+
+/// Notes what the journal did not answer.
+struct Sending {
+    model: Arc<dyn ChatModel>,
+    sent: Arc<Mutex<Vec<ChatRequest>>>,
+}
+
+#[async_trait]
+impl ChatModel for Sending {
+    fn id(&self) -> &ModelId {
+        self.model.id()
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        self.model.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        lock(&self.sent).push(request.clone());
+        self.model.chat(request, call).await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn describe(report: &Report) -> String {
+    let of_type = if report.task_type.is_empty() { String::new() } else { format!(", {}", report.task_type) };
+    let mut text = format!(
+        "item    {} ({}{of_type})\nskill   {} ({})\n",
+        report.item, report.split, report.skill, report.skill_hash
+    );
+    let mut shown: &[Message] = &[];
+    for (call, number) in report.calls.iter().zip(1..) {
+        shown = describe_call(&mut text, call, number, shown);
+    }
+    text.push('\n');
+    if let Some(result) = &report.result {
+        describe_result(&mut text, result);
+    }
+    let usage = report.usage;
+    let money = report.cost.map_or_else(String::new, |cost| format!(", {cost:.6} in money"));
+    let _ = writeln!(
+        text,
+        "used    {}, {} tokens in ({} from a cache), {} out{money}",
+        counted(report.calls.len() as u64, "call"),
+        usage.input,
+        usage.cached,
+        usage.output
+    );
+    text
+}
+
+/// Shows a call, without the messages that the call before began with; returns its messages.
+fn describe_call<'a>(text: &mut String, call: &'a Call, number: usize, shown: &[Message]) -> &'a [Message] {
+    let how = if call.sent { duration(call.took_ms) } else { "from the journal of the run".to_owned() };
+    let _ = writeln!(text, "\ncall {number}  {}, {}, {how}", call.role, call.model);
+    let messages = call.request.messages.as_slice();
+    let same = messages.iter().zip(shown).take_while(|(message, shown)| message == shown).count();
+    if same > 0 {
+        let _ = writeln!(text, "        after {} as before", counted(same as u64, "message"));
+    }
+    for message in messages.iter().skip(same) {
+        block(text, message.role.as_str(), &message_text(message));
+    }
+    if !call.request.tools.is_empty() {
+        let names: Vec<&str> = call.request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let _ = writeln!(text, "tools   {}", names.join(", "));
+    }
+    match (&call.reply, &call.error) {
+        (Some(reply), _) => {
+            block(text, "reply", &reply.text);
+            for tool in &reply.tool_calls {
+                block(text, "calls", &format!("{} {}", tool.name, tool.arguments));
+            }
+            let usage = reply.usage;
+            let _ = writeln!(
+                text,
+                "tokens  {} in ({} from a cache), {} out; ended by {}",
+                usage.input,
+                usage.cached,
+                usage.output,
+                finish_text(reply)
+            );
+        }
+        (None, Some(error)) => block(text, "error", error),
+        (None, None) => {}
+    }
+    messages
+}
+
+fn finish_text(reply: &ChatReply) -> &str {
+    use skillrl::llm::FinishReason;
+    match &reply.finish {
+        FinishReason::Stop => "itself",
+        FinishReason::Length => "its limit on tokens",
+        FinishReason::ToolCalls => "calling tools",
+        FinishReason::ContentFilter => "a filter of the provider",
+        FinishReason::Other(reason) => reason,
+    }
+}
+
+fn message_text(message: &Message) -> String {
+    let mut text = message.text();
+    let n_images = message.content.iter().filter(|part| matches!(part, ContentPart::Image(_))).count();
+    if n_images > 0 {
+        let _ = write!(text, "\n({})", counted(n_images as u64, "image"));
+    }
+    for call in &message.tool_calls {
+        let _ = write!(text, "\n{} {}", call.name, call.arguments);
+    }
+    text
+}
+
+fn describe_result(text: &mut String, result: &RolloutResult) {
+    block(text, "answer", &result.predicted_answer);
+    if !result.reference_text.is_empty() {
+        block(text, "wanted", &result.reference_text);
+    }
+    let _ = writeln!(text, "hard    {:.4}\nsoft    {:.4}", result.hard, result.soft);
+    if !result.fail_reason.is_empty() {
+        block(text, "reason", &result.fail_reason);
+    }
+    if result.n_turns > 1 {
+        let _ = writeln!(text, "turns   {}", result.n_turns);
+    }
+}
+
+/// A text under its name, indented where it has lines.
+fn block(text: &mut String, name: &str, content: &str) {
+    if content.trim().lines().count() <= 1 {
+        let _ = writeln!(text, "{}", format!("{name:<7} {}", content.trim()).trim_end());
+        return;
+    }
+    let _ = writeln!(text, "{name}");
+    for line in content.trim_end().lines() {
+        let _ = writeln!(text, "{}", format!("  | {line}").trim_end());
+    }
+}

@@ -1,0 +1,288 @@
+//! What stands between a configuration and a run that is worth its money: everything that can be found out before.
+//!
+//! [`examine`] reads the configuration, the data and the skill, looks for the keys, and unless it is told to stay
+//! offline asks each model once. Each [`Finding`] says what was looked at and how it is, and every one that is not well
+//! ends with what to do about it. Nothing is written, and no run is begun or changed.
+
+mod data;
+mod models;
+mod plan;
+
+use crate::assemble::{self, ModelRole};
+use crate::config::{Config, LoadedConfig};
+use crate::error::Error;
+use serde::Serialize;
+use skill_llm::error::with_causes;
+use std::path::Path;
+use std::time::Duration;
+
+/// The difference that is hoped for, unless somebody says otherwise: five points of a hundred.
+pub const DEFAULT_EFFECT: f64 = 0.05;
+
+/// The share of items that come out otherwise when the same skill is measured again, where nobody has measured it.
+pub const DEFAULT_FLIP_RATE: f64 = 0.1;
+
+/// How long a model may take for its one answer.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How a configuration is examined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Examination {
+    /// Whether anything may be sent.
+    pub network: Network,
+    /// The difference on the selection split that an edit is hoped to make, 0 to 1.
+    pub effect: f64,
+    /// The share of items that come out otherwise when the same skill is measured again, 0 to 1.
+    pub flip_rate: f64,
+    /// How long a model may take for its one answer.
+    pub timeout: Duration,
+}
+
+impl Default for Examination {
+    fn default() -> Self {
+        Self {
+            network: Network::Allowed,
+            effect: DEFAULT_EFFECT,
+            flip_rate: DEFAULT_FLIP_RATE,
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+}
+
+/// Whether anything may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Each model is asked once.
+    Allowed,
+    /// Nothing is sent, and no program is started that could.
+    Offline,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// The configuration file.
+    Configuration,
+    /// The run directory.
+    Run,
+    /// The data of the environment.
+    Data,
+    /// Whether the splits have nothing in common.
+    Splits,
+    /// Whether the selection split can show what is hoped for.
+    Selection,
+    /// The skill to start from.
+    Skill,
+    /// The prompts.
+    Prompts,
+    /// What the run will take.
+    Cost,
+    /// A model's key.
+    Key,
+    /// A model's server, or the program that plays it.
+    Endpoint,
+    /// Whether the server has the model.
+    Model,
+    /// A model's answer.
+    Answer,
+    /// Whether the model's replies follow a schema.
+    Schema,
+}
+
+impl Check {
+    /// The name in files and for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Run => "run",
+            Self::Data => "data",
+            Self::Splits => "splits",
+            Self::Selection => "selection",
+            Self::Skill => "skill",
+            Self::Prompts => "prompts",
+            Self::Cost => "cost",
+            Self::Key => "key",
+            Self::Endpoint => "endpoint",
+            Self::Model => "model",
+            Self::Answer => "answer",
+            Self::Schema => "schema",
+        }
+    }
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// It was not looked at.
+    Skipped,
+    /// A run works, but not as well as it could.
+    Warning,
+    /// A run would not begin, or would stop.
+    Error,
+}
+
+impl Status {
+    /// The name in files and for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about.
+    pub check: Check,
+    /// Which model it is about, if it is about one: `target`, `optimizer` or `judge`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    /// How it is.
+    pub status: Status,
+    /// What was found, as one line.
+    pub message: String,
+    /// What to do; there is something for everything that is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: Check, message: impl Into<String>) -> Self {
+        Self { check, role: None, status: Status::Ok, message: message.into(), hint: None }
+    }
+
+    fn bad(check: Check, status: Status, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { check, role: None, status, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    fn error(check: Check, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::bad(check, Status::Error, message, hint)
+    }
+
+    fn warning(check: Check, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::bad(check, Status::Warning, message, hint)
+    }
+
+    fn skipped(check: Check, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::bad(check, Status::Skipped, message, hint)
+    }
+
+    fn of_error(check: Check, error: &Error) -> Self {
+        Self::error(check, with_causes(error), error.hint())
+    }
+
+    fn about(self, role: ModelRole) -> Self {
+        Self { role: Some(role.as_str()), ..self }
+    }
+}
+
+/// One noun with its number.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Everything that was looked at, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Whether a run can begin.
+    pub ok: bool,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    fn of(findings: Vec<Finding>) -> Self {
+        Self { ok: findings.iter().all(|finding| finding.status != Status::Error), findings }
+    }
+
+    /// How many findings have this status.
+    pub fn count(&self, status: Status) -> usize {
+        self.findings.iter().filter(|finding| finding.status == status).count()
+    }
+}
+
+/// Examines a configuration file with overrides of the form `KEY=VALUE`.
+///
+/// Whatever is wrong is a finding and no error. With the network, each model is asked once: a few hundred tokens.
+pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> Report {
+    let loaded = match Config::load(path, overrides) {
+        Ok(loaded) => loaded,
+        Err(error) => return Report::of(of_config(&error)),
+    };
+    let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", path.display()))];
+    let paths = loaded.check_paths();
+    let first_request = match &paths {
+        Ok(()) => {
+            findings.push(plan::run_dir(&loaded));
+            task(&loaded, asked, &mut findings).await
+        }
+        Err(error) => {
+            findings = of_config(error);
+            let hint = "put the paths right, then run this again";
+            findings.push(Finding::skipped(Check::Data, "the data is not looked at without its files", hint));
+            None
+        }
+    };
+    models::examine(&loaded, first_request, asked, &mut findings).await;
+    Report::of(findings)
+}
+
+fn of_config(error: &crate::config::ConfigError) -> Vec<Finding> {
+    let of_problem = |problem: &crate::config::Problem| {
+        Finding::error(Check::Configuration, problem.to_string(), problem.kind.hint())
+    };
+    match error.problems() {
+        [] => vec![Finding::error(Check::Configuration, with_causes(error), error.hint())],
+        problems => problems.iter().map(of_problem).collect(),
+    }
+}
+
+/// Looks at the task, the skill and the plan; returns what the agent would be asked first.
+async fn task(
+    loaded: &LoadedConfig,
+    asked: &Examination,
+    findings: &mut Vec<Finding>,
+) -> Option<skill_llm::ChatRequest> {
+    let settings = assemble::settings(&loaded.config)
+        .and_then(|settings| settings.validate().map(|()| settings).map_err(Error::Pipeline));
+    if let Err(error) = &settings {
+        findings.push(Finding::of_error(Check::Configuration, error));
+    }
+    let env = match data::environment(loaded) {
+        Ok(env) => env,
+        Err(error) => {
+            findings.push(Finding::of_error(Check::Data, &error));
+            return None;
+        }
+    };
+    let env = env.as_ref();
+    findings.push(data::items(loaded, env));
+    let skill = data::skill(loaded, env, findings)?;
+    findings.extend(data::splits(loaded, env, &skill).await);
+    findings.push(plan::selection(env, asked));
+    let prompts = match assemble::prompts(loaded, env) {
+        Ok(prompts) => {
+            findings.push(match prompts.validate() {
+                Ok(()) => Finding::ok(Check::Prompts, "every prompt can be written"),
+                Err(error) => Finding::of_error(Check::Prompts, &Error::Prompt(error)),
+            });
+            Some(prompts)
+        }
+        Err(error) => {
+            findings.push(Finding::of_error(Check::Prompts, &error));
+            None
+        }
+    };
+    if let (Some(prompts), Ok(settings)) = (&prompts, &settings) {
+        findings.extend(plan::cost(loaded, env, prompts, &skill, settings).await);
+    }
+    data::first_request(loaded, env, &skill).await
+}

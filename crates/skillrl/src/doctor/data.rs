@@ -1,0 +1,165 @@
+//! The environment, its splits, and the skill to start from.
+
+use super::{Check, Finding, counted};
+use crate::assemble;
+use crate::config::{EnvConfig, LoadedConfig};
+use crate::engine::Engine;
+use crate::error::Error;
+use async_trait::async_trait;
+use serde_json::Value;
+use skill_core::canonical::canonical_hash;
+use skill_core::{SkillDoc, estimate_tokens};
+use skill_envs::{Env, Item, RolloutCtx, Split};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The environment, with a judge that is never asked.
+pub(super) fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
+    assemble::environment_with(loaded, Engine::without_keys(loaded).judge()?)
+}
+
+/// The splits that the run reads.
+fn needed_splits(loaded: &LoadedConfig) -> impl Iterator<Item = Split> {
+    let eval_test = loaded.config.eval.test;
+    Split::ALL.into_iter().filter(move |split| *split != Split::Test || eval_test)
+}
+
+/// How many items there are.
+pub(super) fn items(loaded: &LoadedConfig, env: &dyn Env) -> Finding {
+    let empty: Vec<&str> =
+        needed_splits(loaded).filter(|split| env.items(*split).is_empty()).map(Split::as_str).collect();
+    let counts = Split::ALL.map(|split| format!("{} {split}", env.items(split).len())).join(", ");
+    if empty.is_empty() {
+        return Finding::ok(Check::Data, format!("{}: {counts}", env.name()));
+    }
+    let message = format!("{}: no items in {} ({counts})", env.name(), empty.join(" and "));
+    let hint = if empty == [Split::Test.as_str()] {
+        "add items to it, or set `eval.test = false`"
+    } else {
+        "add items to it, or give it a share in the ratio of the splits"
+    };
+    Finding::error(Check::Data, message, hint)
+}
+
+/// The skill that a run would start from; `None` if it cannot be read.
+pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Finding>) -> Option<SkillDoc> {
+    let (name, skill) = match assemble::initial_skill(loaded) {
+        Ok(Some(skill)) => ("the initial skill", skill),
+        Ok(None) => ("the environment's skill", env.initial_skill().unwrap_or_default()),
+        Err(error) => {
+            findings.push(Finding::of_error(Check::Skill, &error));
+            return None;
+        }
+    };
+    let tokens = estimate_tokens(skill.text());
+    let message = if skill.text().trim().is_empty() {
+        "the run starts from an empty skill".to_owned()
+    } else {
+        format!("{name} has about {tokens} tokens")
+    };
+    findings.push(Finding::ok(Check::Skill, message));
+    Some(skill)
+}
+
+/// Whether the splits have nothing in common: no id, and no task.
+pub(super) async fn splits(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut ids = BTreeMap::<&str, Split>::new();
+    let mut twice = Vec::new();
+    for split in Split::ALL {
+        for item in env.items(split) {
+            if ids.insert(item.id.as_str(), split).is_some() {
+                twice.push(item.id.as_str());
+            }
+        }
+    }
+    if let Some(first) = twice.first() {
+        let message = format!("{} more than once in the data, such as `{first}`", counted(twice.len(), "id"));
+        findings.push(Finding::error(Check::Splits, message, "give every item an id of its own"));
+    }
+    let same = same_tasks(loaded, env, skill).await;
+    if let Some((first, second)) = same.first() {
+        let (verb, items) = (if same.len() == 1 { "asks" } else { "ask" }, counted(same.len(), "item"));
+        let message = format!(
+            "{items} of one split {verb} the same as an item of another, such as {first} and {second}"
+        );
+        let hint = "take them out of one of the splits: what is learned on one is measured on the other";
+        findings.push(Finding::warning(Check::Splits, message, hint));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(Check::Splits, "no two splits have an item in common"));
+    }
+    findings
+}
+
+/// Pairs of items of different splits that put the same to the agent.
+async fn same_tasks(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> Vec<(String, String)> {
+    let mut seen = BTreeMap::<String, (Split, String)>::new();
+    let mut same = Vec::new();
+    for split in Split::ALL {
+        for item in env.items(split) {
+            let task = match &loaded.config.env {
+                // What is asked is known without a world.
+                EnvConfig::Qa(_) | EnvConfig::Tasks(_) => {
+                    let Some(request) = request_for(env, item, skill).await else { continue };
+                    serde_json::to_string(&request.messages).unwrap_or_default()
+                }
+                EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) | EnvConfig::Exec(_) => {
+                    if item.data == Value::Null {
+                        continue;
+                    }
+                    canonical_hash(&item.data)
+                }
+            };
+            match seen.get(&task) {
+                Some((first_split, first)) if *first_split != split => {
+                    same.push((format!("`{first}` ({first_split})"), format!("`{}` ({split})", item.id)));
+                }
+                Some(_) => {}
+                None => drop(seen.insert(task, (split, item.id.to_string()))),
+            }
+        }
+    }
+    same
+}
+
+/// What the agent is asked first about the first item; `None` where that is not known without starting a program.
+pub(super) async fn first_request(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    skill: &SkillDoc,
+) -> Option<ChatRequest> {
+    match &loaded.config.env {
+        EnvConfig::Exec(_) => None,
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) => {
+            request_for(env, env.items(Split::Train).first()?, skill).await
+        }
+    }
+}
+
+/// What the agent is asked first about an item.
+async fn request_for(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<ChatRequest> {
+    let agent = Silent { id: ModelId::new("doctor", "silent"), asked: Mutex::default() };
+    // It fails as soon as the agent is asked, and so is scored by nobody.
+    drop(env.rollout(item, skill, &agent, &RolloutCtx::default()).await);
+    agent.asked.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A model that says nothing and keeps what it was asked first.
+struct Silent {
+    id: ModelId,
+    asked: Mutex<Option<ChatRequest>>,
+}
+
+#[async_trait]
+impl ChatModel for Silent {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| request.clone());
+        Err(LlmError::Cancelled)
+    }
+}

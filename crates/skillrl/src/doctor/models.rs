@@ -1,0 +1,400 @@
+//! The models: keys, servers, and one question to each.
+
+use super::{Check, Examination, Finding, Network, Status, counted};
+use crate::assemble::ModelRole;
+use crate::config::{AgentConfig, AgentProgram, LoadedConfig, ModelConfig, ResponseFormat, ServedConfig};
+use crate::cost::{has_prices, prices};
+use crate::engine::{Engine, judge_role};
+use crate::error::Error;
+use skill_core::SourceType;
+use skill_core::json::read_patch;
+use skill_llm::error::with_causes;
+use skill_llm::listing::{ModelList, is_listed_as};
+use skill_llm::{
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, Message,
+    Sampling,
+};
+use skill_pipeline::prompts::schema::analyst_schema;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// How many names of a server's list a message holds.
+const MAX_NAMED_MODELS: usize = 5;
+
+/// What every model but the optimizer is asked, where the task says nothing else.
+const QUESTION: &str = "Reply with the word ready and nothing else.";
+
+/// What the optimizer is asked: a reply of the shape that training wants, with nothing in it.
+const OPTIMIZER_SYSTEM: &str =
+    "This is a check before the training of an agent. Nothing has to be improved yet.";
+const OPTIMIZER_USER: &str = "Reply with this JSON object and nothing else:\n\
+    {\"failure_summary\": [], \"patch\": {\"reasoning\": \"This is a check.\", \"edits\": []}}";
+
+/// What is known of a server after its list was asked for.
+enum Reached {
+    /// It lists these models.
+    Listed(Vec<String>),
+    /// It answers, and shows no list.
+    Answers,
+    /// It does not answer.
+    No,
+}
+
+/// Looks at every model that the run has.
+pub(super) async fn examine(
+    loaded: &LoadedConfig,
+    first_request: Option<ChatRequest>,
+    asked: &Examination,
+    findings: &mut Vec<Finding>,
+) {
+    let mut loaded = loaded.clone();
+    // A doctor tells what is wrong at once and does not wait until it is over.
+    loaded.config.retry.max_attempts = 1;
+    let mut engine = Engine::new(&loaded);
+    let mut servers = BTreeMap::new();
+    for role in roles(&loaded) {
+        let Some(config) = role.config(&loaded.config) else { continue };
+        let mut found = Vec::new();
+        if let Some(model) = built(&mut engine, role, config, &mut found) {
+            let is_reached = match config.served() {
+                Some(served) => reach(&mut engine, role, served, asked, &mut servers, &mut found).await,
+                None => true,
+            };
+            if asks_somebody(config) {
+                let model = (asked.network == Network::Allowed && is_reached).then_some(model);
+                let max_reply_tokens = config.max_tokens().unwrap_or(loaded.config.limits.max_reply_tokens);
+                let skill_aware = loaded.config.train.skill_aware;
+                let examined = Examined { role, config, asked, max_reply_tokens, skill_aware };
+                examined.answers(model.as_deref(), first_request.as_ref(), &mut found).await;
+            }
+        }
+        findings.extend(found.into_iter().map(|finding| finding.about(role)));
+    }
+}
+
+fn roles(loaded: &LoadedConfig) -> Vec<ModelRole> {
+    let mut roles = vec![ModelRole::Target, ModelRole::Optimizer];
+    roles.extend(judge_role(&loaded.config).filter(|role| *role == ModelRole::Judge));
+    roles
+}
+
+fn asks_somebody(config: &ModelConfig) -> bool {
+    match config {
+        ModelConfig::OpenAi(_)
+        | ModelConfig::Anthropic(_)
+        | ModelConfig::Responses(_)
+        | ModelConfig::Agent(_) => true,
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => false,
+    }
+}
+
+/// Builds a model, which looks up its key and checks its settings.
+fn built(
+    engine: &mut Engine<'_>,
+    role: ModelRole,
+    config: &ModelConfig,
+    found: &mut Vec<Finding>,
+) -> Option<std::sync::Arc<dyn ChatModel>> {
+    let model = match engine.model(role) {
+        Ok(model) => model,
+        Err(error) => {
+            let check = match &error {
+                Error::Model { source, .. } if source.class() == ErrorClass::Authentication => Check::Key,
+                _ => Check::Model,
+            };
+            found.push(Finding::of_error(check, &error));
+            return None;
+        }
+    };
+    match config {
+        ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
+            found.push(Finding::ok(Check::Key, key_text(served)));
+        }
+        ModelConfig::Agent(agent) => found.push(program(agent)),
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
+            found.push(Finding::ok(Check::Model, format!("{}: nothing is asked elsewhere", config.kind())));
+        }
+    }
+    Some(model)
+}
+
+fn key_text(served: &ServedConfig) -> String {
+    match (&served.api_key_command, &served.api_key_env) {
+        (Some(command), _) => {
+            format!("printed by `{}`", command.first().map(String::as_str).unwrap_or_default())
+        }
+        (None, Some(variable)) => format!("in the environment variable {variable}"),
+        (None, None) => "none is named".to_owned(),
+    }
+}
+
+/// Whether the program that plays a model is there.
+fn program(agent: &AgentConfig) -> Finding {
+    let default = match agent.agent {
+        AgentProgram::Claude => "claude",
+        AgentProgram::Codex => "codex",
+        AgentProgram::Gemini => "gemini",
+        AgentProgram::Command => "",
+    };
+    let name = agent.command.as_ref().and_then(|command| command.first()).map_or(default, String::as_str);
+    let is_there = if Path::new(name).components().count() > 1 {
+        Path::new(name).is_file()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
+    };
+    if is_there {
+        Finding::ok(Check::Endpoint, format!("the program `{name}` is there"))
+    } else {
+        let hint = "install it, or name it with `command`, by its whole path";
+        Finding::error(Check::Endpoint, format!("there is no program `{name}`"), hint)
+    }
+}
+
+/// Asks a server for its models, once for all models of a server; returns whether a call makes sense.
+async fn reach(
+    engine: &mut Engine<'_>,
+    role: ModelRole,
+    served: &ServedConfig,
+    asked: &Examination,
+    servers: &mut BTreeMap<(String, String), Reached>,
+    found: &mut Vec<Finding>,
+) -> bool {
+    if asked.network == Network::Offline {
+        let message = format!("{} is not asked: --offline", served.base_url);
+        found.push(Finding::skipped(Check::Endpoint, message, "leave out --offline"));
+        return false;
+    }
+    // Two models of a server may have two keys.
+    let key = (served.base_url.clone(), key_text(served));
+    if !servers.contains_key(&key) {
+        let reached = match engine.list(role) {
+            Ok(Some(list)) => read_list(&list, asked, found).await,
+            Ok(None) => Reached::Answers,
+            Err(error) => {
+                found.push(Finding::of_error(Check::Endpoint, &error));
+                Reached::No
+            }
+        };
+        servers.insert(key.clone(), reached);
+    }
+    match servers.get(&key) {
+        Some(Reached::Listed(names)) => {
+            found.extend(in_list(served, names));
+            true
+        }
+        Some(Reached::Answers) => true,
+        Some(Reached::No) | None => {
+            if found.iter().all(|finding| finding.status != Status::Error) {
+                let message = format!("{} was not reached", served.base_url);
+                found.push(Finding::skipped(Check::Endpoint, message, "put the other model's server right"));
+            }
+            false
+        }
+    }
+}
+
+async fn read_list(list: &ModelList, asked: &Examination, found: &mut Vec<Finding>) -> Reached {
+    let call = call(asked, "models");
+    let provider = list.provider();
+    match list.read(&call).await {
+        Ok(Some(names)) => {
+            let message = format!("{provider} answers, and lists {}", counted(names.len(), "model"));
+            found.push(Finding::ok(Check::Endpoint, message));
+            Reached::Listed(names)
+        }
+        Ok(None) => {
+            found.push(Finding::ok(
+                Check::Endpoint,
+                format!("{provider} answers, and shows no list of models"),
+            ));
+            Reached::Answers
+        }
+        Err(error) => match error.class() {
+            ErrorClass::Connection | ErrorClass::Configuration | ErrorClass::Timeout => {
+                found.push(Finding::error(Check::Endpoint, with_causes(&error), error.hint()));
+                Reached::No
+            }
+            ErrorClass::Authentication => {
+                found.push(Finding::error(Check::Key, with_causes(&error), error.hint()));
+                Reached::No
+            }
+            // It may answer calls all the same; the one call tells.
+            _ => {
+                let message = format!("{provider} gives no list of models: {}", with_causes(&error));
+                let hint = "go by the model's answer below";
+                found.push(Finding::skipped(Check::Endpoint, message, hint));
+                Reached::Answers
+            }
+        },
+    }
+}
+
+/// Whether the server has the model; nothing is said of an empty list.
+fn in_list(served: &ServedConfig, names: &[String]) -> Option<Finding> {
+    let model = &served.model;
+    if names.is_empty() {
+        return None;
+    }
+    if names.iter().any(|name| is_listed_as(model, name)) {
+        return Some(Finding::ok(Check::Model, format!("the server lists `{model}`")));
+    }
+    let nearest = crate::config::nearest_name(model, names.iter().map(String::as_str));
+    let hint = match nearest {
+        Some(name) => format!("did you mean `{name}`? Some servers take models that they do not list"),
+        None => {
+            let some: Vec<&str> = names.iter().take(MAX_NAMED_MODELS).map(String::as_str).collect();
+            let more = if names.len() > some.len() { ", .." } else { "" };
+            format!("take one that it lists: {}{more}", some.join(", "))
+        }
+    };
+    Some(Finding::warning(Check::Model, format!("the server does not list `{model}`"), hint))
+}
+
+fn call(asked: &Examination, what: &str) -> CallCtx {
+    CallCtx {
+        timeout: Some(asked.timeout),
+        deadline: Some(tokio::time::Instant::now() + asked.timeout),
+        ..CallCtx::new(CallPlace::new("doctor").child(what))
+    }
+}
+
+/// A model that is asked once.
+struct Examined<'run> {
+    role: ModelRole,
+    config: &'run ModelConfig,
+    asked: &'run Examination,
+    /// As many as the optimizer may reply with in the run.
+    max_reply_tokens: u32,
+    /// Whether the schema has notes for the appendix.
+    skill_aware: bool,
+}
+
+impl Examined<'_> {
+    /// Asks the model once, and says what came of it; nobody is asked without a model.
+    async fn answers(
+        &self,
+        model: Option<&dyn ChatModel>,
+        first_request: Option<&ChatRequest>,
+        found: &mut Vec<Finding>,
+    ) {
+        let is_optimizer = self.role == ModelRole::Optimizer;
+        let Some(model) = model else {
+            let hint = "put the model's other findings right, and leave out --offline";
+            found.push(Finding::skipped(Check::Answer, "the model was not asked", hint));
+            return;
+        };
+        let request = match (self.role, first_request) {
+            (ModelRole::Optimizer, _) => optimizer_request(self.max_reply_tokens, self.skill_aware),
+            (ModelRole::Target, Some(request)) => request.clone(),
+            (ModelRole::Target, None) | (ModelRole::Judge, _) => {
+                ChatRequest::new(vec![Message::user(QUESTION)])
+            }
+        };
+        let started = Instant::now();
+        let outcome = self.ask(model, &request).await;
+        match outcome {
+            Ok(reply) => {
+                found.push(self.answer(&reply, started.elapsed().as_secs_f64()));
+                if is_optimizer {
+                    found.push(self.schema(&reply));
+                }
+            }
+            Err(error) => {
+                let is_refused = matches!(error.class(), ErrorClass::BadRequest | ErrorClass::ServerError);
+                if is_optimizer && is_refused && self.sends_schema() {
+                    let plain = ChatRequest { response_schema: None, ..request };
+                    if let Ok(reply) = self.ask(model, &plain).await {
+                        found.push(self.answer(&reply, started.elapsed().as_secs_f64()));
+                        found.push(Finding::error(Check::Schema, with_causes(&error), self.schema_hint()));
+                        return;
+                    }
+                }
+                let status = match error.class() {
+                    ErrorClass::RateLimited => Status::Warning,
+                    _ => Status::Error,
+                };
+                found.push(Finding::bad(Check::Answer, status, with_causes(&error), error.hint()));
+            }
+        }
+    }
+
+    async fn ask(&self, model: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
+        model.chat(request, &call(self.asked, self.role.as_str())).await
+    }
+
+    fn answer(&self, reply: &ChatReply, seconds: f64) -> Finding {
+        let usage = reply.usage;
+        let money = if has_prices(self.config) {
+            format!(", {:.6} in money", prices(self.config).cost(usage))
+        } else {
+            String::new()
+        };
+        let said =
+            format!("after {seconds:.1} s, with {} tokens in and {} out{money}", usage.input, usage.output);
+        let is_empty = reply.text.trim().is_empty() && reply.tool_calls.is_empty();
+        let key = format!("models.{}.max_tokens", self.role.as_str());
+        if is_empty || reply.finish == FinishReason::Length {
+            let what = if is_empty { "it said nothing" } else { "its reply was cut" };
+            let hint = format!(
+                "raise `{key}` and `env.max_tokens`, or have it think less: what it thinks counts as tokens out"
+            );
+            return Finding::warning(Check::Answer, format!("{what}, {said}"), hint);
+        }
+        if usage.input == 0 && usage.output == 0 {
+            let hint = "go by `budget.calls`: caps on tokens and money do not see this model";
+            return Finding::warning(Check::Answer, format!("it answered {said}"), hint);
+        }
+        Finding::ok(Check::Answer, format!("it answered {said}"))
+    }
+
+    fn sends_schema(&self) -> bool {
+        self.config.served().is_some_and(|served| served.response_format != ResponseFormat::Off)
+    }
+
+    fn schema(&self, reply: &ChatReply) -> Finding {
+        let read = read_patch(&reply.text);
+        let is_json = serde_json::from_str::<serde_json::Value>(reply.text.trim()).is_ok();
+        let asked_for = match self.config.served() {
+            Some(served) => format!("`response_format = \"{}\"`", served.response_format.as_str()),
+            None => "the prompt alone".to_owned(),
+        };
+        if read.patch.is_none() {
+            let message = format!("its reply to {asked_for} cannot be read as edits");
+            return Finding::warning(Check::Schema, message, self.schema_hint());
+        }
+        if is_json {
+            return Finding::ok(
+                Check::Schema,
+                format!("its reply to {asked_for} is the JSON that was asked for"),
+            );
+        }
+        let message = format!("its reply to {asked_for} can be read as edits, and has more around it");
+        Finding::ok(Check::Schema, message)
+    }
+
+    fn schema_hint(&self) -> String {
+        let others: &[&str] = match self.config {
+            ModelConfig::OpenAi(_) | ModelConfig::Responses(_) => &["json_schema", "json_object", "off"],
+            ModelConfig::Anthropic(_) => &["json_schema", "tool", "off"],
+            ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => &[],
+        };
+        let present = self.config.served().map(|served| served.response_format.as_str());
+        let others: Vec<String> =
+            others.iter().filter(|name| Some(**name) != present).map(|name| format!("\"{name}\"")).collect();
+        if others.is_empty() {
+            return "take another model for the optimizer".to_owned();
+        }
+        let others = others.join(" or ");
+        format!("set `models.optimizer.response_format` to {others}, or take another model for the optimizer")
+    }
+}
+
+fn optimizer_request(max_reply_tokens: u32, skill_aware: bool) -> ChatRequest {
+    ChatRequest {
+        sampling: Sampling { max_tokens: Some(max_reply_tokens), ..Sampling::default() },
+        response_schema: Some(analyst_schema(SourceType::Failure, skill_aware)),
+        ..ChatRequest::new(vec![Message::system(OPTIMIZER_SYSTEM), Message::user(OPTIMIZER_USER)])
+    }
+}

@@ -1,0 +1,165 @@
+//! The run that is planned: its directory, what its selection split can show, and what it will take.
+
+use super::{Check, Examination, Finding};
+use crate::assemble;
+use crate::config::{Config, LoadedConfig, ModelConfig};
+use crate::cost::has_prices;
+use crate::error::Error;
+use crate::estimate::{Assumptions, Estimate, MAX_STEPS, Span, estimate, n_steps, probe};
+use skill_core::SkillDoc;
+use skill_core::stats::{detectable_effect, items_needed};
+use skill_envs::{Env, Split};
+use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::run_dir::{RunStatus, run_status};
+use skill_pipeline::{PipelineError, TrainSettings};
+use std::path::Path;
+
+/// How often an edit without effect may pass a test.
+const ALPHA: f64 = 0.05;
+/// How often an edit with the effect must pass it.
+const POWER: f64 = 0.8;
+
+/// Whether the run directory can be made, or what is in it.
+pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
+    let dir = assemble::run_dir(loaded);
+    let shown = dir.display();
+    match run_status(&dir) {
+        RunStatus::Unfinished => {
+            return Finding::ok(Check::Run, format!("{shown} holds a run that goes on where it stopped"));
+        }
+        RunStatus::Finished => {
+            return Finding::ok(Check::Run, format!("{shown} holds a finished run; more epochs extend it"));
+        }
+        RunStatus::Absent => {}
+    }
+    // The nearest directory above that is there decides whether the others can be made.
+    let is_set = |path: &&Path| !path.as_os_str().is_empty();
+    let above = dir.ancestors().filter(is_set).find(|path| path.exists()).unwrap_or(Path::new("."));
+    let hint = "name another directory with `run.dir`";
+    match std::fs::metadata(above) {
+        Ok(found) if !found.is_dir() => {
+            Finding::error(Check::Run, format!("{} is not a directory", above.display()), hint)
+        }
+        Ok(found) if found.permissions().readonly() => {
+            Finding::error(Check::Run, format!("{} cannot be written", above.display()), hint)
+        }
+        Ok(_) => Finding::ok(Check::Run, format!("{shown} will be made")),
+        Err(error) => {
+            Finding::error(Check::Run, format!("{} cannot be read: {error}", above.display()), hint)
+        }
+    }
+}
+
+/// Whether the selection split can show the difference that is hoped for.
+pub(super) fn selection(env: &dyn Env, asked: &Examination) -> Finding {
+    let n_items = env.items(Split::Val).len();
+    let shown = detectable_effect(asked.flip_rate, n_items, ALPHA, POWER);
+    let smallest = format!(
+        "{n_items} items show a difference of {shown:.3} and more, if {:.0} % of them come out otherwise by chance",
+        100.0 * asked.flip_rate
+    );
+    if n_items == 0 {
+        let hint = "add items to it, or give it a share in the ratio of the splits";
+        return Finding::error(Check::Selection, "the selection split is empty", hint);
+    }
+    if shown <= asked.effect {
+        return Finding::ok(Check::Selection, smallest);
+    }
+    let needed = items_needed(asked.effect, asked.flip_rate, ALPHA, POWER)
+        .map_or_else(String::new, |needed| format!("take {needed} items for the selection split, "));
+    let coarse = if 1.0 / n_items as f64 > asked.effect {
+        format!(" (one item is {:.3})", 1.0 / n_items as f64)
+    } else {
+        String::new()
+    };
+    let message = format!("{smallest}{coarse}; hoped for is {}", asked.effect);
+    let hint = format!("{needed}or hope for more with `--effect`: below it the gate takes chance for merit");
+    Finding::warning(Check::Selection, message, hint)
+}
+
+/// What the run will take, and whether its caps allow it.
+pub(super) async fn cost(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    prompts: &PromptLibrary,
+    skill: &SkillDoc,
+    settings: &TrainSettings,
+) -> Vec<Finding> {
+    if n_steps(env.items(Split::Train).len(), settings) > MAX_STEPS {
+        let hint = "lower `train.epochs`, or raise `train.batch_size`";
+        return vec![Finding::error(Check::Cost, format!("the run has more than {MAX_STEPS} steps"), hint)];
+    }
+    let max_tokens = loaded.config.models.target.max_tokens();
+    match probe(env, prompts, skill, settings, max_tokens).await {
+        Ok(probed) => {
+            let estimate = estimate(&probed, settings, &loaded.config, Assumptions::default());
+            let mut findings = vec![amounts(&loaded.config, &estimate)];
+            findings.extend(caps(&loaded.config, &estimate));
+            findings
+        }
+        Err(error) => {
+            let error = Error::Pipeline(PipelineError::Prompt(error));
+            vec![Finding::of_error(Check::Cost, &error)]
+        }
+    }
+}
+
+fn amounts(config: &Config, estimate: &Estimate) -> Finding {
+    let total = &estimate.total;
+    let range = |span: Span| format!("{} to {}", span.low, span.high);
+    let tokens = Span {
+        low: total.input_tokens.low.saturating_add(total.output_tokens.low),
+        high: total.input_tokens.high.saturating_add(total.output_tokens.high),
+    };
+    let money =
+        total.cost.map_or_else(String::new, |[low, high]| format!(", {low:.2} to {high:.2} in money"));
+    let message =
+        format!("{} steps, {} calls, {} tokens{money}", estimate.steps, range(total.calls), range(tokens));
+    let models = [("target", &config.models.target), ("optimizer", &config.models.optimizer)];
+    let unpriced: Vec<&str> = models
+        .iter()
+        .filter(|(_, model)| is_paid(model) && !has_prices(model))
+        .map(|(role, _)| *role)
+        .collect();
+    if unpriced.is_empty() || (total.cost.is_none() && config.budget.money.is_none()) {
+        return Finding::ok(Check::Cost, message);
+    }
+    let message = format!("{message}; the {} has no price", unpriced.join(" and the "));
+    Finding::warning(Check::Cost, message, "set `price_input` and `price_output`, per million tokens")
+}
+
+fn is_paid(model: &ModelConfig) -> bool {
+    match model {
+        ModelConfig::OpenAi(_)
+        | ModelConfig::Anthropic(_)
+        | ModelConfig::Responses(_)
+        | ModelConfig::Agent(_) => true,
+        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => false,
+    }
+}
+
+/// Caps that the luckiest run would reach.
+fn caps(config: &Config, estimate: &Estimate) -> Vec<Finding> {
+    let total = &estimate.total;
+    let tokens = total.input_tokens.low.saturating_add(total.output_tokens.low);
+    let least_money = total.cost.map(|[low, _]| low);
+    let mut findings = Vec::new();
+    let mut check = |key: &str, is_reached: bool, cap: String, least: String| {
+        if is_reached {
+            let message = format!("`budget.{key}` is {cap}, and the run takes {least} at least");
+            let hint =
+                format!("raise `budget.{key}`, or take fewer epochs or items: the run stops at the cap");
+            findings.push(Finding::warning(Check::Cost, message, hint));
+        }
+    };
+    if let Some(cap) = config.budget.calls {
+        check("calls", cap < total.calls.low, cap.to_string(), total.calls.low.to_string());
+    }
+    if let Some(cap) = config.budget.tokens {
+        check("tokens", cap < tokens, cap.to_string(), tokens.to_string());
+    }
+    if let (Some(cap), Some(least)) = (config.budget.money, least_money) {
+        check("money", cap < least, cap.to_string(), format!("{least:.2}"));
+    }
+    findings
+}
