@@ -37,6 +37,7 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
         StepAction::ForceAccept => "kept without a gate",
         StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
+        StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
     };
     if let Some(score) = record.candidate_gate_score {
         let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);

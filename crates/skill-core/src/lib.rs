@@ -13,6 +13,7 @@
 //! - [`autonomous`]: that budget where the optimizer chooses it;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
 //! - [`gate`]: whether a candidate takes the current skill's place, and [`early`]: how soon that is known;
+//! - [`rewrite`]: how a skill is rewritten as a whole, and what survives that;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
 //! - [`longitudinal`]: the same tasks under two skills, as pairs;
 //! - [`non_inferiority`]: whether something can be taken from a skill, and [`rules`]: what can be;
@@ -67,6 +68,7 @@ pub mod package;
 pub mod plan;
 pub mod random;
 pub mod region;
+pub mod rewrite;
 pub mod rollout;
 pub mod rule;
 pub mod rules;

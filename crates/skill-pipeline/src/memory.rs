@@ -7,6 +7,7 @@ use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
 use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
 use serde::{Deserialize, Serialize};
 use skill_core::editor::{EditRow, EditStatus};
+use skill_core::rewrite::REWRITE;
 use skill_core::{Edit, EpochIdx, Patch, RolloutResult, StepIdx};
 use std::collections::VecDeque;
 
@@ -155,6 +156,11 @@ impl StepTrace {
         self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(RememberedEdit::from).collect();
     }
 
+    /// Takes in that a whole new skill is tried: its title, and the lines that it changes.
+    pub fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
+        self.tried = vec![RememberedEdit::new(REWRITE, title, &changed_lines.join("\n"))];
+    }
+
     /// Takes in what became of the edits.
     pub fn report(&mut self, rows: &[EditRow]) {
         self.edit_notes = rows.iter().filter_map(EditNote::of).take(MAX_REMEMBERED_EDITS).collect();
@@ -241,7 +247,8 @@ impl MemoryEntry {
             StepAction::AcceptNewBest
             | StepAction::Accept
             | StepAction::ForceAccept
-            | StepAction::SkipNoPatches => false,
+            | StepAction::SkipNoPatches
+            | StepAction::SkipNoRewrite => false,
         };
         Self {
             format_version: FORMAT_VERSION.to_owned(),
@@ -301,6 +308,7 @@ impl MemoryEntry {
             StepAction::SkipNoOp if self.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
             StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
             StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
+            StepAction::SkipNoRewrite => "the rewrite gave no new skill.".to_owned(),
         }
     }
 }

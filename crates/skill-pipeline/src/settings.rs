@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::gate::Gate;
 use skill_core::package::FrontMatterEdits;
+use skill_core::rewrite::UpdateMode;
 use skill_core::schedule::{BudgetControl, EditBudget};
 use tokio_util::sync::CancellationToken;
 
@@ -31,9 +32,11 @@ pub struct TrainSettings {
     pub minibatch_size: usize,
     /// Patches per merge call; at least 2.
     pub merge_batch_size: usize,
+    /// How a candidate is made of what the analysts propose.
+    pub update_mode: UpdateMode,
     /// The most edits per step, and how that falls over the run; an analyst may always propose the maximum.
     pub edit_budget: EditBudget,
-    /// Who decides how many edits a step may apply.
+    /// Who decides how many edits a step may apply; nobody where analysts write whole skills.
     pub budget_control: BudgetControl,
     /// Whether failed trajectories alone are reflected on.
     pub failure_only: bool,
@@ -75,6 +78,7 @@ impl Default for TrainSettings {
             accumulation: 1,
             minibatch_size: 8,
             merge_batch_size: 8,
+            update_mode: UpdateMode::Patch,
             edit_budget: EditBudget::default(),
             budget_control: BudgetControl::Fixed,
             failure_only: false,
@@ -129,6 +133,11 @@ impl TrainSettings {
         self.evidence.validate()
     }
 
+    /// Who decides how many edits a step may apply, in the mode that is set.
+    pub(crate) fn effective_budget_control(&self) -> BudgetControl {
+        if self.update_mode.has_budget() { self.budget_control } else { BudgetControl::None }
+    }
+
     /// The settings that decide results, by name: all but epochs, workers, limits and the final test.
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
         // What was not there in earlier runs is said only where it is not the default.
@@ -139,6 +148,7 @@ impl TrainSettings {
             ("train.accumulation", json!(self.accumulation)),
             ("train.minibatch_size", json!(self.minibatch_size)),
             ("train.merge_batch_size", json!(self.merge_batch_size)),
+            ("train.update_mode", json!(self.update_mode)),
             ("train.edit_budget", json!(self.edit_budget.max)),
             ("train.min_edit_budget", json!(self.edit_budget.min)),
             ("train.schedule", json!(self.edit_budget.schedule)),

@@ -4,9 +4,10 @@
 
 use serde_json::Value;
 use skill_core::SourceType;
+use skill_core::rewrite::UpdateMode;
 use skill_pipeline::prompts::schema::{
     analyst_schema, appendix_schema, budget_schema, merge_schema, meta_skill_schema, ranking_schema,
-    slow_update_schema,
+    rewrite_schema, slow_update_schema,
 };
 use skill_pipeline::prompts::{PromptLibrary, PromptLibraryError, PromptName, embedded_sources};
 use std::error::Error as _;
@@ -36,11 +37,17 @@ fn what_is_built_in_is_valid() {
         [
             "analyst_error",
             "analyst_success",
+            "analyst_rewrite",
+            "analyst_full_rewrite",
             "merge_failure",
             "merge_success",
             "merge_final",
+            "merge_rewrite",
+            "merge_full_rewrite",
             "lr_autonomous",
             "ranking",
+            "ranking_rewrite",
+            "rewrite_skill",
             "appendix_consolidate",
             "slow_update",
             "meta_skill"
@@ -71,7 +78,8 @@ fn the_copies_at_the_top_of_the_workspace_are_the_same() {
 fn every_prompt_says_what_a_reply_needs() {
     for (name, source) in embedded_sources() {
         let key = match name {
-            "ranking" => "selected_indices",
+            "ranking" | "ranking_rewrite" => "selected_indices",
+            "rewrite_skill" => "new_skill",
             "lr_autonomous" => "learning_rate",
             "appendix_consolidate" => "appendix_notes",
             "slow_update" => "slow_update_content",
@@ -79,7 +87,7 @@ fn every_prompt_says_what_a_reply_needs() {
             _ => "support_count",
         };
         assert!(source.contains(key), "{name} does not explain {key}");
-        if key == "support_count" {
+        if ["support_count", "new_skill"].contains(&key) {
             for marker in ["SLOW_UPDATE_START", "SLOW_UPDATE_END", "APPENDIX_START", "APPENDIX_END"] {
                 assert!(source.contains(&format!("<!-- {marker} -->")), "{name} does not name {marker}");
             }
@@ -90,14 +98,21 @@ fn every_prompt_says_what_a_reply_needs() {
 /// The JSON objects and lists in the examples can be read: a model copies their shape.
 #[test]
 fn the_examples_are_valid_json_of_the_reply_shape() {
+    use UpdateMode::{FullRewriteMinibatch as Full, Patch, RewriteFromSuggestions as Suggest};
     let schemas = [
-        analyst_schema(SourceType::Failure, false),
-        analyst_schema(SourceType::Success, false),
-        merge_schema(),
-        merge_schema(),
-        merge_schema(),
+        analyst_schema(Patch, SourceType::Failure, false),
+        analyst_schema(Patch, SourceType::Success, false),
+        analyst_schema(Suggest, SourceType::Failure, false),
+        analyst_schema(Full, SourceType::Success, false),
+        merge_schema(Patch),
+        merge_schema(Patch),
+        merge_schema(Patch),
+        merge_schema(Suggest),
+        merge_schema(Full),
         budget_schema(),
         ranking_schema(),
+        ranking_schema(),
+        rewrite_schema(),
         appendix_schema(),
         slow_update_schema(),
         meta_skill_schema(),
@@ -144,9 +159,9 @@ fn check_against(schema: &Value, value: &Value, place: &str) {
 #[test]
 fn reply_schemas() {
     let schemas = [
-        analyst_schema(SourceType::Failure, false),
-        analyst_schema(SourceType::Success, false),
-        merge_schema(),
+        analyst_schema(UpdateMode::Patch, SourceType::Failure, false),
+        analyst_schema(UpdateMode::Patch, SourceType::Success, false),
+        merge_schema(UpdateMode::Patch),
         ranking_schema(),
         slow_update_schema(),
         meta_skill_schema(),

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
+use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, Turn, comparison_pairs,
     inject_slow_update, replace_slow_update,
@@ -293,6 +294,51 @@ fn a_folder_of_files() {
     ] {
         insta::assert_snapshot!(name, user(messages.unwrap()));
     }
+}
+
+/// Every prompt of a rewriting mode, the first of each name as a whole.
+fn prompts_of(mode: UpdateMode, [first, second]: [Patch; 2]) -> String {
+    let library = library().with_update_mode(mode).with_memory("Step 1 (epoch 1): rejected.".to_owned());
+    let (result, skill, budget) = (failure(), SkillDoc::new(SKILL), 2);
+    let edits = [first.edits.clone(), second.edits.clone()].concat();
+    let mut texts = vec![
+        whole(library.skill_aware_analyst(SourceType::Failure, &skill, budget, &[&result]).unwrap()),
+        whole(library.analyst(SourceType::Success, &skill, 1, &[&result]).unwrap()),
+        whole(library.merge(SourceType::Failure, &skill, &[first.clone(), second.clone()], 2).unwrap()),
+        user(library.merge_final(&skill, &first, &second).unwrap()),
+    ];
+    if mode == UpdateMode::RewriteFromSuggestions {
+        let batch = BatchScore { n_rollouts: 40, hard: 0.225, soft: 1.0 / 3.0 };
+        texts.push(user(library.edit_budget(&skill, &edits, batch).unwrap()));
+        texts.push(whole(library.ranking(&skill, &edits, budget).unwrap()));
+        texts.push(whole(library.rewrite(&skill, &edits).unwrap()));
+    }
+    texts.join("\n\n################\n\n")
+}
+
+#[test]
+fn rewriting_by_suggestions() {
+    let suggestion = |title: &str, instruction: &str, support_count| {
+        let edit = edit(EditOp::from("suggestion"), title, instruction, support_count);
+        let edit = Edit { source_type: Some(SourceType::Failure), ..edit };
+        Patch { reasoning: "Dates.".to_owned(), edits: vec![edit], ranking_details: None }
+    };
+    let patches = [
+        suggestion("bare values", "Add a rule: answer with the value alone.", Some(3)),
+        suggestion("", "Show the form:\n```\n2024-01-31\n```", None),
+    ];
+    insta::assert_snapshot!(prompts_of(UpdateMode::RewriteFromSuggestions, patches));
+}
+
+#[test]
+fn whole_new_skills() {
+    let skill = |title: &str, support_count| {
+        let new_skill = format!("{SKILL}- Answer with the bare value.\n");
+        let edit = edit(EditOp::from("rewrite"), title, &new_skill, support_count);
+        Patch { reasoning: "Answers are sentences.".to_owned(), edits: vec![edit], ranking_details: None }
+    };
+    let patches = [skill("bare values", Some(3)), skill("values, bare", None)];
+    insta::assert_snapshot!(prompts_of(UpdateMode::FullRewriteMinibatch, patches));
 }
 
 /// What one trajectory looks like after a change to [`failure`].

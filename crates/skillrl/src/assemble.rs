@@ -8,7 +8,7 @@ pub use worlds::world;
 
 use crate::config::{
     AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, PairPolicy,
-    QaScorer, Schedule, SlowUpdate, TrainConfig,
+    QaScorer, Schedule, SlowUpdate, TrainConfig, UpdateMode,
 };
 use crate::engine::Engine;
 use crate::error::Error;
@@ -344,6 +344,11 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         accumulation: count(config.train.accumulation),
         minibatch_size: count(config.train.minibatch_size),
         merge_batch_size: count(config.train.merge_batch_size),
+        update_mode: match config.train.update_mode {
+            UpdateMode::Patch => skill_core::rewrite::UpdateMode::Patch,
+            UpdateMode::RewriteFromSuggestions => skill_core::rewrite::UpdateMode::RewriteFromSuggestions,
+            UpdateMode::FullRewriteMinibatch => skill_core::rewrite::UpdateMode::FullRewriteMinibatch,
+        },
         edit_budget,
         budget_control,
         failure_only: config.train.failure_only,

@@ -60,6 +60,7 @@ fn role_at(stage: &str) -> ModelRole {
         Stage::Reflect,
         Stage::Aggregate,
         Stage::Select,
+        Stage::Update,
         Stage::Appendix,
         Stage::SlowUpdate,
         Stage::MetaSkill,

@@ -13,6 +13,7 @@ pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
 use crate::config::Config;
 use crate::cost::usage_cost;
 use serde::Serialize;
+use skill_core::rewrite::UpdateMode;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_pipeline::{Stage, TrainSettings};
 
@@ -186,8 +187,10 @@ pub fn estimate(
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
+        (Stage::Update, over_steps(&|step| up_to(rewrites(probe, settings, step)))),
         (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
+    sent.retain(|(stage, sent)| *stage != Stage::Update || sent.calls.high > 0);
     if settings.skill_aware.is_some_and(|aware| aware.consolidate_above > 0) {
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
         sent.push((Stage::Appendix, over_steps(&consolidation)));
@@ -410,6 +413,7 @@ fn most_tree_calls(n_patches: u64, merge_batch: u64) -> Vec<u64> {
 /// A ranking, and before it the question of how many edits to apply where the optimizer decides that.
 fn selection(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
     let calls = match settings.budget_control {
+        _ if !settings.update_mode.has_budget() => 0,
         BudgetControl::Fixed | BudgetControl::None => 1,
         BudgetControl::Autonomous => 2,
     };
@@ -417,26 +421,50 @@ fn selection(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
     Sent::optimizer(calls, calls.times(probe.ranking_bytes.plus(step.growth[0]).plus(step.notes)))
 }
 
+/// The call that rewrites the skill by suggestions.
+fn rewrites(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
+    let calls = match settings.update_mode {
+        UpdateMode::Patch | UpdateMode::FullRewriteMinibatch => 0,
+        UpdateMode::RewriteFromSuggestions => 1,
+    };
+    let calls = Span::exactly(calls);
+    Sent::optimizer(calls, calls.times(probe.rewrite_bytes.plus(step.growth[0])))
+}
+
 fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {
-    match stage {
-        Stage::Reflect
-        | Stage::Aggregate
-        | Stage::Select
-        | Stage::Appendix
-        | Stage::SlowUpdate
-        | Stage::MetaSkill => bounded(assumptions.optimizer_reply_tokens, Some(settings.max_reply_tokens)),
-        Stage::Baseline
-        | Stage::Rollout
-        | Stage::RolloutPrev
-        | Stage::RolloutCurr
-        | Stage::Update
-        | Stage::SlowEvaluate
-        | Stage::Evaluate
-        | Stage::FinalSelection
-        | Stage::FreshBaseline
-        | Stage::FreshBest
-        | Stage::TestBaseline
-        | Stage::TestBest => probe.target_reply(assumptions),
+    let argument = assumptions.optimizer_reply_tokens;
+    let of_optimizer = |reply: Span| bounded(reply, Some(settings.max_reply_tokens));
+    // A whole skill may stand in the reply, or none where nothing is to change.
+    let grown = Span::new(probe.skill_bytes, probe.skill_bytes.saturating_add(assumptions.max_growth_bytes));
+    let skill = assumptions.tokens(grown, Span::default());
+    let with_skill = Span { high: argument.high.saturating_add(skill.high), ..argument };
+    match (stage, settings.update_mode) {
+        (Stage::Reflect | Stage::Aggregate, UpdateMode::FullRewriteMinibatch) | (Stage::Update, _) => {
+            of_optimizer(with_skill)
+        }
+        (
+            Stage::Reflect
+            | Stage::Aggregate
+            | Stage::Select
+            | Stage::Appendix
+            | Stage::SlowUpdate
+            | Stage::MetaSkill,
+            _,
+        ) => of_optimizer(argument),
+        (
+            Stage::Baseline
+            | Stage::Rollout
+            | Stage::RolloutPrev
+            | Stage::RolloutCurr
+            | Stage::SlowEvaluate
+            | Stage::Evaluate
+            | Stage::FinalSelection
+            | Stage::FreshBaseline
+            | Stage::FreshBest
+            | Stage::TestBaseline
+            | Stage::TestBest,
+            _,
+        ) => probe.target_reply(assumptions),
     }
 }
 

@@ -21,6 +21,7 @@ mod interrupt;
 mod journal;
 mod killed;
 mod look;
+mod modes;
 mod noise;
 mod packages;
 mod prompts;

@@ -25,6 +25,7 @@ mod optimizer;
 mod prompts;
 mod proposals;
 mod records;
+mod rewriting;
 mod shop;
 mod shop_page;
 mod target;

@@ -7,6 +7,7 @@ use super::hash::Dice;
 use super::lessons::{glossary_rules, phrasings};
 use super::prompts::{Request, Trajectory, without_memory};
 use super::proposals::{propose, says_so};
+use super::rewriting::{Form, merge_skills, rewrite};
 use super::worlds::{Analysis, SaidAboutWorlds, said_about_worlds};
 use super::{PROVIDER, reply_to};
 use crate::call::CallCtx;
@@ -29,7 +30,8 @@ const MOST_NOTES: usize = 4;
 
 /// An optimizer that works by rules: it compares answers with references and proposes what would mend the difference.
 ///
-/// It understands the prompts of analysts, of merges, of the ranking and of an epoch's end by their headings, and answers each in JSON. Its
+/// It understands the prompts of a step in every update mode, and those of an epoch's end, by their headings, and
+/// answers each in JSON. Its
 /// diagnosis is of general classes (a sentence around the answer, the form of a date, a unit, the order of names, an
 /// invented answer, and so on), so it can also teach a real target. It is sometimes bad, as real models are: broken
 /// JSON, a harmful rule, a duplicate, an anchor that is not in the skill; how often is
@@ -62,7 +64,8 @@ impl SimulatedOptimizer {
         let dice = Dice::new(self.seed, &[&without_memory(message)]);
         let reply = match Request::read(message) {
             Some(Request::Analyse { skill, budget, successes, trajectories }) => {
-                let mut analysis = self.analysis(&skill, budget, successes, &trajectories, dice);
+                let form = Form::asked_in(system);
+                let mut analysis = self.analysis(form, &skill, budget, successes, &trajectories, dice);
                 if system.contains("`appendix_notes`")
                     && let Some(fields) = analysis.as_object_mut()
                 {
@@ -71,7 +74,9 @@ impl SimulatedOptimizer {
                 }
                 analysis
             }
-            Some(Request::Merge { edits }) => merge(edits),
+            Some(Request::Merge { edits }) => merge(Form::asked_in(system), edits),
+            Some(Request::MergeSkills { skill, candidates }) => merge_skills(&skill, &candidates),
+            Some(Request::Rewrite { skill, edits }) => rewrite(&skill, &edits),
             Some(Request::Shorten { notes }) => shorten(&notes),
             Some(Request::ChooseBudget { edits }) => choose_budget(&edits),
             Some(Request::Rank { budget, edits }) => rank(&edits, budget),
@@ -85,62 +90,62 @@ impl SimulatedOptimizer {
 
     fn analysis(
         &self,
+        form: Form,
         skill: &str,
         budget: usize,
         successes: bool,
         trajectories: &[Trajectory],
         dice: Dice,
     ) -> Value {
-        if let Some(analysis) = Analysis::of(skill, successes, trajectories, dice) {
-            return self.analysis_of_a_world(analysis, skill, budget, successes, trajectories, dice);
-        }
-        let counted = if successes { Vec::new() } else { count(trajectories) };
-        let mut edits = propose(skill, &counted, dice);
-        let reasoning = reasoning(&counted, edits.is_empty(), successes);
+        let Proposal { reasoning, mut edits, harmful, pattern, summary } =
+            Proposal::of(skill, successes, trajectories, dice);
         let rate = if edits.is_empty() && !successes { self.flaw_rate * IDLE_FACTOR } else { self.flaw_rate };
         if dice.chance("flawed", rate) {
-            spoil(skill, &mut edits, support_of_all(trajectories), HARMFUL, dice);
+            spoil(skill, &mut edits, support_of_all(trajectories), harmful, dice);
         }
         edits.truncate(budget);
-        let patch = json!({ "reasoning": reasoning, "edits": edits.iter().map(wire).collect::<Vec<_>>() });
-        if successes {
-            let pattern = format!("{} answers in the wanted form", trajectories.len());
+        let patch = form.patch(skill, &reasoning, &edits);
+        if successes && form == Form::Edits {
             return json!({ "success_patterns": [pattern], "patch": patch });
         }
-        let summary: Vec<Value> = counted
-            .iter()
-            .map(|(finding, count)| {
-                json!({ "failure_type": finding.name(), "count": count, "description": description(finding) })
-            })
-            .collect();
         json!({ "failure_summary": summary, "patch": patch })
     }
+}
 
-    /// The same for episodes of a world.
-    fn analysis_of_a_world(
-        &self,
-        mut analysis: Analysis,
-        skill: &str,
-        budget: usize,
-        successes: bool,
-        trajectories: &[Trajectory],
-        dice: Dice,
-    ) -> Value {
-        let reasoning = analysis.reasoning(successes);
-        let idle = analysis.edits.is_empty() && !successes;
-        let rate = if idle { self.flaw_rate * IDLE_FACTOR } else { self.flaw_rate };
-        if dice.chance("flawed", rate) {
-            let support = support_of_all(trajectories);
-            spoil(skill, &mut analysis.edits, support, analysis.harmful, dice);
+/// What an analyst who makes no mistake would propose.
+struct Proposal {
+    reasoning: String,
+    edits: Vec<Edit>,
+    /// Rules that would do harm here.
+    harmful: &'static [&'static str],
+    /// What is good about trajectories that succeeded.
+    pattern: String,
+    summary: Value,
+}
+
+impl Proposal {
+    fn of(skill: &str, successes: bool, trajectories: &[Trajectory], dice: Dice) -> Self {
+        if let Some(analysis) = Analysis::of(skill, successes, trajectories, dice) {
+            return Self {
+                reasoning: analysis.reasoning(successes),
+                pattern: format!("{} episodes reached their goal", trajectories.len()),
+                summary: json!(analysis.summary()),
+                harmful: analysis.harmful,
+                edits: analysis.edits,
+            };
         }
-        analysis.edits.truncate(budget);
-        let edits: Vec<Value> = analysis.edits.iter().map(wire).collect();
-        let patch = json!({ "reasoning": reasoning, "edits": edits });
-        if successes {
-            let pattern = format!("{} episodes reached their goal", trajectories.len());
-            return json!({ "success_patterns": [pattern], "patch": patch });
+        let counted = if successes { Vec::new() } else { count(trajectories) };
+        let edits = propose(skill, &counted, dice);
+        let summary = counted.iter().map(|(finding, count)| {
+            json!({ "failure_type": finding.name(), "count": count, "description": description(finding) })
+        });
+        Self {
+            reasoning: reasoning(&counted, edits.is_empty(), successes),
+            pattern: format!("{} answers in the wanted form", trajectories.len()),
+            summary: summary.collect(),
+            harmful: HARMFUL,
+            edits,
         }
-        json!({ "failure_summary": analysis.summary(), "patch": patch })
     }
 }
 
@@ -216,18 +221,8 @@ fn description(finding: &Finding) -> String {
     }
 }
 
-/// An edit as a model writes it.
-fn wire(edit: &Edit) -> Value {
-    json!({
-        "op": edit.op.as_str(),
-        "target": edit.target,
-        "content": edit.content,
-        "support_count": edit.support_count.unwrap_or(1),
-    })
-}
-
 /// One patch of all edits: duplicates go, their support is added up, and the first of them stays.
-fn merge(edits: Vec<Edit>) -> Value {
+fn merge(form: Form, edits: Vec<Edit>) -> Value {
     let total = edits.len();
     let mut merged: Vec<Edit> = Vec::new();
     for edit in edits {
@@ -241,7 +236,7 @@ fn merge(edits: Vec<Edit>) -> Value {
         }
     }
     let reasoning = format!("{total} edits, {} after duplicates were \"folded\" together.", merged.len());
-    json!({ "reasoning": reasoning, "edits": merged.iter().map(wire).collect::<Vec<_>>() })
+    form.patch("", &reasoning, &merged)
 }
 
 fn mean_the_same(a: &Edit, b: &Edit) -> bool {

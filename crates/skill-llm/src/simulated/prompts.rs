@@ -1,5 +1,6 @@
 //! The optimizer's side of a prompt: which call it is, and what it holds.
 
+use super::rewriting::edit_of;
 use serde_json::Value;
 use skill_core::Edit;
 
@@ -25,6 +26,20 @@ pub(super) enum Request {
     /// Make one patch of these; earlier ones have priority.
     Merge {
         /// The edits of all patches, in order.
+        edits: Vec<Edit>,
+    },
+    /// Make one skill of these; earlier ones have priority.
+    MergeSkills {
+        /// The skill that they were made of.
+        skill: String,
+        /// The skills, in order.
+        candidates: Vec<String>,
+    },
+    /// Rewrite the skill by suggestions.
+    Rewrite {
+        /// The skill.
+        skill: String,
+        /// What the suggestions ask for, in order.
         edits: Vec<Edit>,
     },
     /// Say how many of the edits are to be applied.
@@ -94,7 +109,19 @@ impl Request {
             return Some(Self::Note { failures: failures_now(rest) });
         }
         if heading("# Patches to merge") || heading("# Patch groups to combine") {
-            return Some(Self::Merge { edits: edits_of_patches(&fenced_json(rest)?) });
+            let patches = fenced_json(rest)?;
+            let candidates = in_patches(&patches, "skill_candidates");
+            if !candidates.is_empty() {
+                let text = |candidate: &&Value| candidate.get("new_skill")?.as_str().map(str::to_owned);
+                let candidates = candidates.iter().filter_map(text).collect();
+                return Some(Self::MergeSkills { skill, candidates });
+            }
+            return Some(Self::Merge { edits: edits_of_patches(&patches) });
+        }
+        if heading("# Suggestions to follow") {
+            let suggestions = fenced_json(rest)?;
+            let edits = suggestions.as_array()?.iter().filter_map(edit_of).collect();
+            return Some(Self::Rewrite { skill, edits });
         }
         if heading("# Notes to shorten") {
             return Some(Self::Shorten { notes: serde_json::from_value(fenced_json(rest)?).ok()? });
@@ -200,10 +227,15 @@ fn fenced_json(text: &str) -> Option<Value> {
     serde_json::from_str(json).ok()
 }
 
-fn edits_of_patches(patches: &Value) -> Vec<Edit> {
+/// What all patches list under a key, in order.
+fn in_patches<'a>(patches: &'a Value, key: &str) -> Vec<&'a Value> {
     let patches = patches.as_array().map(Vec::as_slice).unwrap_or_default();
-    let edits = patches.iter().filter_map(|patch| patch.get("edits")?.as_array());
-    edits.flatten().filter_map(|edit| serde_json::from_value(edit.clone()).ok()).collect()
+    patches.iter().filter_map(|patch| patch.get(key)?.as_array()).flatten().collect()
+}
+
+fn edits_of_patches(patches: &Value) -> Vec<Edit> {
+    let proposals = [in_patches(patches, "edits"), in_patches(patches, "revise_suggestions")].concat();
+    proposals.into_iter().filter_map(edit_of).collect()
 }
 
 /// The edits below a heading, in blocks that begin with `[0] `.
@@ -223,8 +255,8 @@ fn numbered_edits(text: &str, heading: &str) -> Vec<Edit> {
     blocks
         .iter()
         .map(|block| {
-            let mut values = serde_json::Deserializer::from_str(block).into_iter::<Edit>();
-            values.next().and_then(Result::ok).unwrap_or_else(unreadable)
+            let mut values = serde_json::Deserializer::from_str(block).into_iter::<Value>();
+            values.next().and_then(Result::ok).as_ref().and_then(edit_of).unwrap_or_else(unreadable)
         })
         .collect()
 }

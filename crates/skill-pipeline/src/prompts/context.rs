@@ -4,6 +4,7 @@ use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
 use super::trajectory::{render_pairs, render_trajectories};
 use serde::Serialize;
 use skill_core::package::{main_file, optimizer_text, tree};
+use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, PairCategory, Patch, RolloutResult, SkillDoc, SourceType, slow_update_guidance,
 };
@@ -11,7 +12,7 @@ use skill_core::{
 /// Stands for the text of a blank skill.
 const NO_SKILL: &str = "(empty: there is no skill yet)";
 
-/// Variables of `analyst_error` and `analyst_success`.
+/// Variables of the analysts' prompts.
 #[derive(Debug, Serialize)]
 pub(super) struct AnalystContext {
     skill: String,
@@ -19,17 +20,24 @@ pub(super) struct AnalystContext {
     edit_budget: u32,
     n_trajectories: usize,
     trajectories: String,
+    failed: bool,
     skill_aware: bool,
 }
 
 impl AnalystContext {
-    pub(super) fn new(skill: &SkillDoc, edit_budget: u32, trajectories: &[&RolloutResult]) -> Self {
+    pub(super) fn new(
+        source: SourceType,
+        skill: &SkillDoc,
+        edit_budget: u32,
+        trajectories: &[&RolloutResult],
+    ) -> Self {
         Self {
             skill: skill_text(skill),
             files: tree(skill),
             edit_budget,
             n_trajectories: trajectories.len(),
             trajectories: render_trajectories(skill, trajectories),
+            failed: source == SourceType::Failure,
             skill_aware: false,
         }
     }
@@ -55,30 +63,81 @@ impl AppendixContext {
     }
 }
 
-/// Variables of `merge_failure` and `merge_success`.
+/// Variables of `merge_failure`, `merge_success`, `merge_rewrite` and `merge_full_rewrite`.
 #[derive(Debug, Serialize)]
 pub(super) struct MergeContext {
     skill: String,
     files: String,
     n_patches: usize,
     level: u32,
+    source: &'static str,
     patches: String,
     fence: String,
 }
 
 impl MergeContext {
-    pub(super) fn new(skill: &SkillDoc, patches: &[Patch], level: u32) -> serde_json::Result<Self> {
-        let views: Vec<PatchView<'_>> = patches.iter().map(PatchView::new).collect();
+    pub(super) fn new(
+        mode: UpdateMode,
+        source: SourceType,
+        skill: &SkillDoc,
+        patches: &[Patch],
+        level: u32,
+    ) -> serde_json::Result<Self> {
+        let source = match source {
+            SourceType::Failure => "failed tasks",
+            SourceType::Success => "solved tasks",
+        };
+        Self::of(mode, source, skill, &patches.iter().collect::<Vec<_>>(), level)
+    }
+
+    /// The last merge in the rewriting modes.
+    pub(super) fn of_both(
+        mode: UpdateMode,
+        skill: &SkillDoc,
+        failure: &Patch,
+        success: &Patch,
+    ) -> serde_json::Result<Self> {
+        Self::of(mode, "failed tasks, the first one, and from solved tasks", skill, &[failure, success], 0)
+    }
+
+    fn of(
+        mode: UpdateMode,
+        source: &'static str,
+        skill: &SkillDoc,
+        patches: &[&Patch],
+        level: u32,
+    ) -> serde_json::Result<Self> {
+        let views: Vec<PatchView<'_>> = patches.iter().map(|patch| PatchView::new(patch, mode)).collect();
         let json = serde_json::to_string_pretty(&views)?;
-        let fence = fence_for(&json);
         Ok(Self {
             skill: skill_text(skill),
             files: tree(skill),
             n_patches: patches.len(),
             level,
+            source,
+            fence: fence_for(&json),
             patches: json,
-            fence,
         })
+    }
+}
+
+/// Variables of `rewrite_skill`.
+#[derive(Debug, Serialize)]
+pub(super) struct RewriteContext {
+    skill: String,
+    files: String,
+    n_edits: usize,
+    suggestions: String,
+    fence: String,
+}
+
+impl RewriteContext {
+    pub(super) fn new(skill: &SkillDoc, suggestions: &[Edit]) -> serde_json::Result<Self> {
+        let views: Vec<SuggestionView<'_>> = suggestions.iter().map(SuggestionView::new).collect();
+        let json = serde_json::to_string_pretty(&views)?;
+        let fence = fence_for(&json);
+        let (skill, files) = (skill_text(skill), tree(skill));
+        Ok(Self { skill, files, n_edits: suggestions.len(), suggestions: json, fence })
     }
 }
 
@@ -95,7 +154,8 @@ pub(super) struct FinalMergeContext {
 
 impl FinalMergeContext {
     pub(super) fn new(skill: &SkillDoc, failure: &Patch, success: &Patch) -> serde_json::Result<Self> {
-        let groups = serde_json::to_string_pretty(&[failure, success].map(PatchView::new))?;
+        let views = [failure, success].map(|patch| PatchView::new(patch, UpdateMode::Patch));
+        let groups = serde_json::to_string_pretty(&views)?;
         let fence = fence_for(&groups);
         Ok(Self {
             skill: skill_text(skill),
@@ -108,7 +168,7 @@ impl FinalMergeContext {
     }
 }
 
-/// Variables of `ranking`.
+/// Variables of `ranking` and `ranking_rewrite`.
 #[derive(Debug, Serialize)]
 pub(super) struct RankingContext {
     skill: String,
@@ -119,13 +179,18 @@ pub(super) struct RankingContext {
 }
 
 impl RankingContext {
-    pub(super) fn new(skill: &SkillDoc, edits: &[Edit], budget: u32) -> serde_json::Result<Self> {
+    pub(super) fn new(
+        mode: UpdateMode,
+        skill: &SkillDoc,
+        edits: &[Edit],
+        budget: u32,
+    ) -> serde_json::Result<Self> {
         Ok(Self {
             skill: skill_text(skill),
             files: tree(skill),
             edit_budget: budget,
             n_edits: edits.len(),
-            edits: edit_lines(edits)?,
+            edits: edit_lines(edits, mode)?,
         })
     }
 }
@@ -153,26 +218,31 @@ pub(super) struct BudgetContext {
 }
 
 impl BudgetContext {
-    pub(super) fn new(skill: &SkillDoc, edits: &[Edit], batch: BatchScore) -> serde_json::Result<Self> {
+    pub(super) fn new(
+        mode: UpdateMode,
+        skill: &SkillDoc,
+        edits: &[Edit],
+        batch: BatchScore,
+    ) -> serde_json::Result<Self> {
         Ok(Self {
             skill: skill_text(skill),
             n_rollouts: batch.n_rollouts,
             hard: score_text(batch.hard),
             soft: score_text(batch.soft),
             n_edits: edits.len(),
-            edits: edit_lines(edits)?,
+            edits: edit_lines(edits, mode)?,
         })
     }
 }
 
 /// One line for each edit, with its index in brackets.
-fn edit_lines(edits: &[Edit]) -> serde_json::Result<String> {
+fn edit_lines(edits: &[Edit], mode: UpdateMode) -> serde_json::Result<String> {
     let lines: Result<Vec<String>, _> = edits
         .iter()
         .enumerate()
         .map(|(index, edit)| {
-            let view = EditView { source_type: edit.source_type, ..EditView::new(edit) };
-            serde_json::to_string(&view).map(|json| format!("[{index}] {json}"))
+            serde_json::to_string(&ProposalView::new(edit, mode).with_source(edit.source_type))
+                .map(|json| format!("[{index}] {json}"))
         })
         .collect();
     Ok(lines?.join("\n"))
@@ -215,13 +285,90 @@ impl ComparisonContext {
 #[derive(Debug, Serialize)]
 struct PatchView<'a> {
     reasoning: &'a str,
-    edits: Vec<EditView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edits: Option<Vec<ProposalView<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revise_suggestions: Option<Vec<ProposalView<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill_candidates: Option<Vec<ProposalView<'a>>>,
 }
 
 impl<'a> PatchView<'a> {
-    fn new(patch: &'a Patch) -> Self {
-        Self { reasoning: &patch.reasoning, edits: patch.edits.iter().map(EditView::new).collect() }
+    fn new(patch: &'a Patch, mode: UpdateMode) -> Self {
+        let views = Some(patch.edits.iter().map(|edit| ProposalView::new(edit, mode)).collect());
+        let nothing = Self {
+            reasoning: &patch.reasoning,
+            edits: None,
+            revise_suggestions: None,
+            skill_candidates: None,
+        };
+        match mode {
+            UpdateMode::Patch => Self { edits: views, ..nothing },
+            UpdateMode::RewriteFromSuggestions => Self { revise_suggestions: views, ..nothing },
+            UpdateMode::FullRewriteMinibatch => Self { skill_candidates: views, ..nothing },
+        }
     }
+}
+
+/// What is proposed, as the optimizer sees and writes it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ProposalView<'a> {
+    Edit(EditView<'a>),
+    Suggestion(SuggestionView<'a>),
+    Skill(NewSkillView<'a>),
+}
+
+impl<'a> ProposalView<'a> {
+    fn new(edit: &'a Edit, mode: UpdateMode) -> Self {
+        match mode {
+            UpdateMode::Patch => Self::Edit(EditView::new(edit)),
+            UpdateMode::RewriteFromSuggestions => Self::Suggestion(SuggestionView::new(edit)),
+            UpdateMode::FullRewriteMinibatch => Self::Skill(NewSkillView {
+                title: &edit.target,
+                new_skill: &edit.content,
+                support_count: edit.support_count,
+            }),
+        }
+    }
+
+    /// The same with the kind of trajectories that it answers, where it has a place for that.
+    fn with_source(self, source_type: Option<SourceType>) -> Self {
+        match self {
+            Self::Edit(view) => Self::Edit(EditView { source_type, ..view }),
+            Self::Suggestion(view) => Self::Suggestion(SuggestionView { source_type, ..view }),
+            Self::Skill(view) => Self::Skill(view),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct SuggestionView<'a> {
+    title: &'a str,
+    instruction: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    support_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_type: Option<SourceType>,
+}
+
+impl<'a> SuggestionView<'a> {
+    fn new(edit: &'a Edit) -> Self {
+        Self {
+            title: &edit.target,
+            instruction: &edit.content,
+            support_count: edit.support_count,
+            source_type: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct NewSkillView<'a> {
+    title: &'a str,
+    new_skill: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    support_count: Option<u32>,
 }
 
 /// An edit as the optimizer sees and writes it: every field that it has to write is there, empty or not.

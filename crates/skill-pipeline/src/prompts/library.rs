@@ -2,11 +2,12 @@
 
 use super::context::{
     AnalystContext, AppendixContext, BatchScore, BudgetContext, ComparisonContext, FinalMergeContext,
-    MergeContext, RankingContext,
+    MergeContext, RankingContext, RewriteContext,
 };
 use super::name::{PromptName, Templates};
 use super::text::escape_closing;
 use serde::Serialize;
+use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn,
     comparison_pairs, inject_slow_update, replace_slow_update,
@@ -55,6 +56,7 @@ pub enum PromptLibraryError {
 pub struct PromptLibrary {
     templates: Templates,
     background: Background,
+    update_mode: UpdateMode,
 }
 
 /// What every prompt may show besides the material of its call: a variable of all templates for each field.
@@ -84,7 +86,19 @@ impl PromptLibrary {
     ///
     /// A built-in prompt that does not parse; a test holds that there is none.
     pub fn embedded() -> Result<Self, PromptError> {
-        Ok(Self { templates: Templates::embedded()?, background: Background::default() })
+        let templates = Templates::embedded()?;
+        Ok(Self { templates, background: Background::default(), update_mode: UpdateMode::default() })
+    }
+
+    /// The same prompts for another way of updating: whether they ask for edits, for suggestions or for whole skills.
+    #[must_use]
+    pub fn with_update_mode(self, update_mode: UpdateMode) -> Self {
+        Self { update_mode, ..self }
+    }
+
+    /// What the prompts ask for.
+    pub fn update_mode(&self) -> UpdateMode {
+        self.update_mode
     }
 
     /// The same prompts with something else to know besides the material of each call.
@@ -155,7 +169,9 @@ impl PromptLibrary {
             meta_skill: "Short rules are followed.".to_owned(),
         };
         for background in [Background::default(), sample] {
-            self.clone().with_background(background).validate_samples()?;
+            for mode in UpdateMode::ALL {
+                self.clone().with_background(background.clone()).with_update_mode(mode).validate_samples()?;
+            }
         }
         Ok(())
     }
@@ -182,6 +198,7 @@ impl PromptLibrary {
             self.merge_final(&skill, small, large)?;
             self.merge_final(&skill, large, small)?;
             self.ranking(&skill, &edits, budget)?;
+            self.rewrite(&skill, &edits)?;
             self.appendix_consolidate(&["One note.".to_owned(), "Another one.".to_owned()])?;
             self.edit_budget(&skill, &edits, BatchScore { n_rollouts: 4, hard: 0.5, soft: 0.25 })?;
             let results: Vec<RolloutResult> = results.iter().map(|result| (*result).clone()).collect();
@@ -230,7 +247,8 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
-        self.render(analyst_name(source), Ok(AnalystContext::new(skill, edit_budget, trajectories)))
+        let context = AnalystContext::new(source, skill, edit_budget, trajectories);
+        self.render(self.analyst_name(source), Ok(context))
     }
 
     /// What an analyst is told who also tells lapses of the agent apart from defects of the skill.
@@ -245,8 +263,8 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
-        let context = AnalystContext::new(skill, edit_budget, trajectories).skill_aware();
-        self.render(analyst_name(source), Ok(context))
+        let context = AnalystContext::new(source, skill, edit_budget, trajectories).skill_aware();
+        self.render(self.analyst_name(source), Ok(context))
     }
 
     /// What the optimizer is told to make fewer notes of these.
@@ -270,11 +288,13 @@ impl PromptLibrary {
         patches: &[Patch],
         level: u32,
     ) -> Result<Vec<Message>, PromptError> {
-        let name = match source {
-            SourceType::Failure => PromptName::MergeFailure,
-            SourceType::Success => PromptName::MergeSuccess,
+        let name = match (self.update_mode, source) {
+            (UpdateMode::Patch, SourceType::Failure) => PromptName::MergeFailure,
+            (UpdateMode::Patch, SourceType::Success) => PromptName::MergeSuccess,
+            (UpdateMode::RewriteFromSuggestions, _) => PromptName::MergeRewrite,
+            (UpdateMode::FullRewriteMinibatch, _) => PromptName::MergeFullRewrite,
         };
-        self.render(name, MergeContext::new(skill, patches, level))
+        self.render(name, MergeContext::new(self.update_mode, source, skill, patches, level))
     }
 
     /// What the optimizer is told to combine the patch from failures with the patch from successes.
@@ -288,7 +308,14 @@ impl PromptLibrary {
         failure: &Patch,
         success: &Patch,
     ) -> Result<Vec<Message>, PromptError> {
-        self.render(PromptName::MergeFinal, FinalMergeContext::new(skill, failure, success))
+        let of_both = || MergeContext::of_both(self.update_mode, skill, failure, success);
+        match self.update_mode {
+            UpdateMode::Patch => {
+                self.render(PromptName::MergeFinal, FinalMergeContext::new(skill, failure, success))
+            }
+            UpdateMode::RewriteFromSuggestions => self.render(PromptName::MergeRewrite, of_both()),
+            UpdateMode::FullRewriteMinibatch => self.render(PromptName::MergeFullRewrite, of_both()),
+        }
     }
 
     /// What the optimizer is told to choose `budget` of `edits`; their indices count from 0.
@@ -302,7 +329,30 @@ impl PromptLibrary {
         edits: &[Edit],
         budget: u32,
     ) -> Result<Vec<Message>, PromptError> {
-        self.render(PromptName::Ranking, RankingContext::new(skill, edits, budget))
+        let name = match self.update_mode {
+            // Whole skills are not ranked; if they were, they would be like edits.
+            UpdateMode::Patch | UpdateMode::FullRewriteMinibatch => PromptName::Ranking,
+            UpdateMode::RewriteFromSuggestions => PromptName::RankingRewrite,
+        };
+        self.render(name, RankingContext::new(self.update_mode, skill, edits, budget))
+    }
+
+    /// What the optimizer is told to rewrite the skill by these suggestions.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn rewrite(&self, skill: &SkillDoc, suggestions: &[Edit]) -> Result<Vec<Message>, PromptError> {
+        self.render(PromptName::RewriteSkill, RewriteContext::new(skill, suggestions))
+    }
+
+    fn analyst_name(&self, source: SourceType) -> PromptName {
+        match (self.update_mode, source) {
+            (UpdateMode::Patch, SourceType::Failure) => PromptName::AnalystError,
+            (UpdateMode::Patch, SourceType::Success) => PromptName::AnalystSuccess,
+            (UpdateMode::RewriteFromSuggestions, _) => PromptName::AnalystRewrite,
+            (UpdateMode::FullRewriteMinibatch, _) => PromptName::AnalystFullRewrite,
+        }
     }
 
     /// What the optimizer is told to say how many of `edits` are to be applied.
@@ -316,7 +366,7 @@ impl PromptLibrary {
         edits: &[Edit],
         batch: BatchScore,
     ) -> Result<Vec<Message>, PromptError> {
-        self.render(PromptName::LrAutonomous, BudgetContext::new(skill, edits, batch))
+        self.render(PromptName::LrAutonomous, BudgetContext::new(self.update_mode, skill, edits, batch))
     }
 
     /// What the optimizer is told to write the guidance in the slow update's region of `current` by.
@@ -358,13 +408,6 @@ impl PromptLibrary {
             message: format!("cannot write the edits as JSON: {error}"),
         })?;
         template.render(Variables { background: &self.background, context })
-    }
-}
-
-fn analyst_name(source: SourceType) -> PromptName {
-    match source {
-        SourceType::Failure => PromptName::AnalystError,
-        SourceType::Success => PromptName::AnalystSuccess,
     }
 }
 

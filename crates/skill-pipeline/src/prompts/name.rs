@@ -64,16 +64,28 @@ prompts! {
     AnalystError = analyst_error,
     /// An analyst reads successful trajectories.
     AnalystSuccess = analyst_success,
+    /// An analyst suggests how the skill is to be rewritten.
+    AnalystRewrite = analyst_rewrite,
+    /// An analyst writes the whole skill anew.
+    AnalystFullRewrite = analyst_full_rewrite,
     /// Patches from failures become one.
     MergeFailure = merge_failure,
     /// Patches from successes become one.
     MergeSuccess = merge_success,
     /// The patch from failures and the patch from successes become one.
     MergeFinal = merge_final,
+    /// Suggestions for a rewrite become one list.
+    MergeRewrite = merge_rewrite,
+    /// Whole new skills become one.
+    MergeFullRewrite = merge_full_rewrite,
     /// The optimizer chooses how many edits are applied.
     LrAutonomous = lr_autonomous,
     /// The most important edits are chosen.
     Ranking = ranking,
+    /// The most important suggestions are chosen.
+    RankingRewrite = ranking_rewrite,
+    /// The skill is rewritten by suggestions.
+    RewriteSkill = rewrite_skill,
     /// The notes of a long appendix become fewer.
     AppendixConsolidate = appendix_consolidate,
     /// The guidance of an epoch's end is written.

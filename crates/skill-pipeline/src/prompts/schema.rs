@@ -5,22 +5,24 @@
 
 use serde_json::{Value, json};
 use skill_core::autonomous::LEARNING_RATE;
+use skill_core::rewrite::UpdateMode;
 use skill_core::{EditOp, SourceType};
 use skill_llm::ResponseSchema;
 
 /// The reply of an analyst: what went wrong, or for successes what worked, and a patch.
 ///
-/// `writes_notes` adds the notes for the appendix.
-pub fn analyst_schema(source: SourceType, writes_notes: bool) -> ResponseSchema {
-    let (name, summary_key, summary) = match source {
-        SourceType::Failure => {
-            let failure =
-                object(vec![("failure_type", string()), ("count", integer()), ("description", string())]);
-            ("analyst_error", "failure_summary", list(failure))
-        }
-        SourceType::Success => ("analyst_success", "success_patterns", list(string())),
+/// `writes_notes` adds the notes for the appendix. In the rewriting modes there is one reply for both kinds of
+/// trajectories.
+pub fn analyst_schema(mode: UpdateMode, source: SourceType, writes_notes: bool) -> ResponseSchema {
+    let failures =
+        || list(object(vec![("failure_type", string()), ("count", integer()), ("description", string())]));
+    let (name, summary_key, summary) = match (mode, source) {
+        (UpdateMode::Patch, SourceType::Failure) => ("analyst_error", "failure_summary", failures()),
+        (UpdateMode::Patch, SourceType::Success) => ("analyst_success", "success_patterns", list(string())),
+        (UpdateMode::RewriteFromSuggestions, _) => ("analyst_rewrite", "failure_summary", failures()),
+        (UpdateMode::FullRewriteMinibatch, _) => ("analyst_full_rewrite", "failure_summary", failures()),
     };
-    let patch = object(vec![("reasoning", string()), ("edits", list(edit()))]);
+    let patch = object(vec![("reasoning", string()), (mode.key(), list(proposal(mode)))]);
     let notes = writes_notes.then(|| (APPENDIX_NOTES, list(string())));
     response(
         name,
@@ -29,9 +31,9 @@ pub fn analyst_schema(source: SourceType, writes_notes: bool) -> ResponseSchema 
 }
 
 /// The reply of a merge, final or not: a patch, and whether the skill should stay as it is.
-pub fn merge_schema() -> ResponseSchema {
-    let properties =
-        vec![("reasoning", string()), ("edits", list(edit())), ("no_change", json!({"type": "boolean"}))];
+pub fn merge_schema(mode: UpdateMode) -> ResponseSchema {
+    let proposals = (mode.key(), list(proposal(mode)));
+    let properties = vec![("reasoning", string()), proposals, ("no_change", json!({"type": "boolean"}))];
     response("merge", object(properties))
 }
 
@@ -39,6 +41,13 @@ pub fn merge_schema() -> ResponseSchema {
 pub fn ranking_schema() -> ResponseSchema {
     let properties = vec![("reasoning", string()), ("selected_indices", list(integer()))];
     response("ranking", object(properties))
+}
+
+/// The reply of a rewrite by suggestions.
+pub fn rewrite_schema() -> ResponseSchema {
+    let properties =
+        vec![("reasoning", string()), ("change_summary", list(string())), ("new_skill", string())];
+    response("rewrite_skill", object(properties))
 }
 
 /// The key of a reply that holds notes for the appendix.
@@ -66,6 +75,18 @@ pub fn meta_skill_schema() -> ResponseSchema {
 
 fn response(name: &str, schema: Value) -> ResponseSchema {
     ResponseSchema::new(name, schema)
+}
+
+/// What is proposed: an edit, a suggestion or a whole skill.
+fn proposal(mode: UpdateMode) -> Value {
+    let titled = |text: &'static str| {
+        object(vec![("title", string()), (text, string()), ("support_count", integer())])
+    };
+    match mode {
+        UpdateMode::Patch => edit(),
+        UpdateMode::RewriteFromSuggestions => titled("instruction"),
+        UpdateMode::FullRewriteMinibatch => titled("new_skill"),
+    }
 }
 
 fn edit() -> Value {

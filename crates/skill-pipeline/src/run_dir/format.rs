@@ -98,6 +98,8 @@ pub enum StepAction {
     SkipNoOp,
     /// Nobody proposed an edit.
     SkipNoPatches,
+    /// The skill was to be rewritten, and no new skill came out.
+    SkipNoRewrite,
 }
 
 impl StepAction {
@@ -111,6 +113,7 @@ impl StepAction {
             Self::ForceAccept => "force_accept",
             Self::SkipNoOp => "skip_no_op",
             Self::SkipNoPatches => "skip_no_patches",
+            Self::SkipNoRewrite => "skip_no_rewrite",
         }
     }
 
@@ -121,7 +124,7 @@ impl StepAction {
 
     /// Whether the step ended without an evaluation.
     pub fn is_skip(self) -> bool {
-        matches!(self, Self::SkipNoOp | Self::SkipNoPatches)
+        matches!(self, Self::SkipNoOp | Self::SkipNoPatches | Self::SkipNoRewrite)
     }
 }
 
@@ -189,6 +192,17 @@ pub struct BudgetDecision {
     pub reasoning: String,
 }
 
+/// `rewrite_result.json` and `full_rewrite_result.json`: a skill that was rewritten as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewriteResult {
+    /// The optimizer's argument.
+    pub reasoning: String,
+    /// What it says that it changed.
+    pub change_summary: Vec<String>,
+    /// The skill as it wrote it, before the protected regions were put back.
+    pub new_skill: String,
+}
+
 /// One micro-batch of a step with gradient accumulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MicroBatchRecord {
@@ -249,6 +263,9 @@ pub struct StepRecord {
     /// How the optimizer chose it, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lr_decision: Option<BudgetDecision>,
+    /// What the optimizer says that it changed, where it rewrote the skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite_change_summary: Option<Vec<String>>,
     /// How the edits fared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apply_report: Option<ApplySummary>,

@@ -6,7 +6,7 @@ use crate::prompts::PromptLibrary;
 use crate::prompts::files::naming_files;
 use crate::prompts::schema::merge_schema;
 use serde_json::Value;
-use skill_core::json::{PatchReply, read_patch};
+use skill_core::json::PatchReply;
 use skill_core::{Edit, Patch, RawPatch, SkillDoc, SourceType};
 use skill_llm::Message;
 
@@ -174,9 +174,10 @@ impl Merger<'_> {
         known: &[&Edit],
         fallback: impl Fn() -> Patch,
     ) -> Result<(Patch, Vec<String>, bool), PipelineError> {
-        let reply =
-            self.optimizer.ask(messages, naming_files(merge_schema(), self.skill), name, self.ctx).await?;
-        let read = read_patch(&reply.text);
+        let mode = self.prompts.update_mode();
+        let schema = naming_files(merge_schema(mode), self.skill);
+        let reply = self.optimizer.ask(messages, schema, name, self.ctx).await?;
+        let read = mode.read(&reply.text);
         let argues_for_nothing = argues_for_no_change(&read);
         let mut notes: Vec<String> =
             finish_note(&reply, self.optimizer.max_tokens).into_iter().chain(read.notes).collect();

@@ -9,8 +9,9 @@ use crate::prompts::schema::{APPENDIX_NOTES, analyst_schema};
 use crate::settings::AppendixSource;
 use crate::stage::appendix::notes_in;
 use serde_json::Value;
-use skill_core::json::{read_object, read_patch};
+use skill_core::json::read_object;
 use skill_core::plan::plan_minibatches;
+use skill_core::rewrite::UpdateMode;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
 
 /// How trajectories are grouped and how much an analyst may propose.
@@ -79,11 +80,12 @@ pub async fn reflect(
                 false => prompts.analyst(source, skill, settings.edit_budget, &trajectories)?,
                 true => prompts.skill_aware_analyst(source, skill, settings.edit_budget, &trajectories)?,
             };
-            let schema = naming_files(analyst_schema(source, writes_notes), skill);
+            let mode = prompts.update_mode();
+            let schema = naming_files(analyst_schema(mode, source, writes_notes), skill);
             let reply = optimizer.ask(messages, schema, &name, &ctx).await?;
             let finish = finish_note(&reply, optimizer.max_tokens);
             let mut analysis =
-                read_analysis(&reply.text, source, &trajectories, settings.edit_budget, finish);
+                read_analysis(&reply.text, mode, source, &trajectories, settings.edit_budget, finish);
             if writes_notes {
                 analysis.appendix_notes = read_object(&reply.text, APPENDIX_NOTES)
                     .map(|read| notes_in(&read.value))
@@ -151,12 +153,13 @@ struct Analysis {
 /// Reads an analyst's reply: the patch if there is one, how tasks failed, and what was wrong with it.
 fn read_analysis(
     text: &str,
+    mode: UpdateMode,
     source: SourceType,
     trajectories: &[&RolloutResult],
     edit_budget: u32,
     finish: Option<String>,
 ) -> Analysis {
-    let reply = read_patch(text);
+    let reply = mode.read(text);
     let failure_patterns = failure_patterns(reply.value.as_ref(), trajectories.len());
     let mut notes: Vec<String> = finish.into_iter().chain(reply.notes).collect();
     let Some(mut patch) = reply.patch else {
@@ -167,7 +170,12 @@ fn read_analysis(
     let budget = usize::try_from(edit_budget).unwrap_or(usize::MAX);
     if n_proposed > budget {
         patch.edits.truncate(budget);
-        notes.push(format!("{n_proposed} edits were proposed where {edit_budget} were asked for; the first {edit_budget} stay"));
+        let what = match mode {
+            UpdateMode::Patch => "edits",
+            UpdateMode::RewriteFromSuggestions => "suggestions",
+            UpdateMode::FullRewriteMinibatch => "skills",
+        };
+        notes.push(format!("{n_proposed} {what} were proposed where {edit_budget} were asked for; the first {edit_budget} stay"));
     }
     let batch_size = u32::try_from(trajectories.len()).unwrap_or(u32::MAX);
     for edit in &mut patch.edits {

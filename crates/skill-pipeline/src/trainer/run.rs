@@ -137,7 +137,7 @@ impl Trainer {
             None => environment_prompts(self.env.as_ref())?,
         };
         prompts.validate()?;
-        Ok(prompts)
+        Ok(prompts.with_update_mode(self.settings.update_mode))
     }
 }
 

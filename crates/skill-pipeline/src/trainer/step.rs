@@ -79,7 +79,9 @@ impl Run<'_> {
         let Some(patch) = self.propose(current, plan, work).await? else {
             return Ok(Err(StepAction::SkipNoPatches));
         };
-        let candidate = self.update(current, &patch, work)?;
+        let Some(candidate) = self.update(current, &patch, work).await? else {
+            return Ok(Err(StepAction::SkipNoRewrite));
+        };
         Ok(if candidate == current.skill { Err(StepAction::SkipNoOp) } else { Ok(candidate) })
     }
 
@@ -111,13 +113,15 @@ impl Run<'_> {
             n_edits_merged: None,
             n_edits_ranked: None,
             edit_budget: match self.settings.budget_control {
+                _ if !self.settings.update_mode.has_budget() => None,
                 BudgetControl::Fixed | BudgetControl::None => {
                     Some(self.settings.edit_budget.at(plan.step, plan.total_steps))
                 }
                 BudgetControl::Autonomous => None,
             },
-            lr_control_mode: self.settings.budget_control,
+            lr_control_mode: self.settings.effective_budget_control(),
             lr_decision: None,
+            rewrite_change_summary: None,
             apply_report: None,
             candidate_hash: None,
             candidate_skill_len: None,

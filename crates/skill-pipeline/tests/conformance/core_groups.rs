@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use skill_core::autonomous::BudgetChoice;
 use skill_core::gate::{Gate, GateAction, GateMetric, GateState};
 use skill_core::plan::{plan_minibatches, plan_train_epoch as plan_epoch};
+use skill_core::rewrite::UpdateMode;
 use skill_core::schedule::{BudgetControl, EditBudget, Schedule};
 use skill_core::{EpochIdx, MeanScore, PyRandom, SkillHash, StepIdx};
 
@@ -39,6 +40,16 @@ pub(crate) fn lr_autonomous(input: &Value, _: &Value) -> Verdict {
 
 pub(crate) fn lr_control_mode(input: &Value, _: &Value) -> Verdict {
     Ours(json!(BudgetControl::from_reference(input.as_str().unwrap_or_default())))
+}
+
+pub(crate) fn update_mode(input: &Value, recorded: &Value) -> Verdict {
+    match UpdateMode::from_reference(input.as_str().unwrap_or_default()) {
+        Some(mode) => Ours(json!(mode)),
+        None => {
+            assert_eq!(recorded, "patch");
+            Differs("defect 18: a name that nothing has is an error")
+        }
+    }
 }
 
 pub(crate) fn py_shuffle(input: &Value, _: &Value) -> Verdict {

@@ -55,7 +55,7 @@ const GROUPS: [(&str, Group); 29] = [
     ("slow_extract", Handled(slow_groups::slow_extract)),
     ("comparison_pairs", Handled(slow_groups::comparison_pairs)),
     ("longitudinal_policy", Handled(slow_groups::longitudinal_policy)),
-    ("update_mode", NotOursYet("the rewriting update modes are not built yet")),
+    ("update_mode", Handled(core_groups::update_mode)),
     ("lr_autonomous", Handled(core_groups::lr_autonomous)),
     ("lr_control_mode", Handled(core_groups::lr_control_mode)),
     ("searchqa", Handled(scorer_groups::searchqa)),

@@ -12,6 +12,7 @@ mod pruning;
 mod run_files;
 mod skill_aware;
 mod stop;
+mod update_modes;
 mod world;
 
 use run_files::files;

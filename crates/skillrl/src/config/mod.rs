@@ -43,7 +43,7 @@ pub use tasks::{
 pub use types::{
     AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
     LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig,
-    RunConfig, Schedule, SkillConfig, SlowUpdate, TrainConfig,
+    RunConfig, Schedule, SkillConfig, SlowUpdate, TrainConfig, UpdateMode,
 };
 pub use worlds::{
     AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,

@@ -171,6 +171,8 @@ pub struct TrainConfig {
     pub minibatch_size: u32,
     /// Patches per merge call, at least 2.
     pub merge_batch_size: u32,
+    /// How a candidate is made.
+    pub update_mode: UpdateMode,
     /// Edits per step at the start, at least 1.
     pub edit_budget: u32,
     /// Edits per step at the end, 1 to `edit_budget`.
@@ -230,6 +232,18 @@ choice! {
         Changed = "changed",
         /// Those that both solved or both failed.
         Unchanged = "unchanged",
+    }
+}
+
+choice! {
+    /// How a candidate is made of what the analysts propose.
+    UpdateMode {
+        /// Edits are applied.
+        Patch = "patch",
+        /// The optimizer rewrites the skill by suggestions.
+        RewriteFromSuggestions = "rewrite_from_suggestions",
+        /// Analysts write whole skills, which are merged.
+        FullRewriteMinibatch = "full_rewrite_minibatch",
     }
 }
 

@@ -13,7 +13,8 @@ use skill_llm::{
 use skill_pipeline::TrainSettings;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::prompts::schema::{
-    analyst_schema, appendix_schema, merge_schema, meta_skill_schema, ranking_schema, slow_update_schema,
+    analyst_schema, appendix_schema, merge_schema, meta_skill_schema, ranking_schema, rewrite_schema,
+    slow_update_schema,
 };
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,6 +73,10 @@ pub struct Probe {
     pub slow_update_bytes: Span,
     /// Bytes of the prompt for notes without its tasks.
     pub meta_skill_bytes: Span,
+    /// Bytes of the prompt that rewrites the skill.
+    pub rewrite_bytes: Span,
+    /// Bytes of the skill.
+    pub skill_bytes: u64,
 }
 
 impl Probe {
@@ -99,6 +104,7 @@ pub async fn probe(
     let mut found = Probe {
         // The answer in its field, and the turn.
         max_reply_bytes: (4 * (MAX_FIELD_CHARS + MAX_TURN_CHARS)) as u64,
+        skill_bytes: skill.text().len() as u64,
         ..Probe::default()
     };
     let mut trajectories = Vec::new();
@@ -120,8 +126,9 @@ pub async fn probe(
         .map(|bound| bound.or(max_target_tokens))
         .reduce(|most, bound| most.zip(bound).map(|(most, bound)| most.max(bound)))
         .flatten();
-    probe_analysts(&mut found, prompts, skill, settings, &trajectories)?;
-    probe_editors(&mut found, prompts, skill, settings)?;
+    let prompts = prompts.clone().with_update_mode(settings.update_mode);
+    probe_analysts(&mut found, &prompts, skill, settings, &trajectories)?;
+    probe_editors(&mut found, &prompts, skill, settings)?;
     Ok(found)
 }
 
@@ -223,7 +230,9 @@ fn probe_analysts(
         }
         trajectory_bytes.push(sum.div_ceil(trajectories.len().max(1) as u64));
     }
-    let schema = schema_bytes(&analyst_schema(SourceType::Failure, settings.skill_aware.is_some()));
+    let writes_notes = settings.skill_aware.is_some();
+    let schema = analyst_schema(settings.update_mode, SourceType::Failure, writes_notes);
+    let schema = schema_bytes(&schema);
     found.analyst_bytes = span_of(&overheads).plus(Span::new(0, schema)).plus(memory_bytes(settings));
     found.trajectory_bytes = span_of(&trajectory_bytes);
     Ok(())
@@ -236,12 +245,15 @@ fn probe_editors(
     skill: &SkillDoc,
     settings: &TrainSettings,
 ) -> Result<(), PromptError> {
-    let n_edits = settings.edit_budget.max.max(1) as usize;
+    let mode = settings.update_mode;
+    // An analyst writes one whole skill.
+    let n_edits = if mode.has_budget() { settings.edit_budget.max.max(1) as usize } else { 1 };
     let batch = (settings.batch_size as u64).min(found.splits[0].n_items);
     let most_patches = super::analyst_calls(batch, settings.minibatch_size as u64).high;
     let most_patches = most_patches.saturating_mul(settings.accumulation as u64);
     let most_patches = usize::try_from(most_patches).unwrap_or(usize::MAX).max(2);
-    let [short, long] = EDIT_BYTES;
+    let whole_skill = if mode.has_budget() { 0 } else { skill.text().len() };
+    let [short, long] = EDIT_BYTES.map(|bytes| bytes + whole_skill);
     let few = [patch(1, short, REASONING_BYTES[0]), patch(1, short, REASONING_BYTES[0])];
     let many =
         vec![patch(n_edits, long, REASONING_BYTES[1]); most_patches.min(settings.merge_batch_size.max(2))];
@@ -256,7 +268,7 @@ fn probe_editors(
     bytes.push(bytes_of(&prompts.merge_final(skill, one, other)?));
     bytes.push(bytes_of(&prompts.merge_final(skill, &all_edits, one)?));
     found.merge_bytes =
-        span_of(&bytes).plus(Span::new(0, schema_bytes(&merge_schema()))).plus(memory_bytes(settings));
+        span_of(&bytes).plus(Span::new(0, schema_bytes(&merge_schema(mode)))).plus(memory_bytes(settings));
 
     let budget = settings.edit_budget.min;
     let least_edits = patch(budget as usize + 1, short, 0).edits;
@@ -271,9 +283,16 @@ fn probe_editors(
     found.slow_update_bytes = with_schema(guidance, &slow_update_schema());
     found.meta_skill_bytes = with_schema(notes, &meta_skill_schema());
 
+    let [least, most] = [patch(1, short, 0), patch(n_edits, long, 0)]
+        .map(|patch| prompts.rewrite(skill, &patch.edits).map(|messages| bytes_of(&messages)));
+    found.rewrite_bytes = Span::new(least?, most?)
+        .plus(Span::new(0, schema_bytes(&rewrite_schema())))
+        .plus(memory_bytes(settings));
+
     // A long appendix has one note more than it may have; as many again may come in a step.
     let most_notes =
         settings.skill_aware.map_or(0, |aware| aware.consolidate_above).min(MAX_APPENDIX_NOTES / 2);
+    let [short, long] = EDIT_BYTES;
     let notes = |n_notes: usize, bytes: usize| vec!["x".repeat(bytes); n_notes.max(2)];
     let shortest = bytes_of(&prompts.appendix_consolidate(&notes(2, short))?);
     let longest = bytes_of(&prompts.appendix_consolidate(&notes(2 * most_notes, long))?);

@@ -96,6 +96,8 @@ fn probed() -> Probe {
         appendix_bytes: Span::default(),
         slow_update_bytes: Span::exactly(4000),
         meta_skill_bytes: Span::exactly(3500),
+        rewrite_bytes: Span::new(900, 4000),
+        skill_bytes: 600,
     }
 }
 

@@ -5,15 +5,16 @@ use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::prompts::BatchScore;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord};
+use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
 use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::select::{ChosenBudget, choose_budget, select};
-use crate::stage::update::update;
+use crate::stage::update::{Candidate, Rewrite, rewrite, take_whole, update};
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::plan::BatchPlan;
+use skill_core::rewrite::{UpdateMode, changed_lines};
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,12 @@ impl<'run> Run<'run> {
             return Ok(None);
         }
 
-        self.select(skill, merged.patch, work).await.map(Some)
+        if self.settings.update_mode.has_budget() {
+            return self.select(skill, merged.patch, work).await.map(Some);
+        }
+        work.record.n_edits_ranked = Some(merged.patch.edits.len());
+        atomic::write_json(&step_dir.join("ranked_patch.json"), &merged.patch)?;
+        Ok(Some(merged.patch))
     }
 
     /// Stage 4: as many of the merged edits as the edit budget allows.
@@ -170,27 +176,67 @@ impl<'run> Run<'run> {
         Ok(selected.patch)
     }
 
-    /// Stage 5: the candidate.
-    pub(super) fn update(
+    /// Stage 5: the candidate; `None` if the skill was to be rewritten and nothing came out.
+    pub(super) async fn update(
         &mut self,
         current: &ScoredSkill,
         patch: &Patch,
         work: &mut StepWork,
-    ) -> Result<SkillDoc, PipelineError> {
-        let StepWork { record, trace, .. } = work;
-        let watch = self.begin(Some(record.step), Stage::Update);
-        let candidate = update(&current.skill, patch, self.settings.front_matter);
-        self.end(&watch);
-        let step_dir = self.dir.step_dir(record.step);
-        atomic::write(&step_dir.join("candidate_skill.md"), candidate.skill.text().as_bytes())?;
-        atomic::write_json(&step_dir.join("edit_apply_report.json"), &candidate.report)?;
-        let (total, applied) =
-            (candidate.report.len(), candidate.report.iter().filter(|row| row.status.is_applied()).count());
-        trace.report(&candidate.report);
-        record.apply_report = Some(ApplySummary { total, applied, skipped: total - applied });
-        record.candidate_hash = Some(candidate.skill.hash());
-        record.candidate_skill_len = Some(candidate.skill.text().chars().count());
-        Ok(candidate.skill)
+    ) -> Result<Option<SkillDoc>, PipelineError> {
+        let step_dir = self.dir.step_dir(work.record.step);
+        let watch = self.begin(Some(work.record.step), Stage::Update);
+        let candidate = match self.settings.update_mode {
+            UpdateMode::Patch => {
+                let Candidate { skill, report } = update(&current.skill, patch, self.settings.front_matter);
+                atomic::write_json(&step_dir.join("edit_apply_report.json"), &report)?;
+                let (total, applied) =
+                    (report.len(), report.iter().filter(|row| row.status.is_applied()).count());
+                work.trace.report(&report);
+                work.record.apply_report = Some(ApplySummary { total, applied, skipped: total - applied });
+                Some(skill)
+            }
+            // Nothing to follow is no rewrite: a budget of 0, as the optimizer may choose it, changes nothing.
+            UpdateMode::RewriteFromSuggestions if patch.edits.is_empty() => Some(current.skill.clone()),
+            UpdateMode::RewriteFromSuggestions => {
+                let ctx = self.stage_ctx(&watch);
+                let made = rewrite(&current.skill, patch, &work.prompts, &self.optimizer(), &ctx).await?;
+                self.take_rewrite(made, &step_dir.join("rewrite_result.json"), work)?
+            }
+            UpdateMode::FullRewriteMinibatch => {
+                let made = take_whole(&current.skill, patch);
+                let candidate = self.take_rewrite(made, &step_dir.join("full_rewrite_result.json"), work)?;
+                if let Some(candidate) = &candidate {
+                    let title = work.record.rewrite_change_summary.iter().flatten().next();
+                    let changes = changed_lines(current.skill.text(), candidate.text());
+                    work.trace.try_rewrite(title.map(String::as_str).unwrap_or_default(), &changes);
+                }
+                candidate
+            }
+        };
+        note_tokens(&mut work.record, Stage::Update, self.end(&watch));
+        if let Some(candidate) = &candidate {
+            atomic::write(&step_dir.join("candidate_skill.md"), candidate.text().as_bytes())?;
+            work.record.candidate_hash = Some(candidate.hash());
+            work.record.candidate_skill_len = Some(candidate.text().chars().count());
+        }
+        Ok(candidate)
+    }
+
+    /// Notes what came of a rewrite.
+    fn take_rewrite(
+        &self,
+        made: Rewrite,
+        path: &Path,
+        work: &mut StepWork,
+    ) -> Result<Option<SkillDoc>, PipelineError> {
+        let Rewrite { skill, new_skill, reasoning, change_summary, notes } = made;
+        self.note(work.record.step, &mut work.record, notes);
+        if skill.is_some() {
+            let result = RewriteResult { reasoning, change_summary: change_summary.clone(), new_skill };
+            atomic::write_json(path, &result)?;
+            work.record.rewrite_change_summary = Some(change_summary);
+        }
+        Ok(skill)
     }
 }
 

@@ -154,6 +154,15 @@ const TRAIN: &[KeySpec] = &[
         "Patches that are merged at a time, at least 2.",
     ),
     KeySpec::new(
+        "update_mode",
+        ValueType::Choice(&["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"]),
+        Outcome,
+        Value("\"patch\""),
+        "How a candidate is made. patch: edits are applied, without a model. rewrite_from_suggestions: the optimizer\n\
+         rewrites the skill by the suggestions of the analysts. full_rewrite_minibatch: each analyst writes the skill\n\
+         anew, and these are merged; edit_budget and schedule do not count then. Protected regions survive in all.",
+    ),
+    KeySpec::new(
         "edit_budget",
         ValueType::Integer { min: 1, max: 1000 },
         Outcome,

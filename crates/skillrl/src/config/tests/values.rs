@@ -104,6 +104,7 @@ fn values_that_are_taken() {
     check("train.schedule=linear", r#""linear""#);
     check("train.schedule=autonomous", r#""autonomous""#);
     check("train.failure_only=true", "true");
+    check("train.update_mode=full_rewrite_minibatch", r#""full_rewrite_minibatch""#);
     check("train.skill_aware=true", "true");
     check("train.appendix_source=failure_only", r#""failure_only""#);
     check("train.appendix_limit=12", "12");
@@ -213,6 +214,10 @@ fn values_that_are_refused() {
     refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
     refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
     refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
+    refused(
+        "train.update_mode=rewrite",
+        "takes \"patch\", \"rewrite_from_suggestions\" or \"full_rewrite_minibatch\", not \"rewrite\"",
+    );
     refused("train.appendix_limit=201", "takes a whole number from 0 to 200, not 201");
     refused("train.appendix_source=all", "takes \"both\" or \"failure_only\", not \"all\"");
     refused("train.memory_steps=101", "takes a whole number from 0 to 100, not 101");
