@@ -1,12 +1,14 @@
 //! The text of the appendix: notes about rules that are right and were not kept, as bullets below a heading.
 //!
 //! It stands at the end of the skill, where it is written anew with each note. As everywhere, bytes outside of the
-//! region stay; the reference folds blank lines all over the document instead.
+//! region stay; the reference folds blank lines all over the document instead. The appendix of a package is that of
+//! its `SKILL.md`.
 
 use super::{
     APPENDIX_END, APPENDIX_START, RegionKind, find_markers, front_matter_end, protected_regions,
     without_markers,
 };
+use crate::package::{edit_main, main_file};
 use crate::skill::SkillDoc;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,7 +24,7 @@ pub const MAX_NOTE_CHARS: usize = 500;
 
 /// The notes of the skill's appendix, in order; none if it has no appendix.
 pub fn appendix_notes(skill: &SkillDoc) -> Vec<String> {
-    let text = skill.text();
+    let text = main_file(skill);
     let region = protected_regions(text).into_iter().find(|region| region.kind == RegionKind::Appendix);
     let inner = region.and_then(|region| {
         text.get(region.range.start + APPENDIX_START.len()..region.range.end - APPENDIX_END.len())
@@ -43,7 +45,7 @@ pub fn appendix_notes(skill: &SkillDoc) -> Vec<String> {
 /// The skill with an empty appendix at its end, if it has none yet.
 #[must_use]
 pub fn inject_appendix(skill: &SkillDoc) -> SkillDoc {
-    let has_one = protected_regions(skill.text()).iter().any(|region| region.kind == RegionKind::Appendix);
+    let has_one = protected_regions(main_file(skill)).iter().any(|region| region.kind == RegionKind::Appendix);
     if has_one { skill.clone() } else { replace_appendix(skill, &[]) }
 }
 
@@ -61,7 +63,11 @@ pub fn append_to_appendix(skill: &SkillDoc, notes: &[String]) -> SkillDoc {
 /// A note is one line; markers in it are taken out. Markers of an appendix without a partner go.
 #[must_use]
 pub fn replace_appendix(skill: &SkillDoc, notes: &[String]) -> SkillDoc {
-    let base = without_appendix(skill.text());
+    edit_main(skill, |main| SkillDoc::new(with_notes(main.text(), notes)))
+}
+
+fn with_notes(text: &str, notes: &[String]) -> String {
+    let base = without_appendix(text);
     let base = base.trim_end();
     let line_end =
         if base.lines().next().is_some_and(|line| base.get(line.len()..line.len() + 2) == Some("\r\n")) {
@@ -73,7 +79,7 @@ pub fn replace_appendix(skill: &SkillDoc, notes: &[String]) -> SkillDoc {
     lines.extend(distinct(notes).into_iter().map(|note| format!("- {note}")));
     lines.push(APPENDIX_END.to_owned());
     let above = if base.is_empty() { String::new() } else { [base, line_end, line_end].concat() };
-    SkillDoc::new([above.as_str(), &lines.join(line_end), line_end].concat())
+    [above.as_str(), &lines.join(line_end), line_end].concat()
 }
 
 /// Notes on one line each, without those that say the same as an earlier one.
@@ -168,6 +174,8 @@ mod tests {
         check("# x\n\n[A\nH\nA]\n", &["one", "two"], "# x\n\n[A\nH\n- one\n- two\nA]\n");
         check("# x\n\n[A\nH\n- one\n* two\nA]\n", &["three"], "# x\n\n[A\nH\n- one\n- two\n- three\nA]\n");
         check("", &["one"], "[A\nH\n- one\nA]\n");
+        let file = "\n<!-- SKILL_FILE: references/a.md -->\n# A\n";
+        check(&format!("# x\n{file}"), &["one"], &format!("# x\n\n[A\nH\n- one\nA]\n{file}"));
         check(" \n", &[], "[A\nH\nA]\n");
         check("# x\r\n- a\r\n", &["one"], "# x\r\n- a\r\n\r\n[A\r\nH\r\n- one\r\nA]\r\n");
     }
