@@ -45,7 +45,8 @@ pub fn appendix_notes(skill: &SkillDoc) -> Vec<String> {
 /// The skill with an empty appendix at its end, if it has none yet.
 #[must_use]
 pub fn inject_appendix(skill: &SkillDoc) -> SkillDoc {
-    let has_one = protected_regions(main_file(skill)).iter().any(|region| region.kind == RegionKind::Appendix);
+    let has_one =
+        protected_regions(main_file(skill)).iter().any(|region| region.kind == RegionKind::Appendix);
     if has_one { skill.clone() } else { replace_appendix(skill, &[]) }
 }
 

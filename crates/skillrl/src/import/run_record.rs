@@ -153,8 +153,9 @@ fn record(
         .unwrap_or(seed + 1000 * epoch + in_epoch + 1);
     let asked = fields.get("action").and_then(Value::as_str).unwrap_or_default();
     let (action, note) = match asked {
-        "accept_new_best" | "accept" | "force_accept" | "reject" | "skip_no_patches" => (asked, None),
-        "skip_no_rewrite" => ("skip_no_patches", Some("no rewrite came about there (skip_no_rewrite)")),
+        "accept_new_best" | "accept" | "force_accept" | "reject" | "skip_no_patches" | "skip_no_rewrite" => {
+            (asked, None)
+        }
         _ => ("skip_no_patches", Some("the action there is not known here")),
     };
     let mut record = json!({

@@ -7,6 +7,7 @@ use super::skillopt_env::{self, Found};
 use super::skillopt_model;
 use crate::config::{Config, keys};
 use serde_json::Value;
+use skill_core::rewrite::UpdateMode;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -202,7 +203,12 @@ fn map_training(draft: &mut Draft) {
     map_slow_update(draft);
     map_budget_control(draft);
     for (flat, rule) in RULES {
-        let Some(entry) = draft.take(flat) else { continue };
+        let Some(mut entry) = draft.take(flat) else { continue };
+        if flat == "skill_update_mode"
+            && let Some(mode) = entry.value.as_str().and_then(UpdateMode::from_reference)
+        {
+            entry.value = mode.as_str().into();
+        }
         match rule {
             Rule::Same(key, off) => same(draft, &entry, key, off),
             Rule::Part(key, switch) if draft.is_set(switch, Off::No) => same(draft, &entry, key, Off::Never),
