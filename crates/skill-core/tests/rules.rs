@@ -118,7 +118,7 @@ proptest! {
             }
         }
         let region_texts = |skill: &SkillDoc| -> Vec<String> {
-            protected_regions(skill.text()).iter().map(|region| skill.text()[region.range.clone()].to_owned()).collect()
+            protected_regions(skill.text()).iter().map(|region| skill.text().get(region.range.clone()).unwrap().to_owned()).collect()
         };
         prop_assert_eq!(region_texts(&skill), region_texts(&left));
         if rules.iter().enumerate().all(|(rule_idx, _)| !is_taken(rule_idx)) {

@@ -35,7 +35,7 @@ impl Run<'_> {
             return Ok(());
         };
         let (steps_per_epoch, total_steps) = self.length;
-        let is_last_step = step.0 as usize % steps_per_epoch.max(1) == 0;
+        let is_last_step = (step.0 as usize).is_multiple_of(steps_per_epoch.max(1));
         if !self.settings.epoch_end.is_due() || !is_last_step || state.is_after_epoch_end() {
             return Ok(());
         }
