@@ -6,6 +6,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Far longer than it takes to read a run; only a failed test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that ends with its test.
 struct Serving(Child);
@@ -38,19 +42,28 @@ fn get(url: &str, path: &str) -> String {
     answer
 }
 
+/// Asks for the list until it holds a run: runs are read when the server listens already.
+#[track_caller]
+fn wait_for(url: &str, run: &str) {
+    let began = Instant::now();
+    while !get(url, "/").contains(&format!("data-run=\"{run}\"")) {
+        assert!(began.elapsed() < PATIENCE, "{run} is not listed: {}", get(url, "/"));
+    }
+}
+
 #[test]
 fn runs_are_served_where_nobody_says_otherwise() {
     let context = TestContext::with_finished_demo();
     // Without `runs` it is the directory in which it is started.
     let (serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
     assert!(url.starts_with("http://127.0.0.1:") && url.ends_with('/'), "{url}");
-    assert!(get(&url, "/").contains("data-run=\"demo&#x2f;run\""));
+    wait_for(&url, "demo&#x2f;run");
     assert!(get(&url, "/run/demo/run").contains("Score by step"));
     drop(serving);
     std::fs::create_dir(context.path("runs")).unwrap();
     std::fs::rename(context.path("demo/run"), context.path("runs/mine")).unwrap();
     let (_serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
-    assert!(get(&url, "/").contains("data-run=\"mine\""));
+    wait_for(&url, "mine");
 }
 
 #[test]
