@@ -148,7 +148,10 @@ async fn list(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let (listing, ledger) = (app.runs.listing().await, Arc::clone(&app.watches.ledger));
+    let known = app.runs.listing().await;
+    // Whoever counts takes a run that is not there for one that has ended.
+    let listing = if known.is_read { known } else { app.runs.fresh().await };
+    let ledger = Arc::clone(&app.watches.ledger);
     let written = tokio::task::spawn_blocking(move || metrics::write(&listing, &ledger)).await;
     match written {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
