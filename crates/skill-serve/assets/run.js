@@ -52,6 +52,8 @@ function showStage() {
   if (stage.done > 1 && stage.done < stage.total && seconds > 2) {
     words += ", about " + duration(seconds * (stage.total - stage.done) / stage.done) + " left";
   }
+  if (now.in_flight) words += ", " + now.in_flight + " in flight";
+  if (now.waiting) words += ", " + now.waiting + " waiting";
   byId("done-words").textContent = words;
 }
 
@@ -62,7 +64,7 @@ function showSpent() {
   const caps = spent.caps || {};
   const rows = [
     ["requests", spent.requests, caps.calls, grouped],
-    ["tokens", spent.input_tokens + spent.output_tokens, caps.tokens, grouped],
+    ["tokens", spent.tokens, caps.tokens, grouped],
     ["money", spent.money, caps.money, (money) => money.toFixed(4)],
     ["time", spent.seconds, caps.time_s, duration],
   ];

@@ -1,9 +1,8 @@
 //! Runs as numbers, in the text format of Prometheus.
 
-use crate::live::spend::{JOURNAL, Ledger, Spent};
+use crate::live::spend::{Ledger, Spent};
 use crate::runs::Listing;
 use crate::runs::row::{Row, RunState};
-use skill_llm::journal::JournalReader;
 use std::fmt::Write as _;
 
 /// The type of the answer.
@@ -105,7 +104,7 @@ const FAMILIES: &[Family] = &[
         |run| of_spent(run, |spent| Some(spent.requests as f64)),
     ),
     ("skillrl_run_spent_tokens_total", "counter", "Tokens of these requests, prompts and replies.", |run| {
-        of_spent(run, |spent| Some(spent.input_tokens.saturating_add(spent.output_tokens) as f64))
+        of_spent(run, |spent| Some(spent.tokens as f64))
     }),
     ("skillrl_run_spent_money_total", "counter", "What these requests cost.", |run| {
         of_spent(run, |spent| spent.money)
@@ -145,8 +144,8 @@ pub(crate) fn write(listing: &Listing, ledger: &Ledger) -> String {
     let runs: Vec<Measured<'_>> = listing
         .runs()
         .map(|(found, row)| {
-            let read = || ledger.spent(&found.path, &JournalReader::open(&found.path.join(JOURNAL)).ok()?);
-            Measured { row, spent: if row.state == RunState::Training { read() } else { None } }
+            let is_training = row.state == RunState::Training;
+            Measured { row, spent: if is_training { ledger.spent_now(&found.path) } else { None } }
         })
         .collect();
     let mut text = String::new();

@@ -140,6 +140,9 @@ impl RunReader {
                 *totals.tokens.entry(stage).or_default() += used;
             }
         }
+        for (stage, used) in self.epoch_ends()?.iter().flat_map(EpochRecords::tokens).flatten() {
+            *totals.tokens.entry(stage.clone()).or_default() += *used;
+        }
         if last != state.last_completed_step {
             let message = format!("does not hold each of the steps 1 to {} once", state.last_completed_step);
             return Err(PipelineError::Corrupt { path: self.path.join("history.json"), message });

@@ -12,7 +12,8 @@ use log::{Line, Log, StageAt};
 use rollouts::{SHOWN, Shown, shown};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
-use skill_pipeline::Stage;
+use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::{RunReader, Stage};
 use spend::{JOURNAL, Ledger, Spent};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -64,8 +65,22 @@ pub(crate) struct Now {
     epoch: Option<u32>,
     stage: Option<StageNow>,
     spent: Option<Spent>,
+    /// Requests that are not answered yet, and calls that wait for their turn, where the process says so.
+    in_flight: Option<usize>,
+    waiting: Option<usize>,
     /// Changes when the report does.
     report: String,
+}
+
+impl StageNow {
+    fn of(live: &LiveState) -> Option<Self> {
+        Some(Self {
+            name: live.stage.clone()?,
+            done: live.done as u64,
+            total: live.total as u64,
+            began_unix_ms: live.stage_started_unix_ms,
+        })
+    }
 }
 
 /// Where a run is, and when that is told: a viewer may have another clock.
@@ -212,28 +227,37 @@ impl Seen {
             self.now = Some(gone);
             return is_new;
         };
-        let has_lines = found.leaving.is_none() && self.log.read();
+        let may_read = found.leaving.is_none();
+        let has_lines = may_read && self.log.read();
         let is_training = row.state == RunState::Training;
         // A process that was killed leaves a stage in the log that nobody works on.
         let stage = self.log.position.stage.clone().filter(|_| is_training);
-        let has_results =
-            found.leaving.is_none() && self.look_into_journal(&found.path, stage.as_ref(), ledger);
+        let has_results = may_read && self.look_into_journal(&found.path, stage.as_ref(), ledger);
         let position = &self.log.position;
+        let stage = stage.map(|stage| StageNow {
+            done: self.done.min(stage.total),
+            name: stage.name,
+            total: stage.total,
+            began_unix_ms: stage.began_unix_ms,
+        });
+        // The process itself knows best; not every one says, since a program may train by the library.
+        let live = if is_training && may_read { RunReader::open(&found.path).ok() } else { None };
+        let live = live.and_then(|run| run.live());
         let now = Now {
             state: row.state,
             problem: row.problem.clone(),
             is_stop_requested: row.is_stop_requested,
             n_steps: row.files.n_steps,
             total_steps: position.total_steps.or(row.files.total_steps),
-            step: position.step.filter(|_| is_training),
+            step: live
+                .as_ref()
+                .map_or(position.step, |live| live.step.map(|step| step.0))
+                .filter(|_| is_training),
             epoch: position.epoch.filter(|_| is_training),
-            stage: stage.map(|stage| StageNow {
-                done: self.done.min(stage.total),
-                name: stage.name,
-                total: stage.total,
-                began_unix_ms: stage.began_unix_ms,
-            }),
-            spent: self.spent.clone(),
+            stage: live.as_ref().map_or(stage, StageNow::of),
+            spent: live.as_ref().map(|live| live.pulse.spend.into()).or_else(|| self.spent.clone()),
+            in_flight: live.as_ref().map(|live| live.pulse.in_flight),
+            waiting: live.as_ref().map(|live| live.pulse.waiting),
             report: report_version(&found.path),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
@@ -275,12 +299,18 @@ fn n_done(journal: &JournalReader, stage: &StageAt) -> u64 {
         Some(step) => format!("step {step} / {}", stage.name),
         None => stage.name.clone(),
     };
-    let of_rollouts =
-        [Stage::Baseline, Stage::Rollout, Stage::Evaluate, Stage::TestBaseline, Stage::TestBest];
-    let counted = if of_rollouts.iter().any(|of_rollouts| of_rollouts.as_str() == stage.name) {
-        journal.n_results_within(&place)
-    } else {
+    let asks_the_optimizer = [
+        Stage::Reflect,
+        Stage::Aggregate,
+        Stage::Select,
+        Stage::Appendix,
+        Stage::SlowUpdate,
+        Stage::MetaSkill,
+    ];
+    let counted = if asks_the_optimizer.iter().any(|asking| asking.as_str() == stage.name) {
         journal.n_replies_within(&place)
+    } else {
+        journal.n_results_within(&place)
     };
     counted.unwrap_or_default()
 }
@@ -297,6 +327,8 @@ impl Now {
             epoch: None,
             stage: None,
             spent: None,
+            in_flight: None,
+            waiting: None,
             report: String::new(),
         }
     }

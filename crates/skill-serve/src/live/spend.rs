@@ -1,9 +1,12 @@
-//! What runs have spent, from their journals: each call is added up once, however often somebody asks.
+//! What runs have spent: as the process that works on one says, else as its journal says.
+//!
+//! Of a journal each call is added up once, however often somebody asks.
 
 use crate::runs::lock;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::live::Spend;
 use skillrl::config::BudgetConfig;
 use skillrl::spend::Spending;
 use std::collections::HashMap;
@@ -19,15 +22,32 @@ const MAX_KNOWN: usize = 256;
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Spent {
     pub(crate) requests: u64,
-    pub(crate) input_tokens: u64,
-    pub(crate) cached_tokens: u64,
-    pub(crate) output_tokens: u64,
+    /// Of prompts and replies.
+    pub(crate) tokens: u64,
     /// By the prices of the configuration, where it has any.
     pub(crate) money: Option<f64>,
     /// How long its processes worked, until their last commit.
     pub(crate) seconds: f64,
-    /// The caps of `config.toml`.
+    /// The caps that the process works under; where there is none, those of `config.toml`.
     pub(crate) caps: BudgetConfig,
+}
+
+impl From<Spend> for Spent {
+    fn from(spend: Spend) -> Self {
+        let has_prices = spend.money > 0.0 || spend.cap_money.is_some();
+        Self {
+            requests: spend.calls,
+            tokens: spend.tokens,
+            money: has_prices.then_some(spend.money),
+            seconds: spend.seconds,
+            caps: BudgetConfig {
+                calls: spend.cap_calls,
+                tokens: spend.cap_tokens,
+                money: spend.cap_money,
+                time_s: spend.cap_seconds,
+            },
+        }
+    }
 }
 
 /// The sums of the runs that were asked about.
@@ -43,6 +63,14 @@ struct Sum {
 }
 
 impl Ledger {
+    /// What a run has spent that somebody works on; `None` where nobody can say.
+    pub(crate) fn spent_now(&self, run: &Path) -> Option<Spent> {
+        match RunReader::open(run).ok()?.live() {
+            Some(live) => Some(live.pulse.spend.into()),
+            None => self.spent(run, &JournalReader::open(&run.join(JOURNAL)).ok()?),
+        }
+    }
+
     /// What a run has spent; `None` where it has no journal that can be read.
     pub(crate) fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
         let sum = {
@@ -74,9 +102,7 @@ impl Ledger {
         let total = |of: fn(&ModelSpent) -> u64| sum.spent.iter().map(of).fold(0, u64::saturating_add);
         Some(Spent {
             requests: total(|spent| spent.requests),
-            input_tokens: total(|spent| spent.usage.input),
-            cached_tokens: total(|spent| spent.usage.cached),
-            output_tokens: total(|spent| spent.usage.output),
+            tokens: total(|spent| spent.usage.input.saturating_add(spent.usage.output)),
             money: spending.as_ref().and_then(|spending| spending.of_requests(&sum.spent)),
             seconds: journal.elapsed().map(|elapsed| elapsed.as_secs_f64()).unwrap_or_default(),
             caps: spending.map(|spending| spending.caps()).unwrap_or_default(),
