@@ -164,8 +164,9 @@ async fn a_judged_call_is_not_sent_twice() {
     let files = [("judge.json", JUDGE), ("skillrl.toml", section)];
     let (asked, [dir, _undisturbed]) = check_resume(&judged, &files).await;
     assert!(asked.iter().any(|call| call.starts_with("step 1 / rollout / t01 / judge: ")), "{asked:?}");
-    // 4 of the baseline, 8 of the step, 4 of its evaluation, 4 before and 4 after on the test split.
-    assert_eq!(asked.iter().filter(|call| call.contains(" / judge: ")).count(), 24);
+    // 4 of the baseline, 8 of the step, 4 of its evaluation, 4 before and 4 after on the selection split once more, 4
+    // before and 4 after on the test split.
+    assert_eq!(asked.iter().filter(|call| call.contains(" / judge: ")).count(), 32);
     // The judge's reasons reach the optimizer, and its calls are counted with those of the stage.
     let reflect = asked.iter().find(|call| call.contains("/ reflect /")).unwrap();
     assert!(reflect.contains("the judge gave 1 of 10 points: There is no such queue."), "{reflect}");
@@ -191,8 +192,8 @@ async fn an_answer_is_scored_once_by_a_program() {
     let (_, [dir, undisturbed]) = check_resume(&overrides, &[("score.sh", script)]).await;
     let scored =
         |dir: &TempDir| std::fs::read_to_string(dir.path().join("scored.log")).unwrap().lines().count();
-    assert_eq!(scored(&dir), 24);
-    assert_eq!(scored(&undisturbed), 24);
+    assert_eq!(scored(&dir), 32);
+    assert_eq!(scored(&undisturbed), 32);
 }
 
 #[cfg(unix)]

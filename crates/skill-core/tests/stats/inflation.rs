@@ -60,7 +60,7 @@ fn tests_hold_their_level_and_find_what_the_power_table_says() {
 
 #[test]
 fn a_level_that_is_shared_holds_for_the_whole_run_and_one_for_each_step_does_not() {
-    let [each, shared] = [false, true].map(|spends_alpha| false_accepts(50, 40, spends_alpha, 300));
+    let [each, shared] = [false, true].map(|spends_alpha| false_accepts(50, 40, spends_alpha, 60));
     for ((mode, each), shared) in MODES.into_iter().zip(each).zip(shared) {
         let [each, shared] = [each, shared].map(|found| found.any);
         match mode {
