@@ -52,8 +52,8 @@ impl PairedCounts {
 ///
 /// // Two items of two draws each: what counts is an item's sum.
 /// let pooled = Paired::of(Gate::default(), 2, &candidate, &current).unwrap();
-/// assert_eq!(pooled.counts, PairedCounts { wins: 1, losses: 0, ties: 1 });
-/// assert_eq!(pooled.differences, [1.0, 0.0]);
+/// assert_eq!(pooled.counts, PairedCounts { wins: 1, losses: 1, ties: 0 });
+/// assert_eq!(pooled.differences, [1.0, -0.5]);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paired {
