@@ -40,6 +40,7 @@ mod openai;
 mod problem;
 mod registry;
 mod request;
+mod responses;
 mod server;
 mod session;
 mod streaming;

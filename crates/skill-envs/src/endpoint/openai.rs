@@ -212,7 +212,7 @@ fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {
     list.list()?.iter().map(tool).collect()
 }
 
-fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
+pub(super) fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
     let expected = "expected `auto`, `none`, `required` or a function";
     match choice.value {
         Value::String(name) => match name.as_str() {
@@ -227,35 +227,41 @@ fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Pro
             if fields.kind()? != "function" {
                 return Err(choice.problem(format!("is of another type; {expected}")));
             }
-            let name = fields.need("function")?.object()?.need("name")?;
-            let name_text = name.text()?;
-            if !tools.iter().any(|tool| tool.name == name_text) {
-                return Err(name.problem(format!("is {name_text:?}, which is none of the tools")));
-            }
-            Ok(ToolChoice::Tool(name_text.to_owned()))
+            chosen_tool(&fields.need("function")?.object()?.need("name")?, tools)
         }
     }
 }
 
-fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
+/// The tool of this name.
+pub(super) fn chosen_tool(name: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
+    let text = name.text()?;
+    if !tools.iter().any(|tool| tool.name == text) {
+        return Err(name.problem(format!("is {text:?}, which is none of the tools")));
+    }
+    Ok(ToolChoice::Tool(text.to_owned()))
+}
+
+pub(super) fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
     let fields = format.object()?;
     match fields.kind()? {
         "text" => Ok(None),
         "json_object" => Ok(Some(ResponseSchema::any_object())),
-        "json_schema" => {
-            let given = fields.need("json_schema")?.object()?;
-            let schema = given.need("schema")?;
-            schema.object()?;
-            Ok(Some(ResponseSchema {
-                // The dialect's servers take a schema as a hint unless they are told to follow it.
-                strict: given.read("strict", Field::flag)?.unwrap_or(false),
-                ..ResponseSchema::new(given.need("name")?.text()?, schema.value.clone())
-            }))
-        }
+        "json_schema" => json_schema(&fields.need("json_schema")?.object()?).map(Some),
         other => {
             Err(format.problem(format!("is {other:?}; expected `text`, `json_object` or `json_schema`")))
         }
     }
+}
+
+/// A schema with its name.
+pub(super) fn json_schema(given: &Object<'_>) -> Result<ResponseSchema, Problem> {
+    let schema = given.need("schema")?;
+    schema.object()?;
+    Ok(ResponseSchema {
+        // The dialect's servers take a schema as a hint unless they are told to follow it.
+        strict: given.read("strict", Field::flag)?.unwrap_or(false),
+        ..ResponseSchema::new(given.need("name")?.text()?, schema.value.clone())
+    })
 }
 
 /// A whole reply.

@@ -17,6 +17,8 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 pub(super) enum Dialect {
     /// Chat Completions.
     OpenAi,
+    /// Responses, whose errors are those of Chat Completions.
+    Responses,
     /// Messages.
     Anthropic,
 }
@@ -133,7 +135,7 @@ impl Problem {
     pub(super) fn answer(&self, dialect: Dialect) -> Answer {
         let Self { kind, message, param } = self;
         let body = match dialect {
-            Dialect::OpenAi => json!({"error": {
+            Dialect::OpenAi | Dialect::Responses => json!({"error": {
                 "message": message,
                 "type": "invalid_request_error",
                 "param": param,

@@ -4,7 +4,7 @@ use super::EndpointLimits;
 use super::problem::{Answer, Dialect, Problem, ProblemKind, event_stream, json_answer};
 use super::registry::{Door, Registry};
 use super::request::{AgentRequest, ReplyForm};
-use super::{anthropic, openai, streaming};
+use super::{anthropic, openai, responses, streaming};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HOST};
 use http::request::Parts;
@@ -46,6 +46,7 @@ pub(super) struct Server {
 /// What a path means.
 enum Route<'a> {
     Completions,
+    Responses,
     Messages,
     CountTokens,
     Models,
@@ -129,6 +130,7 @@ impl Server {
         })?;
         let (route, method) = match path {
             "/chat/completions" => (Route::Completions, Method::POST),
+            "/responses" => (Route::Responses, Method::POST),
             "/messages" => (Route::Messages, Method::POST),
             "/messages/count_tokens" => (Route::CountTokens, Method::POST),
             "/models" => (Route::Models, Method::GET),
@@ -156,17 +158,18 @@ impl Server {
         let read = match route {
             Route::Models => {
                 return Ok(json_answer(&match dialect {
-                    Dialect::OpenAi => openai::models(models),
+                    Dialect::OpenAi | Dialect::Responses => openai::models(models),
                     Dialect::Anthropic => anthropic::models(models),
                 }));
             }
             Route::Model(name) => {
                 return Ok(json_answer(&match dialect {
-                    Dialect::OpenAi => openai::model(name),
+                    Dialect::OpenAi | Dialect::Responses => openai::model(name),
                     Dialect::Anthropic => anthropic::model(name),
                 }));
             }
             Route::Completions => openai::request,
+            Route::Responses => responses::request,
             Route::Messages => anthropic::request,
             Route::CountTokens => anthropic::request_to_count,
         };
@@ -225,6 +228,8 @@ fn written(reply: &ChatReply, form: &ReplyForm, number: u32) -> Answer {
         (Dialect::OpenAi, true) => {
             event_stream(streaming::openai_events(reply, form, &format!("chatcmpl-{number}")))
         }
+        (Dialect::Responses, false) => json_answer(&responses::reply(reply, form, number)),
+        (Dialect::Responses, true) => event_stream(streaming::responses_events(reply, form, number)),
         (Dialect::Anthropic, false) => json_answer(&anthropic::reply(reply, form, &format!("msg_{number}"))),
         (Dialect::Anthropic, true) => {
             event_stream(streaming::anthropic_events(reply, form, &format!("msg_{number}")))
@@ -261,7 +266,7 @@ fn check_host(head: &Parts) -> Result<(), Problem> {
 
 fn unknown_path(head: &Parts) -> Problem {
     let message = format!(
-        "nothing is at {} {}; there are POST /v1/chat/completions, POST /v1/messages, \
+        "nothing is at {} {}; there are POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, \
          POST /v1/messages/count_tokens and GET /v1/models",
         head.method,
         head.uri.path()

@@ -6,6 +6,7 @@
 use super::anthropic;
 use super::openai;
 use super::request::ReplyForm;
+use super::responses;
 use serde_json::{Value, json};
 use skill_llm::ChatReply;
 
@@ -98,6 +99,75 @@ pub(super) fn anthropic_events(reply: &ChatReply, form: &ReplyForm, id: &str) ->
     let usage = anthropic::usage(reply.usage);
     send("message_delta", json!({"type": "message_delta", "delta": delta, "usage": usage}));
     send("message_stop", json!({"type": "message_stop"}));
+    events
+}
+
+/// The events of Responses.
+pub(super) fn responses_events(reply: &ChatReply, form: &ReplyForm, number: u32) -> String {
+    let mut events = String::new();
+    let mut sequence_number = 0;
+    let mut send = |name: &str, mut event: Value| {
+        if let Some(fields) = event.as_object_mut() {
+            fields.insert("type".to_owned(), json!(name));
+            fields.insert("sequence_number".to_owned(), json!(sequence_number));
+        }
+        sequence_number += 1;
+        events.push_str(&format!("event: {name}\ndata: {event}\n\n"));
+    };
+    let whole = responses::reply(reply, form, number);
+    let with = |value: &Value, changes: &[(&str, Value)]| {
+        let mut value = value.clone();
+        if let Some(fields) = value.as_object_mut() {
+            fields.extend(changes.iter().map(|(name, change)| ((*name).to_owned(), change.clone())));
+        }
+        value
+    };
+    let begun = with(
+        &whole,
+        &[
+            ("status", json!("in_progress")),
+            ("incomplete_details", Value::Null),
+            ("output", json!([])),
+            ("usage", Value::Null),
+        ],
+    );
+    send("response.created", json!({ "response": begun }));
+    send("response.in_progress", json!({ "response": begun }));
+    for (output_index, item) in responses::output(reply, number).iter().enumerate() {
+        let at = json!({"item_id": item.get("id"), "output_index": output_index});
+        let in_text = with(&at, &[("content_index", json!(0))]);
+        let status = ("status", json!("in_progress"));
+        // Calls come after what was said, if anything was.
+        let call = item.get("arguments").and_then(Value::as_str);
+        let added = match call {
+            Some(_) => with(item, &[status, ("arguments", json!(""))]),
+            None => with(item, &[status, ("content", json!([]))]),
+        };
+        send("response.output_item.added", json!({"output_index": output_index, "item": added}));
+        if let Some(arguments) = call {
+            for piece in pieces(arguments) {
+                send("response.function_call_arguments.delta", with(&at, &[("delta", json!(piece))]));
+            }
+            let done = with(&at, &[("arguments", json!(arguments)), ("name", json!(item.get("name")))]);
+            send("response.function_call_arguments.done", done);
+        } else {
+            let empty = responses::text_output("");
+            send("response.content_part.added", with(&in_text, &[("part", empty)]));
+            let no_logprobs = ("logprobs", json!([]));
+            for piece in pieces(&reply.text) {
+                let delta = with(&in_text, &[("delta", json!(piece)), no_logprobs.clone()]);
+                send("response.output_text.delta", delta);
+            }
+            let done = with(&in_text, &[("text", json!(reply.text)), no_logprobs]);
+            send("response.output_text.done", done);
+            let part = responses::text_output(&reply.text);
+            send("response.content_part.done", with(&in_text, &[("part", part)]));
+        }
+        send("response.output_item.done", json!({"output_index": output_index, "item": item}));
+    }
+    let is_whole = whole.get("incomplete_details").is_none_or(Value::is_null);
+    let end = if is_whole { "response.completed" } else { "response.incomplete" };
+    send(end, json!({ "response": whole }));
     events
 }
 

@@ -1,6 +1,6 @@
 //! What only the inside shows: that no body makes the readers panic.
 
-use super::{anthropic, openai, streaming};
+use super::{anthropic, openai, responses, streaming};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use skill_llm::{ChatReply, FinishReason, ToolCall, Usage};
@@ -26,6 +26,14 @@ fn any_json() -> impl Strategy<Value = Value> {
 fn word() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "messages",
+        "instructions",
+        "call_id",
+        "output",
+        "function_call",
+        "function_call_output",
+        "input_text",
+        "output_text",
+        "format",
         "role",
         "content",
         "system",
@@ -77,7 +85,9 @@ fn body() -> impl Strategy<Value = Map<String, Value>> {
     (messages, fields).prop_map(|(messages, fields)| {
         let mut body: Map<String, Value> = fields.into_iter().collect();
         let messages = messages.into_iter().map(|message| message.into_iter().collect::<Value>());
-        body.insert("messages".to_owned(), messages.collect());
+        let messages: Value = messages.collect();
+        body.insert("input".to_owned(), messages.clone());
+        body.insert("messages".to_owned(), messages);
         body
     })
 }
@@ -85,7 +95,12 @@ fn body() -> impl Strategy<Value = Map<String, Value>> {
 proptest! {
     #[test]
     fn no_body_makes_a_reader_panic(body in body()) {
-        let read = [openai::request(&body), anthropic::request(&body), anthropic::request_to_count(&body)];
+        let read = [
+            openai::request(&body),
+            responses::request(&body),
+            anthropic::request(&body),
+            anthropic::request_to_count(&body),
+        ];
         for outcome in read {
             if let Err(problem) = outcome {
                 prop_assert!(!problem.message.is_empty());
@@ -109,6 +124,12 @@ proptest! {
         let openai = events(&streaming::openai_events(&reply, &form, "id"));
         prop_assert_eq!(joined(&openai, "/choices/0/delta/content"), text.clone());
         prop_assert_eq!(joined(&openai, "/choices/0/delta/tool_calls/0/function/arguments"), arguments.clone());
+        let responses = events(&streaming::responses_events(&reply, &form, 0));
+        let of_kind = |kind: &str| -> Vec<Value> {
+            responses.iter().filter(|event| event.get("type").is_some_and(|found| found == kind)).cloned().collect()
+        };
+        prop_assert_eq!(joined(&of_kind("response.output_text.delta"), "/delta"), text.clone());
+        prop_assert_eq!(joined(&of_kind("response.function_call_arguments.delta"), "/delta"), arguments.clone());
         let anthropic = events(&streaming::anthropic_events(&reply, &form, "id"));
         prop_assert_eq!(joined(&anthropic, "/delta/text"), text);
         let input: Value = serde_json::from_str(&joined(&anthropic, "/delta/partial_json"))

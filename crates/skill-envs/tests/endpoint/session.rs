@@ -94,9 +94,9 @@ async fn what_comes_for_another_host_path_or_method_is_refused() {
             (StatusCode::FORBIDDEN, "only requests for 127.0.0.1 and localhost are answered")
         );
     }
-    let got = send("POST", "/v1/responses", "localhost").await;
+    let got = send("POST", "/v1/embeddings", "localhost").await;
     assert_eq!(got.status, StatusCode::NOT_FOUND);
-    insta::assert_snapshot!(got.message(), @"nothing is at POST /v1/responses; there are POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens and GET /v1/models");
+    insta::assert_snapshot!(got.message(), @"nothing is at POST /v1/embeddings; there are POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/messages/count_tokens and GET /v1/models");
     let got = send("GET", "/v1/chat/completions", "localhost").await;
     assert_eq!(got.status, StatusCode::METHOD_NOT_ALLOWED);
     for (body, expect) in [

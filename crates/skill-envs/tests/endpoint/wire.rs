@@ -140,6 +140,72 @@ async fn what_chat_completions_cannot_honour_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn what_responses_cannot_honour_is_refused_by_name() {
+    let one = |item: Value| json!({"input": [item]});
+    let tool = json!({"type": "function", "name": "look"});
+    let call = json!({"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"});
+    check_refused(
+        "/v1/responses",
+        &[
+            (json!({}), "`input` is missing"),
+            (json!({"input": []}), "`input` holds no message of a user or an assistant"),
+            (json!({"input": "x", "model": null}), "`model` is missing"),
+            (
+                json!({"input": "x", "previous_response_id": "resp_0"}),
+                "`previous_response_id` names what was stored, and nothing is stored here: send all of `input`",
+            ),
+            (
+                json!({"input": "x", "background": true}),
+                "`background` cannot be honoured by this endpoint; leave it out",
+            ),
+            (
+                one(json!({"type": "item_reference", "id": "msg_0"})),
+                "`input[0]` refers to what was stored, and nothing is stored here: send the item",
+            ),
+            (
+                one(json!({"type": "web_search_call"})),
+                "`input[0]` is of the type \"web_search_call\"; expected `message`, `function_call`, \
+                 `function_call_output` or `reasoning`",
+            ),
+            (
+                one(json!({"role": "robot", "content": "x"})),
+                "`input[0].role` is \"robot\"; expected `system`, `developer`, `user` or `assistant`",
+            ),
+            (one(call), "`input` holds no result for the tool call \"c1\""),
+            (
+                one(json!({"type": "function_call_output", "call_id": "c1", "output": "x"})),
+                "`input` holds a result for \"c1\", which is no tool call before it",
+            ),
+            (
+                one(json!({"role": "user", "content": [{"type": "input_file"}]})),
+                "`input[0].content[0]` is of the type \"input_file\"; expected `input_text` or `input_image`",
+            ),
+            (
+                one(json!({"role": "user", "content": [{"type": "input_image", "file_id": "f"}]})),
+                "`input[0].content[0].file_id` names a stored file, and nothing is stored here",
+            ),
+            (
+                json!({"input": "x", "tools": [{"type": "web_search"}]}),
+                "`tools[0]` is of the type \"web_search\"; only functions can be called here",
+            ),
+            (
+                json!({"input": "x", "tools": [tool], "tool_choice": {"type": "function", "name": "go"}}),
+                "`tool_choice.name` is \"go\", which is none of the tools",
+            ),
+            (
+                json!({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}),
+                "`text.format.schema` is missing",
+            ),
+            (
+                json!({"input": "x", "max_output_tokens": 0}),
+                "`max_output_tokens` is 0; expected a number from 1 to 4294967295",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn what_messages_cannot_honour_is_refused_by_name() {
     let user = |block: Value| json!({"messages": [{"role": "user", "content": [block]}]});
     check_refused(

@@ -1,0 +1,280 @@
+//! The Responses API: requests as agents write them, replies as they expect them.
+//!
+//! Nothing is stored between requests: each brings its whole conversation, as agents do that ask for `store: false`.
+
+use super::fields::{Field, Object, text_part};
+use super::openai;
+use super::problem::{Dialect, Problem};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, empty_message, joined};
+use serde_json::{Map, Value, json};
+use skill_core::{Role, Usage};
+use skill_llm::{
+    ChatReply, ChatRequest, ContentPart, FinishReason, Message, ResponseSchema, Sampling, ToolCall,
+    ToolChoice, ToolSpec,
+};
+
+/// The fields that have an effect; all others that are not refused are left to the configuration of the target.
+const KNOWN: [&str; 11] = [
+    "input",
+    "instructions",
+    "model",
+    "stream",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "text",
+];
+
+/// Reads the body of `POST /v1/responses`.
+pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Problem> {
+    let body = Object::root(fields);
+    refuse(&body)?;
+    let mut messages: Vec<Message> =
+        body.read("instructions", Field::text)?.map(Message::system).into_iter().collect();
+    let input = body.need("input")?;
+    match input.value.as_str() {
+        Some(text) => messages.push(Message::user(text)),
+        None => {
+            for item in input.list()? {
+                read_item(&item, &mut messages)?;
+            }
+        }
+    }
+    check_conversation(&messages, "input")?;
+    let tools = body.read("tools", tools)?.unwrap_or_default();
+    check_tools(&tools)?;
+    let text = body.read("text", Field::object)?;
+    let format = text.map(|text| text.read("format", response_format)).transpose()?;
+    let chat = ChatRequest {
+        messages,
+        sampling: Sampling {
+            temperature: body.read("temperature", |field| field.number(0.0, 2.0))?,
+            top_p: body.read("top_p", |field| field.number(0.0, 1.0))?,
+            max_tokens: body.read("max_output_tokens", Field::max_tokens)?,
+            seed: None,
+        },
+        tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools))?,
+        tools,
+        parallel_tool_calls: body.read("parallel_tool_calls", Field::flag)?,
+        stop: Vec::new(),
+        response_schema: format.flatten().flatten(),
+    };
+    let form = ReplyForm {
+        dialect: Dialect::Responses,
+        model: body.need("model")?.text()?.to_owned(),
+        stream: body.read("stream", Field::flag)?.unwrap_or(false),
+        include_usage: true,
+    };
+    body.trace_ignored(&KNOWN);
+    Ok(AgentRequest { chat, form })
+}
+
+/// What would change the reply and has no seat in a request to the target.
+fn refuse(body: &Object<'_>) -> Result<(), Problem> {
+    for name in ["previous_response_id", "conversation"] {
+        if let Some(field) = body.get(name) {
+            return Err(
+                field.problem("names what was stored, and nothing is stored here: send all of `input`")
+            );
+        }
+    }
+    body.refuse(&[("background", Value::Bool(false)), ("prompt", Value::Null), ("top_logprobs", json!(0))])
+}
+
+/// Adds an item of the input to the conversation.
+fn read_item(field: &Field<'_>, messages: &mut Vec<Message>) -> Result<(), Problem> {
+    let item = field.object()?;
+    let kind = item.read("type", Field::text)?.unwrap_or("message");
+    match kind {
+        "message" => messages.push(message(&item)?),
+        "function_call" => {
+            let call = ToolCall {
+                id: item.need("call_id")?.text()?.to_owned(),
+                name: item.need("name")?.text()?.to_owned(),
+                arguments: item.read("arguments", Field::text)?.unwrap_or_default().to_owned(),
+            };
+            // What the model said and what it called in one reply are items of their own here.
+            match messages.last_mut().filter(|message| message.role == Role::Assistant) {
+                Some(reply) => reply.tool_calls.push(call),
+                None => messages.push(Message { tool_calls: vec![call], ..empty_message(Role::Assistant) }),
+            }
+        }
+        "function_call_output" => {
+            let texts = item.need("output").and_then(|output| texts(&output))?;
+            let tool_call_id = Some(item.need("call_id")?.text()?.to_owned());
+            messages.push(Message { content: joined(&texts), tool_call_id, ..empty_message(Role::Tool) });
+        }
+        // What the model thought; the target's own provider has no use for it.
+        "reasoning" => {}
+        "item_reference" => {
+            return Err(field.problem("refers to what was stored, and nothing is stored here: send the item"));
+        }
+        other => {
+            return Err(field.problem(format!(
+                "is of the type {other:?}; expected `message`, `function_call`, `function_call_output` or `reasoning`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn message(item: &Object<'_>) -> Result<Message, Problem> {
+    let role = item.need("role")?;
+    let content = item.need("content")?;
+    match role.text()? {
+        "system" | "developer" => {
+            Ok(Message { content: joined(&texts(&content)?), ..empty_message(Role::System) })
+        }
+        "assistant" => Ok(Message { content: joined(&texts(&content)?), ..empty_message(Role::Assistant) }),
+        "user" => Ok(Message { content: user_parts(&content)?, ..empty_message(Role::User) }),
+        other => {
+            Err(role.problem(format!("is {other:?}; expected `system`, `developer`, `user` or `assistant`")))
+        }
+    }
+}
+
+/// The texts of a content that can hold nothing else.
+fn texts<'a>(content: &Field<'a>) -> Result<Vec<&'a str>, Problem> {
+    if let Some(text) = content.value.as_str() {
+        return Ok(vec![text]);
+    }
+    let text = |part: &Field<'a>| {
+        let fields = part.object()?;
+        match fields.kind()? {
+            "input_text" | "output_text" | "text" => fields.need("text")?.text(),
+            // What a model said in refusing is text like any other.
+            "refusal" => fields.need("refusal")?.text(),
+            other => Err(part.problem(format!("is of the type {other:?}; only text can stand here"))),
+        }
+    };
+    content.list()?.iter().map(text).collect()
+}
+
+fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
+    if let Some(text) = content.value.as_str() {
+        return Ok(vec![text_part(text)]);
+    }
+    let part = |part: &Field<'_>| {
+        let fields = part.object()?;
+        match fields.kind()? {
+            "input_text" | "text" => Ok(text_part(fields.need("text")?.text()?)),
+            "input_image" => match fields.get("file_id") {
+                Some(file) => Err(file.problem("names a stored file, and nothing is stored here")),
+                None => fields.need("image_url")?.image_url().map(ContentPart::Image),
+            },
+            other => {
+                Err(part.problem(format!("is of the type {other:?}; expected `input_text` or `input_image`")))
+            }
+        }
+    };
+    content.list()?.iter().map(part).collect()
+}
+
+fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {
+    let tool = |field: &Field<'_>| {
+        let tool = field.object()?;
+        let kind = tool.kind()?;
+        if kind != "function" {
+            return Err(field.problem(format!("is of the type {kind:?}; only functions can be called here")));
+        }
+        let parameters = tool.read("parameters", |field| field.object().map(|_| field.value.clone()))?;
+        Ok(ToolSpec {
+            name: tool.need("name")?.text()?.to_owned(),
+            description: tool.read("description", Field::text)?.unwrap_or_default().to_owned(),
+            parameters: parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
+        })
+    };
+    list.list()?.iter().map(tool).collect()
+}
+
+fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
+    if choice.value.is_string() {
+        return openai::tool_choice(choice, tools);
+    }
+    let fields = choice.object()?;
+    if fields.kind()? != "function" {
+        return Err(choice.problem("is of another type; expected `auto`, `none`, `required` or a function"));
+    }
+    openai::chosen_tool(&fields.need("name")?, tools)
+}
+
+fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
+    let fields = format.object()?;
+    match fields.kind()? {
+        // The schema stands beside the type here, and in a member of its own there.
+        "json_schema" => openai::json_schema(&fields).map(Some),
+        _ => openai::response_format(format),
+    }
+}
+
+/// A whole reply.
+pub(super) fn reply(reply: &ChatReply, form: &ReplyForm, number: u32) -> Value {
+    let incomplete = match reply.finish {
+        FinishReason::Length => Some("max_output_tokens"),
+        FinishReason::ContentFilter => Some("content_filter"),
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => None,
+    };
+    json!({
+        "id": format!("resp_{number}"),
+        "object": "response",
+        // Not the time: the same requests get the same bytes, today and when the run is resumed.
+        "created_at": 0,
+        "status": if incomplete.is_some() { "incomplete" } else { "completed" },
+        "error": null,
+        "incomplete_details": incomplete.map(|reason| json!({ "reason": reason })),
+        "instructions": null,
+        "metadata": {},
+        "model": form.model,
+        "output": output(reply, number),
+        "parallel_tool_calls": true,
+        "previous_response_id": null,
+        "store": false,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "truncation": "disabled",
+        "usage": usage(reply.usage),
+    })
+}
+
+/// The items of a reply: what was said, and each call.
+pub(super) fn output(reply: &ChatReply, number: u32) -> Vec<Value> {
+    let status = if reply.finish == FinishReason::Length { "incomplete" } else { "completed" };
+    let said = (!reply.text.is_empty() || reply.tool_calls.is_empty()).then(|| {
+        json!({
+            "id": format!("msg_{number}"),
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": [text_output(&reply.text)],
+        })
+    });
+    let calls = reply.tool_calls.iter().enumerate().map(|(idx, call)| {
+        json!({
+            "id": format!("fc_{number}_{idx}"),
+            "type": "function_call",
+            "status": status,
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+        })
+    });
+    said.into_iter().chain(calls).collect()
+}
+
+pub(super) fn text_output(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input.saturating_add(usage.output),
+    })
+}
