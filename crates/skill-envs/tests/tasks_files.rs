@@ -133,6 +133,11 @@ async fn what_tools_come_to() {
             r#"{"pattern": "13", "path": "*feb*", "context": 1}"#,
             "1941/feb.txt-1- Receipts\n1941/feb.txt:2: Total 13",
         ),
+        (
+            "grep",
+            r#"{"pattern": "^Exp|^Notes"}"#,
+            "1941/jan.txt:3 (page 2): Expenditures\n1941/jan.txt:5 (page 3): Notes",
+        ),
         ("grep", r#"{"pattern": "yen"}"#, "No line of 2 files matches \"yen\"."),
     ] {
         assert!(
@@ -314,7 +319,7 @@ async fn tools_in_text() {
     assert!(asked.iter().all(|request| request.tools.is_empty()));
     let seen: Vec<String> =
         asked[1..].iter().map(|request| request.messages.last().unwrap().text()).collect();
-    assert_eq!(seen[0], "1941/jan.txt:3 (page 1): \u{c}Expenditures");
+    assert_eq!(seen[0], "1941/jan.txt:3 (page 2): Expenditures");
     assert_eq!(seen[1], "error: what stands in <tool> is no JSON object with a member `tool`");
     assert_eq!(seen[2], "error: there is no tool \"read\"; there are grep");
 }

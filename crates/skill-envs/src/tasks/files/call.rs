@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use skill_llm::ToolSpec;
 use std::borrow::Cow;
 
+/// What ends a page of a text, as `pdftotext` writes it.
+const PAGE_END: char = '\u{c}';
 /// The most bytes of what a call comes to.
 const MAX_RESULT_BYTES: usize = 24_000;
 /// The most files that a list shows.
@@ -202,7 +204,7 @@ fn read(arguments: &Arguments<'_>, folder: &Folder, files: &[String]) -> Result<
         return Err("lines and pages are both given; expected one of them".to_owned());
     }
     let (unit, separator, first, last) = match by_pages {
-        true => ("page", '\u{c}', first_page, last_page),
+        true => ("page", PAGE_END, first_page, last_page),
         false => ("line", '\n', first_line, last_line),
     };
     let text = text.strip_suffix(separator).unwrap_or(&text);
@@ -251,17 +253,20 @@ fn grep(arguments: &Arguments<'_>, folder: &Folder, files: &[String]) -> Result<
         let lines: Vec<&str> = text.split('\n').collect();
         let mut page = 1;
         for (line_idx, line) in lines.iter().enumerate() {
-            if regex.is_match(line) {
+            // A page's first line begins with the form feed that ends the page before it.
+            let line_of_page = line.trim_start_matches(PAGE_END);
+            page += line.len() - line_of_page.len();
+            if regex.is_match(line_of_page) {
                 n_found += 1;
                 if n_found <= MAX_FOUND {
                     let near =
                         lines.get(line_idx.saturating_sub(around)..(line_idx + around + 1).min(lines.len()));
                     let place =
-                        Place { name, page: text.contains('\u{c}').then_some(page), line_idx, around };
+                        Place { name, page: text.contains(PAGE_END).then_some(page), line_idx, around };
                     show(&mut shown, &place, near.unwrap_or_default());
                 }
             }
-            page += line.matches('\u{c}').count();
+            page += line_of_page.matches(PAGE_END).count();
         }
     }
     if n_files == 0 {
@@ -291,6 +296,7 @@ fn show(shown: &mut String, place: &Place<'_>, near: &[&str]) {
     let page = page.map_or_else(String::new, |page| format!(" (page {page})"));
     let first = line_idx.saturating_sub(*around);
     for (number, line) in (first + 1..).zip(near) {
+        let line = line.trim_start_matches(PAGE_END);
         let mut text: String = line.chars().take(MAX_LINE_CHARACTERS).collect();
         if text.len() < line.len() {
             text.push_str(" ..");
