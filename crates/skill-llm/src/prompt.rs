@@ -10,11 +10,14 @@
 //! A variable that the caller does not give is an error, never an empty string. Nothing is escaped: the
 //! output is plain text.
 
+mod outside;
+
 use crate::chat::Message;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
+use std::path::Path;
 
 const SYSTEM_BLOCK: &str = "system";
 const USER_BLOCK: &str = "user";
@@ -56,6 +59,18 @@ impl PromptTemplate {
             });
         }
         Ok(template)
+    }
+
+    /// Warns where a person's prompt holds text in none of its blocks: it is never rendered, so nobody reads it.
+    ///
+    /// Comments, macros and what is set for later use may stand anywhere.
+    pub fn warn_of_unused_text(file: &Path, source: &str) {
+        if let Some(line) = outside::line_outside_blocks(source) {
+            let file = file.display();
+            tracing::warn!(
+                "{file}, line {line}: what stands outside `{{% block system %}}` and `{{% block user %}}` is not used"
+            );
+        }
     }
 
     /// The name given to [`PromptTemplate::parse`].

@@ -18,7 +18,7 @@ use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPack
 use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
-use skill_llm::{ChatModel, PromptError};
+use skill_llm::{ChatModel, PromptError, PromptTemplate};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
@@ -189,6 +189,7 @@ pub(crate) fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Optio
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { what: "prompt", path, source }),
     };
+    PromptTemplate::warn_of_unused_text(&path, &text);
     Ok(Some(text))
 }
 

@@ -1,4 +1,4 @@
-//! `skillrl prompts export`.
+//! `skillrl prompts export`, and prompts of a person's own.
 
 use crate::context::{TestContext, assert_same_files, code};
 
@@ -34,4 +34,26 @@ fn exported_prompts_are_those_that_are_built_in() {
     assert_same_files(&built_in, &mine);
     let best = |dir: &str| context.json(&format!("{dir}/summary.json"))["best_skill_hash"].clone();
     assert_eq!(best("demo/run"), best("other"));
+}
+
+/// What stands in no block would be left out without a word, in the optimizer's prompts and in those of environments.
+#[test]
+fn text_that_no_block_takes_up_is_named_with_its_line() {
+    let context = TestContext::with_demo();
+    context.succeed(&["prompts", "export", "mine"]);
+    let analyst = context.read("mine/analyst_error.md");
+    context.write("mine/analyst_error.md", &format!("{analyst}\nThink twice.\n"));
+    let agent = context.read("mine/rollout_qa.md");
+    context.write("mine/rollout_qa.md", &format!("{{# mine #}}\n{{{{ skill }}}}\n{agent}"));
+    let args =
+        ["train", "demo/skillrl.toml", "--quiet", "--set", "prompts.dir=mine", "--set", "train.epochs=1"];
+    let outcome = context.run(&args);
+    outcome.assert_code(code::SUCCESS);
+    let last = analyst.lines().count() + 2;
+    for place in [format!("mine/analyst_error.md, line {last}: "), "mine/rollout_qa.md, line 2: ".to_owned()]
+    {
+        let n_times = outcome.stderr.matches(&place).count();
+        assert_eq!(n_times, 1, "{place}{}", outcome.stderr);
+    }
+    assert_eq!(outcome.stderr.matches("is not used").count(), 2, "{}", outcome.stderr);
 }

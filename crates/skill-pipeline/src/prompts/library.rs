@@ -138,6 +138,7 @@ impl PromptLibrary {
             if let Some(name) = PromptName::parse(&stem) {
                 let source = std::fs::read_to_string(&file)
                     .map_err(|source| PromptLibraryError::File { path: file.clone(), source })?;
+                PromptTemplate::warn_of_unused_text(&file, &source);
                 *self.template_mut(name) = PromptTemplate::parse(file.display().to_string(), source)?;
             } else if !foreign.iter().any(|other| other.strip_suffix(".md").unwrap_or(other) == stem) {
                 let nearest = nearest_file_name(&stem, foreign);
