@@ -21,6 +21,9 @@ pub enum Error {
     /// The environment cannot be set up.
     #[error("cannot set up the environment")]
     Env(#[source] EnvError),
+    /// An item that was played or tried by hand, outside a run.
+    #[error("the attempt has failed")]
+    Attempt(#[source] EnvError),
     /// A model cannot be set up.
     #[error("cannot set up the {role} model")]
     Model {
@@ -117,7 +120,7 @@ impl Error {
             | Self::Import(_)
             | Self::OtherPruning { .. }
             | Self::UnknownSplit { .. } => Failure::Usage,
-            Self::Env(error) => of_env(error),
+            Self::Env(error) | Self::Attempt(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
             Self::Pipeline(error) => of_pipeline(error),
             Self::Replay(error) => error.failure(),
@@ -130,6 +133,9 @@ impl Error {
         match self {
             Self::Config(error) => error.hint(),
             Self::Env(error) => error.hint().to_owned(),
+            // Nothing of an attempt by hand is kept, so there is nothing to go on with.
+            Self::Attempt(error) if error.is_retryable() => "try it again, from its beginning".to_owned(),
+            Self::Attempt(error) => error.hint().to_owned(),
             Self::Model { source, .. } => source.hint().to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {
                 "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()

@@ -65,6 +65,26 @@ fn a_program_that_is_not_there_is_named() {
     assert!(outcome.stderr.contains("no-such-program"), "{}", outcome.stderr);
 }
 
+/// Nothing of a game that was played by hand is kept, so nobody is told to go on with it.
+#[test]
+fn a_program_that_dies_while_it_is_played_by_hand_says_what_to_do() {
+    let context = example();
+    context.replace(
+        "shell/safe.sh",
+        "  *'\"method\":\"reset\"'*)\n",
+        "  *'\"method\":\"reset\"'*)\n    exit 3\n",
+    );
+    let outcome = context.run(&["env", "play", CONFIG]);
+    outcome.assert_code(code::OUTAGE);
+    for said in [
+        "error: the attempt has failed: item train-1: ",
+        "exit code 3, instead of an answer, after line 1",
+        "\nhint: try it again, from its beginning\n",
+    ] {
+        assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
+    }
+}
+
 #[test]
 fn every_kind_has_a_configuration_to_start_from() {
     for kind in ["qa", "tasks", "exec", "alfworld", "webshop"] {

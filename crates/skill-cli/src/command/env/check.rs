@@ -109,8 +109,8 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
         }
         Ok::<_, EnvError>((same_prompts, outcomes))
     };
-    let (same_prompts, outcomes) =
-        crate::command::block_on(StopSignal::default(), "stopping", work)?.map_err(skillrl::Error::Env)?;
+    let (same_prompts, outcomes) = crate::command::block_on(StopSignal::default(), "stopping", work)?
+        .map_err(skillrl::Error::Attempt)?;
     let (request, first) = match outcomes.first() {
         Some((request, result, _)) => (request.clone(), result.clone()),
         None => (ChatRequest::default(), None),

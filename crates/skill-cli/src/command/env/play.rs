@@ -43,7 +43,7 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
                     .with_hint("`skillrl env check --answer TEXT` tries an answer")
             })?;
             let item = item(world.as_ref(), args)?;
-            world.episode(&item).map_err(skillrl::Error::Env)?
+            world.episode(&item).map_err(skillrl::Error::Attempt)?
         }
     };
     block_on(StopSignal::default(), "stopping", turns(episode.as_mut(), args.json))?
@@ -93,7 +93,7 @@ fn item(world: &dyn World, args: &EnvPlayArgs) -> anyhow::Result<Item> {
 async fn turns(episode: &mut dyn Episode, json: bool) -> anyhow::Result<()> {
     // A person is let go at the end; a program may go on, as it may with the original.
     let is_person = std::io::stdin().is_terminal();
-    let mut seen = episode.reset().await.map_err(skillrl::Error::Env)?;
+    let mut seen = episode.reset().await.map_err(skillrl::Error::Attempt)?;
     let mut reward = seen.reward;
     show(&seen, json)?;
     if is_person && !json {
@@ -102,7 +102,7 @@ async fn turns(episode: &mut dyn Episode, json: bool) -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lock().lines();
     while !(is_person && seen.done) {
         let Some(action) = lines.next() else { break };
-        seen = episode.step(action?.trim_end_matches('\r')).await.map_err(skillrl::Error::Env)?;
+        seen = episode.step(action?.trim_end_matches('\r')).await.map_err(skillrl::Error::Attempt)?;
         reward += seen.reward;
         show(&seen, json)?;
     }
