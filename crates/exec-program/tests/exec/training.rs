@@ -2,47 +2,52 @@
 
 use skill_llm::journal::JournalReader;
 use skillrl::assemble::{self, ModelRole, RunModels};
-use skillrl::config::Config;
+use skillrl::config::{Config, LoadedConfig};
 use skillrl::engine::Engine;
-use skillrl::pipeline::{NoEvents, StopSignal};
+use skillrl::pipeline::{NoEvents, PipelineError, StopSignal, Trainer};
+use std::path::Path;
 use std::sync::Arc;
 
 const TARGET: &str = r#"{"version": 1, "rules": [{"when": {"system_contains": ["Go right."]}, "reply": "right"}],
     "otherwise": {"reply": "left"}}"#;
 const OPTIMIZER: &str = r#"{"version": 1, "otherwise": {"reply": "{\"patch\": {\"reasoning\": \"Left.\", \"edits\": [{\"op\": \"append\", \"content\": \"Go right.\"}]}}"}}"#;
 
-#[tokio::test]
-async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
-    let dir = tempfile::tempdir().unwrap();
+/// A configuration with an agent behind the endpoint, and the files that it names.
+fn written(dir: &Path, more: &str) -> LoadedConfig {
     let program = env!("CARGO_BIN_EXE_exec-program");
     let config = format!(
         "[run]\ndir = \"run\"\n[models]\ntarget = {{ kind = \"scripted\", file = \"target.json\" }}\n\
          optimizer = {{ kind = \"scripted\", file = \"optimizer.json\" }}\n[env]\nkind = \"exec\"\n\
          program = [{program:?}, \"rollout\", \"asks\"]\nendpoint = true\nskill_delivery = \"system_prompt\"\n\
-         [train]\nepochs = 1\n"
+         [train]\nepochs = 1\n{more}"
     );
     for (name, text) in
         [("skillrl.toml", config.as_str()), ("target.json", TARGET), ("optimizer.json", OPTIMIZER)]
     {
-        std::fs::write(dir.path().join(name), text).unwrap();
+        std::fs::write(dir.join(name), text).unwrap();
     }
-    let loaded = Config::load(&dir.path().join("skillrl.toml"), &[]).unwrap();
-    let mut engine = Engine::new(&loaded);
+    Config::load(&dir.join("skillrl.toml"), &[]).unwrap()
+}
+
+async fn trainer(loaded: &LoadedConfig) -> Trainer {
+    let mut engine = Engine::new(loaded);
     let models = RunModels {
         target: engine.model(ModelRole::Target).unwrap(),
         optimizer: engine.model(ModelRole::Optimizer).unwrap(),
         judge: None,
     };
     // The environment has a runtime of its own, so it is set up where blocking is allowed.
-    let trainer = tokio::task::spawn_blocking({
-        let loaded = loaded.clone();
-        move || assemble::trainer_of(&loaded, models, Arc::new(NoEvents), StopSignal::default())
-    })
-    .await
-    .unwrap()
-    .unwrap();
+    let loaded = loaded.clone();
+    let made = move || assemble::trainer_of(&loaded, models, Arc::new(NoEvents), StopSignal::default());
+    tokio::task::spawn_blocking(made).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let loaded = written(dir.path(), "");
     let run_dir = assemble::run_dir(&loaded);
-    let summary = trainer.train(&run_dir).await.unwrap();
+    let summary = trainer(&loaded).await.train(&run_dir).await.unwrap();
     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
     assert_eq!(std::fs::read_to_string(run_dir.join("best_skill.md")).unwrap(), "Walk.\n\nGo right.\n");
     // The agent's calls stand in the journal and in the counts of the run like all others: two for each rollout.
@@ -50,4 +55,24 @@ async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
     let counted: u64 = summary.token_summary.values().map(|tokens| tokens.calls).sum();
     let totals = JournalReader::open(&run_dir.join("journal.sqlite")).unwrap().totals().unwrap();
     assert_eq!(totals.replies, counted);
+}
+
+/// The caps of a run hold for what an agent asks by itself, and what was answered is not asked again.
+#[tokio::test]
+async fn the_calls_of_an_agent_behind_the_endpoint_are_capped() {
+    let whole = tempfile::tempdir().unwrap();
+    let loaded = written(whole.path(), "");
+    let undisturbed = trainer(&loaded).await.train(&assemble::run_dir(&loaded)).await.unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let capped = written(dir.path(), "[budget]\ncalls = 3\n");
+    let run_dir = assemble::run_dir(&capped);
+    let error = trainer(&capped).await.train(&run_dir).await.unwrap_err();
+    assert!(matches!(error, PipelineError::Capped { .. }), "{error:?}");
+    let replies = || JournalReader::open(&run_dir.join("journal.sqlite")).unwrap().totals().unwrap().replies;
+    assert_eq!(replies(), 3);
+    let summary = trainer(&written(dir.path(), "")).await.train(&run_dir).await.unwrap();
+    assert_eq!(summary.test_hard, undisturbed.test_hard);
+    let counted: u64 = summary.token_summary.values().map(|tokens| tokens.calls).sum();
+    assert_eq!(replies(), counted);
 }
