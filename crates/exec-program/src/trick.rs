@@ -89,6 +89,8 @@ tricks! {
     NoItems = "no_items",
     /// Has two items with one id.
     SameItems = "same_items",
+    /// Has an item whose id is two lines.
+    TwoLines = "two_lines",
     /// Has no items to learn from.
     NoTrain = "no_train",
     /// Another program at every start.
@@ -110,6 +112,7 @@ pub(crate) fn at_hello(trick: Trick, request: &Value, hello: &Value) {
         Trick::ParallelZero => hello["capabilities"] = json!({"parallel": 0}),
         Trick::NoItems => hello["items"] = Value::Null,
         Trick::SameItems => hello["items"]["val"] = hello["items"]["train"].clone(),
+        Trick::TwoLines => hello["items"]["val"][0]["id"] = json!("one\ntwo"),
         Trick::NoTrain => hello["items"]["train"] = json!([]),
         Trick::Changes if request["items"] == false => hello["version"] = json!("8"),
         _ => {}

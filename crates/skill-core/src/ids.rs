@@ -18,6 +18,19 @@ impl ItemId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// What is wrong with an identifier that data brings, to be said after its name.
+    ///
+    /// Identifiers stand in lists, tables and messages with others, so each is a line of text.
+    pub fn fault(id: &str) -> Option<&'static str> {
+        if id.trim().is_empty() {
+            Some("is blank")
+        } else if id.chars().any(char::is_control) {
+            Some("holds a line break or another control character; an id is one line of text")
+        } else {
+            None
+        }
+    }
 }
 
 impl fmt::Display for ItemId {

@@ -201,5 +201,5 @@ fn configurations_that_cannot_work_are_refused() {
         |config| config.tasks[2] = vec!["t1".to_owned()],
         "the task `t1` occurs twice; ids are unique over all splits",
     );
-    check(|config| config.tasks[2] = vec![" ".to_owned()], "a task has a blank id");
+    check(|config| config.tasks[2] = vec![" ".to_owned()], "the id \" \" of a task is blank");
 }

@@ -77,6 +77,10 @@ fn a_bad_item_is_named_with_its_place() {
     check_bad_item(r#"{"id": null}"#, "has no `id`; expected a string or an integer");
     check_bad_item(r#"{"id": " "}"#, "has no `question`; expected a string");
     check_bad_item(r#"{"id": " ", "question": "q", "answer": "a"}"#, "`id` is blank");
+    check_bad_item(
+        r#"{"id": "a\nb", "question": "q", "answer": "a"}"#,
+        "`id` holds a line break or another control character; an id is one line of text",
+    );
     check_bad_item(r#"{"id": ["x"]}"#, "`id` is a list; expected a string or an integer");
     check_bad_item(r#"{"id": 1.5}"#, "`id` is a number beyond the integers of 64 bits; write it as a string");
     check_bad_item(

@@ -155,6 +155,10 @@ fn what_is_wrong_with_data_is_named_with_its_place() {
         &format!("a,A,,train\n{rest}"),
         "DIR/d.csv, line 2: has no answer; the scorer `em_f1` needs `answers`, a text or a list of texts",
     );
+    check(
+        &format!("\"a\nb\",A,1,train\n{rest}"),
+        "DIR/d.csv, line 2: `id` holds a line break or another control character; an id is one line of text",
+    );
     check_error(
         ("d.csv", "id,question,id\n"),
         |_| (),

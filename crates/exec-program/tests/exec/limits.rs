@@ -32,6 +32,7 @@ async fn a_program_that_is_not_what_it_should_be_is_refused_at_its_start() {
         ("parallel_zero", "`capabilities.parallel` is 0; expected 1 to 10000"),
         ("no_items", "it has no `items`, and the configuration names no `data` either"),
         ("same_items", "two items have the id `good`; ids are unique over all splits"),
+        ("two_lines", r#"the `id` "one\ntwo" of an item holds a line break or another control character"#),
         ("no_train", "the split `train` has no items"),
     ];
     for (trick, expect) in table {

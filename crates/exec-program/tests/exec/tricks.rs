@@ -25,6 +25,7 @@ async fn check(trick: &str, change: impl Fn(&mut ExecConfig), fate: Fate, expect
     for expected in expect {
         assert!(text.contains(expected), "{trick}: {text:?} does not hold {expected:?}");
     }
+    assert!(!(text.contains("is not an answer") && text.contains("instead of an answer")), "{trick}: {text}");
     assert!(text.len() < 5_000, "{trick}: {} bytes", text.len());
     assert!(!text.contains('\u{1b}'), "{trick}: {text:?}");
     if fate == Fate::Killed {

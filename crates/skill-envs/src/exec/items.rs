@@ -21,8 +21,8 @@ pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits
     let splits = [train, val, test].map(|list| list.into_iter().map(Item::from).collect::<Vec<_>>());
     let mut seen = IndexSet::new();
     for item in splits.iter().flatten() {
-        if item.id.as_str().trim().is_empty() {
-            return Err("an item has a blank `id`".to_owned());
+        if let Some(fault) = ItemId::fault(item.id.as_str()) {
+            return Err(format!("the `id` {:?} of an item {fault}", item.id.as_str()));
         }
         if !seen.insert(item.id.clone()) {
             return Err(format!("two items have the id `{}`; ids are unique over all splits", item.id));
@@ -54,8 +54,10 @@ fn is_optional(split: Split, config: &ExecConfig) -> bool {
 
 fn of_record(record: Record) -> Result<Item, String> {
     let id = match record.fields.get("id") {
-        Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
-        Some(Value::String(_)) => return Err("`id` is blank".to_owned()),
+        Some(Value::String(id)) => match ItemId::fault(id) {
+            Some(fault) => return Err(format!("`id` {fault}")),
+            None => id.clone(),
+        },
         Some(Value::Number(id)) if id.is_i64() || id.is_u64() => id.to_string(),
         None | Some(Value::Null) => return Err("has no `id`; expected a string or an integer".to_owned()),
         Some(other) => return Err(format!("`id` is {}; expected a string or an integer", kind_of(other))),

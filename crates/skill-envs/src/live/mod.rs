@@ -139,8 +139,8 @@ impl LiveWorld {
         }
         let mut known = BTreeSet::new();
         for id in config.tasks.iter().flatten() {
-            if id.trim().is_empty() {
-                return Err(wrong("a task has a blank id".to_owned()));
+            if let Some(fault) = ItemId::fault(id) {
+                return Err(wrong(format!("the id {id:?} of a task {fault}")));
             }
             if !known.insert(id) {
                 return Err(wrong(format!("the task `{id}` occurs twice; ids are unique over all splits")));

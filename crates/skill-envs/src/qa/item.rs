@@ -56,8 +56,8 @@ impl QaItem {
 
     /// What is wrong with the item by itself.
     pub(super) fn fault(&self) -> Option<String> {
-        if self.id.as_str().trim().is_empty() {
-            Some("`id` is blank".to_owned())
+        if let Some(fault) = ItemId::fault(self.id.as_str()) {
+            Some(format!("`id` {fault}"))
         } else if self.question.trim().is_empty() {
             Some("`question` is blank".to_owned())
         } else if self.answers.is_empty() {

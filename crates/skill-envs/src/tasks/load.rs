@@ -327,7 +327,13 @@ fn structured_ids(file: &Path) -> Result<Vec<(ItemId, usize)>, EnvError> {
                 .iter()
                 .enumerate()
                 .map(|(element_idx, value)| match value {
-                    Value::String(id) => Ok((ItemId::new(id), element_idx + 1)),
+                    Value::String(id) => match ItemId::fault(id) {
+                        Some(fault) => {
+                            let message = format!("element {}: the id {fault}", element_idx + 1);
+                            Err(bad_data(file, message))
+                        }
+                        None => Ok((ItemId::new(id), element_idx + 1)),
+                    },
                     Value::Number(id) => Ok((ItemId::new(id.to_string()), element_idx + 1)),
                     other => {
                         let message =

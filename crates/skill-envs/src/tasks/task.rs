@@ -323,8 +323,10 @@ pub(super) fn field_names(fields: &Map<String, Value>) -> String {
 
 fn id_of(name: &str, value: &Value) -> Result<String, String> {
     match value {
-        Value::String(id) if id.trim().is_empty() => Err(format!("`{name}` is blank")),
-        Value::String(id) => Ok(id.clone()),
+        Value::String(id) => match ItemId::fault(id) {
+            Some(fault) => Err(format!("`{name}` {fault}")),
+            None => Ok(id.clone()),
+        },
         Value::Number(id) if id.is_i64() || id.is_u64() => Ok(id.to_string()),
         other => Err(format!("`{name}` is {}; expected a string or an integer", kind_of(other))),
     }
