@@ -3,21 +3,100 @@
 use crate::assemble::ModelRole;
 use crate::config::{Config, ModelConfig};
 use crate::engine::judge_role;
+use indexmap::IndexMap;
 use skill_core::Usage;
 use skill_llm::Prices;
+use skill_llm::journal::{JournalReader, StageCalls};
 use skill_pipeline::Stage;
 use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
+use std::path::Path;
+
+/// The journal in the directory of a run.
+const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.
 ///
 /// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given.
-/// Where a judge with prices of its own grades answers, nothing is said: its tokens are counted with the agent's.
+/// Where a judge with prices of its own grades answers, nothing is said: its tokens are counted with the agent's, and
+/// [`run_cost`] tells them apart.
 pub fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
     if shares_stages_at_other_prices(config) {
         return None;
     }
     let costs = tokens.iter().filter_map(|(stage, used)| usage_cost(config, stage, usage(*used)));
     costs.reduce(|sum, cost| sum + cost)
+}
+
+/// The money that a run cost; `None` if the configuration names no price.
+///
+/// Where a judge with prices of its own grades answers, the journal says whose calls are whose.
+pub fn run_cost(config: &Config, tokens: &TokensByStage, run: &Path) -> Option<f64> {
+    if !shares_stages_at_other_prices(config) {
+        return cost(config, tokens);
+    }
+    let rows = journal_rows(run)?;
+    rows.iter().filter_map(|row| calls_cost(config, row)).reduce(|sum, cost| sum + cost)
+}
+
+/// The money that each stage cost, by its name; stages without a price are left out.
+pub fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path) -> IndexMap<String, f64> {
+    let mut costs = IndexMap::new();
+    if shares_stages_at_other_prices(config) {
+        for row in journal_rows(run).unwrap_or_default() {
+            if let Some(cost) = calls_cost(config, &row) {
+                *costs.entry(row.stage).or_insert(0.0) += cost;
+            }
+        }
+    } else {
+        let priced = |(stage, used): (&String, &StageTokens)| {
+            usage_cost(config, stage, usage(*used)).map(|cost| (stage.clone(), cost))
+        };
+        costs.extend(tokens.iter().filter_map(priced));
+    }
+    costs
+}
+
+/// The money that calls of one model at one stage cost; `None` if nobody knows.
+pub fn calls_cost(config: &Config, calls: &StageCalls) -> Option<f64> {
+    let Some(judge) = judge_at_other_prices(config).filter(|_| role_at(&calls.stage) == ModelRole::Target)
+    else {
+        return usage_cost(config, &calls.stage, calls.usage);
+    };
+    let target = &config.models.target;
+    let model = match (name_of(target), name_of(judge)) {
+        // Two models of one name, served at two prices, cannot be told apart by it.
+        (Some(target), Some(judge)) if target == judge => return None,
+        (_, Some(name)) => {
+            if calls.model == name {
+                judge
+            } else {
+                target
+            }
+        }
+        (Some(name), None) => {
+            if calls.model == name {
+                target
+            } else {
+                judge
+            }
+        }
+        (None, None) => return None,
+    };
+    price(model, calls.usage)
+}
+
+fn journal_rows(run: &Path) -> Option<Vec<StageCalls>> {
+    let reader = JournalReader::open(&run.join(JOURNAL_FILE)).ok()?;
+    reader.by_stage().ok()
+}
+
+fn name_of(model: &ModelConfig) -> Option<&str> {
+    match model {
+        ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
+            Some(&served.model)
+        }
+        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+    }
 }
 
 fn usage(used: StageTokens) -> Usage {
@@ -29,11 +108,6 @@ fn usage(used: StageTokens) -> Usage {
     }
 }
 
-/// The money that the calls of one stage cost; `None` if its model has no price.
-pub fn stage_cost(config: &Config, stage: &str, used: StageTokens) -> Option<f64> {
-    usage_cost(config, stage, usage(used))
-}
-
 /// The money that these tokens cost at one stage; `None` if its model has no price.
 pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
     let model = match role_at(stage) {
@@ -41,17 +115,26 @@ pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
         ModelRole::Target | ModelRole::Judge => &config.models.target,
         ModelRole::Optimizer => &config.models.optimizer,
     };
+    price(model, usage)
+}
+
+fn price(model: &ModelConfig, usage: Usage) -> Option<f64> {
     has_prices(model).then(|| prices(model).cost(usage))
 }
 
 /// Whether the calls of rollouts are of two models that do not cost the same.
 fn shares_stages_at_other_prices(config: &Config) -> bool {
+    judge_at_other_prices(config).is_some()
+}
+
+/// The judge, where it does not cost what the target costs.
+fn judge_at_other_prices(config: &Config) -> Option<&ModelConfig> {
     let judge = match judge_role(config) {
         Some(ModelRole::Judge) => config.models.judge.as_ref(),
         Some(ModelRole::Optimizer) => Some(&config.models.optimizer),
         Some(ModelRole::Target) | None => None,
     };
-    judge.is_some_and(|judge| prices(judge) != prices(&config.models.target))
+    judge.filter(|judge| prices(judge) != prices(&config.models.target))
 }
 
 /// Whose calls the calls of a stage are.
@@ -115,5 +198,35 @@ mod tests {
         check(", price_input = 2.0", Some(2.0));
         check(", price_input = 2.0, price_cached = 0.5", Some(1.4));
         check(", price_input = 2.0, price_cached = 0.5, price_output = 10.0", Some(2.4));
+    }
+
+    const TARGET: &str = ", price_input = 2.0";
+    const JUDGE: &str = "scorer = \"rubric\"\nrubric = \"r\"\njudge = \"judge\"\n[models.judge]\nkind = \"openai\"\nmodel = \"j\"\nprice_input = 8.0\n";
+
+    #[test]
+    fn a_judge_has_its_own_price() {
+        let text = format!(
+            "[models]\noptimizer = {{ kind = \"simulated\" }}\n\
+             target = {{ kind = \"openai\", model = \"m\"{TARGET} }}\n[env]\nkind = \"tasks\"\ndata = \"d\"\n{JUDGE}"
+        );
+        let config = Config::parse(&text, "test", &[]).unwrap().config;
+        // By stages alone nobody can say.
+        assert_eq!(cost(&config, &used()), None);
+        let calls = |stage: &str, model: &str| StageCalls {
+            stage: stage.to_owned(),
+            model: model.to_owned(),
+            usage: Usage { input: 1_000_000, ..Usage::default() },
+            ..StageCalls::default()
+        };
+        for (stage, model, expect) in [
+            ("rollout", "m", Some(2.0)),
+            ("rollout", "j", Some(8.0)),
+            ("evaluate", "j", Some(8.0)),
+            ("reflect", "simulated-optimizer", None),
+        ] {
+            assert_eq!(calls_cost(&config, &calls(stage, model)), expect, "{stage} {model}");
+        }
+        let same = Config::parse(&text.replace("\"j\"", "\"m\""), "test", &[]).unwrap().config;
+        assert_eq!(calls_cost(&same, &calls("rollout", "m")), None);
     }
 }

@@ -23,11 +23,8 @@ pub fn read(run: &Path) -> Result<Report, Error> {
         Some(loaded) => {
             options.gate = assemble::settings(&loaded.config)?.gate;
             let report = Report::read(&run, &options).map_err(of_report)?;
-            for stage in &report.stages {
-                if let Some(money) = cost::stage_cost(&loaded.config, &stage.stage, stage.used) {
-                    options.money.insert(stage.stage.clone(), money);
-                }
-            }
+            let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
+            options.money.extend(cost::costs_by_stage(&loaded.config, &used, run.path()));
             report
         }
         None => {

@@ -15,6 +15,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     if args.json {
         return Ok(());
     }
-    let cost = skillrl::cost::cost(&loaded.config, &summary.token_summary);
+    let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
     super::print(&format!("{}\n", summary_lines(&summary, cost, &dir)))
 }

@@ -52,7 +52,7 @@ pub(super) fn run(args: &JournalStatsArgs) -> anyhow::Result<()> {
 }
 
 fn cost(config: Option<&Config>, calls: &StageCalls) -> Option<f64> {
-    skillrl::cost::usage_cost(config?, &calls.stage, calls.usage)
+    skillrl::cost::calls_cost(config?, calls)
 }
 
 fn sum<'row>(rows: impl IntoIterator<Item = &'row Row>) -> Row {
