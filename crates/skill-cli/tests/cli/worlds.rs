@@ -144,6 +144,22 @@ fn servers_need_their_tasks() {
     assert!(outcome.stderr.contains("is the server running?"), "{}", outcome.stderr);
 }
 
+/// Tasks of a server without its address are played where such a server usually is, and never here.
+#[test]
+fn servers_are_looked_for_where_they_usually_listen() {
+    let context = household();
+    for (split, id) in [("train", "a"), ("val", "b"), ("test", "c")] {
+        context.write(&format!("house/ids/{split}.txt"), &format!("{id}\n"));
+    }
+    for (world, address) in [("alfworld", "http://localhost:3000"), ("webshop", "http://localhost:3001")] {
+        let args =
+            ["env", "play", world, "--set", "env.server_tasks=house/ids", "--set", "env.server_timeout_s=5"];
+        // Whatever else may listen there is no such world.
+        let outcome = context.run(&args);
+        assert!(outcome.stderr.contains(address), "{}", outcome.stderr);
+    }
+}
+
 /// Two games for each split, one file each, in the data set's own directories.
 fn games(context: &TestContext) {
     for (number, split) in ["train", "valid_seen", "valid_unseen"].into_iter().enumerate() {

@@ -65,7 +65,7 @@ fn wrong(message: String) -> Error {
 }
 
 pub(super) fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
-    if !asked.servers.is_empty() {
+    if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Alfworld, &asked.servers, tasks);
     }
@@ -106,7 +106,7 @@ fn task_type(name: &str) -> Result<TaskType, Error> {
 }
 
 pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
-    if !asked.servers.is_empty() {
+    if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Webshop, &asked.servers, tasks);
     }
@@ -144,7 +144,7 @@ pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Ar
     Ok(Arc::new(WebshopWorld::load(&config).map_err(Error::Env)?))
 }
 
-/// A world on servers.
+/// A world on servers; without addresses, on the one that usually serves it.
 fn live(
     loaded: &LoadedConfig,
     kind: LiveKind,

@@ -232,7 +232,8 @@ pub(super) const WORLD_KEYS: &[KeySpec] = &[
         "servers",
         ValueType::Texts,
         Absent { example: "[\"http://localhost:3000\"]" },
-        "Servers that play the world over HTTP, one episode at a time each, instead of playing it here.",
+        "Servers that play the world over HTTP, one episode at a time each, instead of playing it here. With\n\
+         server_tasks alone it is http://localhost:3000 for alfworld and http://localhost:3001 for webshop.",
     ),
     built_in(
         "server_tasks",
