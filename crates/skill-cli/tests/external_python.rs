@@ -64,10 +64,11 @@ fn a_world_that_is_stepped_through_is_trained_on() {
 fn an_agent_behind_the_endpoint_is_trained() {
     let example = Example::new();
     example.check("dates", "YYYY-MM-DD", 0.0);
-    // All of its calls are in the journal: 2 of the batch, and 2 before and after for each of the other splits.
+    // All of its calls are in the journal: 2 of the batch, 2 before and after for each of the other splits, and as many
+    // for the selection scores measured anew.
     let listed = example.succeed(&["journal", "list", "run-dates", "--json"]);
     let n_agent = listed.lines().filter(|line| line.contains("agent")).count();
-    assert_eq!(n_agent, 10, "{listed}");
+    assert_eq!(n_agent, 14, "{listed}");
 }
 
 /// `examples/python/` drives the program and reads the run with the standard library.
