@@ -2,9 +2,8 @@
 //!
 //! Tokenizers differ and change; a limit must not. The estimate counts characters by how many bytes they take in UTF-8,
 //! which is how byte-pair encodings see them: four ASCII characters make a token, two of Latin with accents, Greek,
-//! Cyrillic, Hebrew or Arabic, one Chinese, Japanese, Korean or Indic character is one, and an emoji two. English prose
-//! comes out a tenth above what common tokenizers count, Markdown and code a little below; German and French within a
-//! fifth.
+//! Cyrillic, Hebrew or Arabic, one Chinese, Japanese, Korean or Indic character is one, and an emoji two. It is made for
+//! limits, not for bills: what is paid for is what the server counts.
 
 /// The number of tokens that a text has, about; see [the module](self) for the rule.
 ///

@@ -11,11 +11,15 @@ use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
 use serde_json::{Value, json};
 use skill_core::SourceType;
+use skill_core::editor::EditRules;
 use skill_core::gate::Gate;
 use skill_core::package::FrontMatterEdits;
 use skill_core::rewrite::UpdateMode;
 use skill_core::schedule::{BudgetControl, EditBudget};
 use tokio_util::sync::CancellationToken;
+
+/// The most tokens that a skill grows to, unless a setting says otherwise: it is a part of every prompt of the agent.
+pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
 
 /// How to train.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +52,8 @@ pub struct TrainSettings {
     pub memory_chars: usize,
     /// Whether edits may change the front matter of a skill.
     pub front_matter: FrontMatterEdits,
+    /// How edits find their place, and how large the skill may become.
+    pub edit_rules: EditRules,
     /// How a candidate is compared with the current skill.
     pub gate: Gate,
     /// What it must show besides, and how often each item is measured.
@@ -86,6 +92,7 @@ impl Default for TrainSettings {
             memory_steps: 10,
             memory_chars: 8_000,
             front_matter: FrontMatterEdits::default(),
+            edit_rules: EditRules { max_tokens: Some(DEFAULT_MAX_SKILL_TOKENS), ..EditRules::default() },
             gate: Gate::default(),
             evidence: Evidence::default(),
             acceptance: Acceptance::default(),
@@ -159,6 +166,9 @@ impl TrainSettings {
             ("train.appendix_limit", json!(self.skill_aware.map(|aware| aware.consolidate_above))),
             ("train.memory_steps", json!(self.memory_steps)),
             ("train.memory_chars", json!(self.memory_chars)),
+            ("train.anchors", json!(if self.edit_rules.fold_anchors { "folded" } else { "exact" })),
+            ("train.drop_duplicates", json!(self.edit_rules.drop_duplicates)),
+            ("train.max_skill_tokens", json!(self.edit_rules.max_tokens.unwrap_or_default())),
             ("gate.metric", json!(self.gate.metric)),
             ("gate.mixed_weight", json!(self.gate.mixed_weight)),
             ("gate.early_stop", json!(self.early_stop.as_str())),

@@ -16,7 +16,7 @@ fn edit(index: usize) -> Origin {
 fn check(edits: &[Edit], expect: &[&str]) {
     let mut tracked = TrackedSkill::new(SkillDoc::new(SKILL), Origin::Initial);
     for (edited, index) in edits.iter().zip(1..) {
-        tracked = tracked.edited(edited, edit(index));
+        tracked = tracked.edited(edited, None, edit(index));
     }
     let shown: Vec<String> = tracked
         .lines()
@@ -84,7 +84,7 @@ proptest! {
         let mut tracked = TrackedSkill::new(SkillDoc::new(text), Origin::Initial);
         for ((content, target, op), index) in edits.into_iter().zip(1..) {
             let before = tracked.clone();
-            tracked = tracked.edited(&Edit::new(ops[op].clone(), target, content), edit(index));
+            tracked = tracked.edited(&Edit::new(ops[op].clone(), target, content), None, edit(index));
             prop_assert_eq!(tracked.origins().len(), tracked.skill().text().lines().count());
             // A line that is there twice as often as before has a new one among them.
             if tracked.skill() == before.skill() {

@@ -7,12 +7,13 @@ mod worlds;
 pub use worlds::world;
 
 use crate::config::{
-    AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig, PairPolicy,
-    QaScorer, Schedule, SlowUpdate, TrainConfig, UpdateMode,
+    Anchors, AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig,
+    PairPolicy, QaScorer, Schedule, SlowUpdate, TrainConfig, UpdateMode,
 };
 use crate::engine::Engine;
 use crate::error::Error;
 use skill_core::SkillDoc;
+use skill_core::editor::EditRules;
 use skill_core::gate::{Gate, GateMetric};
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
@@ -351,6 +352,14 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
             UpdateMode::FullRewriteMinibatch => skill_core::rewrite::UpdateMode::FullRewriteMinibatch,
         },
         edit_budget,
+        edit_rules: EditRules {
+            fold_anchors: match config.train.anchors {
+                Anchors::Folded => true,
+                Anchors::Exact => false,
+            },
+            drop_duplicates: config.train.drop_duplicates,
+            max_tokens: Some(config.train.max_skill_tokens).filter(|max| *max > 0),
+        },
         budget_control,
         failure_only: config.train.failure_only,
         skill_aware: config.train.skill_aware.then(|| SkillAware {

@@ -167,6 +167,11 @@ fn what_is_wrong_with_the_task_is_named() {
         "1 item of one split asks the same",
     );
     check(|task| task.replace("task/data/test.jsonl", "test-1", "train-1"), "error", "train-1");
+    check(
+        |task| task.append(CONFIG, "max_skill_tokens = 5\n"),
+        "warning skill",
+        "edits may let it grow to 5",
+    );
     check(|task| task.append(CONFIG, "[budget]\ncalls = 3\n"), "warning cost", "`budget.calls` is 3");
     check(|task| task.append(CONFIG, "[budget]\ntokens = 9\n"), "warning cost", "`budget.tokens` is 9");
     check(

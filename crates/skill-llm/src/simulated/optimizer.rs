@@ -5,7 +5,7 @@ use super::diagnosis::{Finding, diagnose};
 use super::flaws::{HARMFUL, malform, spoil};
 use super::hash::Dice;
 use super::lessons::{glossary_rules, phrasings};
-use super::prompts::{Request, Trajectory, without_memory};
+use super::prompts::{Request, Trajectory, without_memory, without_size};
 use super::proposals::{propose, says_so};
 use super::rewriting::{Form, merge_skills, rewrite};
 use super::worlds::{Analysis, SaidAboutWorlds, said_about_worlds};
@@ -60,8 +60,8 @@ impl SimulatedOptimizer {
     }
 
     fn answer(&self, system: &str, message: &str) -> String {
-        // What it knows of earlier steps does not change its mind.
-        let dice = Dice::new(self.seed, &[&without_memory(message)]);
+        // Neither what it knows of earlier steps nor how large the skill may become changes its mind.
+        let dice = Dice::new(self.seed, &[&without_size(&without_memory(message))]);
         let reply = match Request::read(message) {
             Some(Request::Analyse { skill, budget, successes, trajectories }) => {
                 let form = Form::asked_in(system);

@@ -156,6 +156,14 @@ pub(super) fn without_memory(text: &str) -> String {
     block.unwrap_or_else(|| text.to_owned())
 }
 
+/// The message without what it says of the skill's size.
+pub(super) fn without_size(message: &str) -> String {
+    const HEADING: &str = "\n# Size of the skill\n";
+    let Some((before, section)) = message.rsplit_once(HEADING) else { return message.to_owned() };
+    let rest = section.find("\n#").and_then(|at| section.get(at..)).unwrap_or_default();
+    [before, rest].concat()
+}
+
 /// The first number below the heading `# Edit budget`.
 fn budget(text: &str) -> Option<usize> {
     let (_, section) = text.split_once("# Edit budget")?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn,
-    comparison_pairs, inject_slow_update, replace_slow_update,
+    comparison_pairs, estimate_tokens, inject_slow_update, replace_slow_update,
 };
 use skill_llm::{Message, PromptError, PromptTemplate};
 use std::collections::BTreeMap;
@@ -68,6 +68,8 @@ pub struct Background {
     pub memory: String,
     /// What the optimizer has noted for itself at the end of the last epoch; see [`PromptLibrary::set_meta_skill`].
     pub meta_skill: String,
+    /// How large the skill is and may become, in words; see [`PromptLibrary::with_size_of`].
+    pub size_limit: String,
 }
 
 /// The variables of a template.
@@ -111,6 +113,13 @@ impl PromptLibrary {
     #[must_use]
     pub fn with_memory(mut self, memory: String) -> Self {
         self.background.memory = memory;
+        self
+    }
+
+    /// The same prompts that say how large this skill is and may become; nothing where there is no limit.
+    #[must_use]
+    pub fn with_size_of(mut self, skill: &SkillDoc, max_tokens: Option<u64>) -> Self {
+        self.background.size_limit = max_tokens.map(|limit| size_text(skill, limit)).unwrap_or_default();
         self
     }
 
@@ -168,6 +177,7 @@ impl PromptLibrary {
         let sample = Background {
             memory: "Step 1 was rejected.".to_owned(),
             meta_skill: "Short rules are followed.".to_owned(),
+            size_limit: "The skill has 5 tokens.".to_owned(),
         };
         for background in [Background::default(), sample] {
             for mode in UpdateMode::ALL {
@@ -409,6 +419,16 @@ impl PromptLibrary {
             message: format!("cannot write the edits as JSON: {error}"),
         })?;
         template.render(Variables { background: &self.background, context })
+    }
+}
+
+/// How large the skill is and may become, in words.
+fn size_text(skill: &SkillDoc, limit: u64) -> String {
+    let size = estimate_tokens(skill.text());
+    let sizes = format!("The skill has about {size} tokens and may have at most {limit}");
+    match limit.checked_sub(size) {
+        Some(left) => format!("{sizes}: about {left} are left. An edit that would pass this is not applied."),
+        None => format!("{sizes}: it is too long. Only edits that make it shorter are applied."),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{BlamedLine, Origin};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
-use skill_core::{Edit, RegionKind, SkillDoc, apply_edit, protected_regions};
+use skill_core::{Edit, EditRules, EditStatus, RegionKind, SkillDoc, protected_regions};
 
 /// A skill with an origin for each line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,11 +36,25 @@ impl TrackedSkill {
             .collect()
     }
 
-    /// The skill after an edit: lines that it wrote have this origin, all others keep theirs.
+    /// The skill after an edit of which the run's report says this: lines that it wrote have this origin, all others
+    /// keep theirs.
     #[must_use]
-    pub fn edited(&self, edit: &Edit, origin: Origin) -> Self {
-        let (after, row) = apply_edit(&self.skill, edit);
-        if row.status.is_applied() { self.changed(after, |_| origin) } else { self.clone() }
+    pub fn edited(&self, edit: &Edit, status: Option<EditStatus>, origin: Origin) -> Self {
+        let is_fallback = matches!(
+            status,
+            Some(
+                EditStatus::AppliedInsertAfterFallbackAppend
+                    | EditStatus::AppliedInsertAfterFallbackBeforeProtectedRegion
+            )
+        );
+        // What was skipped for a reason of the run's settings is not applied here, and an anchor that was missed there
+        // is missed here.
+        let rules = EditRules { fold_anchors: !is_fallback, ..EditRules::reference() };
+        if status.is_some_and(|status| !status.is_applied()) {
+            return self.clone();
+        }
+        let (after, _) = rules.apply(&self.skill, std::slice::from_ref(edit));
+        self.changed(after, |_| origin)
     }
 
     /// Another text: lines that both have keep their origin, the others get one by the protected region that they

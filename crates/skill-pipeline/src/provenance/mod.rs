@@ -204,8 +204,10 @@ fn through(
     // Whether the candidate was taken shows in what comes after it: another text has other lines.
     if let (Some(candidate), Some(patch)) = (run.candidate(step)?, run.ranked_patch(step)?) {
         let mut edited = tracked.clone();
+        let rows = run.apply_report(step)?.unwrap_or_default();
         for (edit, index) in patch.edits.iter().zip(1..) {
-            edited = edited.edited(edit, Origin::Edit { step, index });
+            let status = rows.iter().find(|row| row.index == index).map(|row| row.status);
+            edited = edited.edited(edit, status, Origin::Edit { step, index });
         }
         let edited = edited.changed(candidate, |_| Origin::Rewrite { step });
         if edited.resembles(&after, &tracked) {

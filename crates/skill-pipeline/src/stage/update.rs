@@ -19,8 +19,13 @@ pub struct Candidate {
 }
 
 /// Applies the edits in order, each to the result of the one before and to the file that it names.
-pub fn update(skill: &SkillDoc, patch: &Patch, front_matter: FrontMatterEdits) -> Candidate {
-    let (skill, report) = apply_package_patch(skill, &patch.edits, &EditRules::default(), front_matter);
+pub fn update(
+    skill: &SkillDoc,
+    patch: &Patch,
+    front_matter: FrontMatterEdits,
+    rules: &EditRules,
+) -> Candidate {
+    let (skill, report) = apply_package_patch(skill, &patch.edits, rules, front_matter);
     Candidate { skill, report }
 }
 

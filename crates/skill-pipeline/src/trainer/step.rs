@@ -90,7 +90,11 @@ impl Run<'_> {
         StepWork {
             record: self.new_record(state, plan),
             trace: StepTrace::default(),
-            prompts: self.prompts.clone().with_memory(memory),
+            prompts: self
+                .prompts
+                .clone()
+                .with_memory(memory)
+                .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
         }
     }

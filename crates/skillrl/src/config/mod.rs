@@ -41,7 +41,7 @@ pub use tasks::{
     TasksScorer, TasksUnits,
 };
 pub use types::{
-    AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
+    Anchors, AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
     LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig,
     RunConfig, Schedule, SkillConfig, SlowUpdate, TrainConfig, UpdateMode,
 };

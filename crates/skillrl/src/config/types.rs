@@ -199,6 +199,12 @@ pub struct TrainConfig {
     pub pair_policy: PairPolicy,
     /// Whether the optimizer writes notes to itself.
     pub meta_skill: bool,
+    /// The most tokens that edits may let the skill grow to; 0 sets no limit.
+    pub max_skill_tokens: u64,
+    /// How an edit finds its place.
+    pub anchors: Anchors,
+    /// Whether an edit is left out that adds what the skill says already.
+    pub drop_duplicates: bool,
 }
 
 choice! {
@@ -244,6 +250,16 @@ choice! {
         RewriteFromSuggestions = "rewrite_from_suggestions",
         /// Analysts write whole skills, which are merged.
         FullRewriteMinibatch = "full_rewrite_minibatch",
+    }
+}
+
+choice! {
+    /// How an edit finds its place.
+    Anchors {
+        /// To the letter, or else by how it looks, if one place fits.
+        Folded = "folded",
+        /// To the letter alone.
+        Exact = "exact",
     }
 }
 

@@ -52,7 +52,13 @@ pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Fin
             return None;
         }
     };
-    let tokens = estimate_tokens(skill.text());
+    let (tokens, most) = (estimate_tokens(skill.text()), loaded.config.train.max_skill_tokens);
+    if most > 0 && tokens > most {
+        let message = format!("{name} has about {tokens} tokens, and edits may let it grow to {most}");
+        let hint = "raise `train.max_skill_tokens`: until then only edits that make it shorter are applied";
+        findings.push(Finding::warning(Check::Skill, message, hint));
+        return Some(skill);
+    }
     let message = if skill.text().trim().is_empty() {
         "the run starts from an empty skill".to_owned()
     } else {

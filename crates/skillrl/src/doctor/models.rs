@@ -8,6 +8,7 @@ use crate::engine::{Engine, judge_role};
 use crate::error::Error;
 use skill_core::SourceType;
 use skill_core::json::read_patch;
+use skill_core::rewrite::UpdateMode;
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
 use skill_llm::{
@@ -394,7 +395,8 @@ impl Examined<'_> {
 fn optimizer_request(max_reply_tokens: u32, skill_aware: bool) -> ChatRequest {
     ChatRequest {
         sampling: Sampling { max_tokens: Some(max_reply_tokens), ..Sampling::default() },
-        response_schema: Some(analyst_schema(SourceType::Failure, skill_aware)),
+        // What is said to it asks for edits, whatever the run asks for.
+        response_schema: Some(analyst_schema(UpdateMode::Patch, SourceType::Failure, skill_aware)),
         ..ChatRequest::new(vec![Message::system(OPTIMIZER_SYSTEM), Message::user(OPTIMIZER_USER)])
     }
 }

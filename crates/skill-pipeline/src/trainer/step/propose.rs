@@ -187,7 +187,8 @@ impl<'run> Run<'run> {
         let watch = self.begin(Some(work.record.step), Stage::Update);
         let candidate = match self.settings.update_mode {
             UpdateMode::Patch => {
-                let Candidate { skill, report } = update(&current.skill, patch, self.settings.front_matter);
+                let (front_matter, rules) = (self.settings.front_matter, &self.settings.edit_rules);
+                let Candidate { skill, report } = update(&current.skill, patch, front_matter, rules);
                 atomic::write_json(&step_dir.join("edit_apply_report.json"), &report)?;
                 let (total, applied) =
                     (report.len(), report.iter().filter(|row| row.status.is_applied()).count());

@@ -258,6 +258,29 @@ const TRAIN: &[KeySpec] = &[
         Value("true"),
         "Whether the optimizer writes notes to itself at an epoch's end, which its prompts show in the next epoch.",
     ),
+    KeySpec::new(
+        "max_skill_tokens",
+        ValueType::Integer { min: 0, max: MAX_TOKENS },
+        Outcome,
+        Value("8000"),
+        "The most tokens, about, that edits may let the skill grow to: it is a part of every prompt of the agent.\n\
+         The optimizer is told what is left. 0 sets no limit.",
+    ),
+    KeySpec::new(
+        "anchors",
+        ValueType::Choice(&["folded", "exact"]),
+        Outcome,
+        Value("\"folded\""),
+        "How an edit finds its place. folded: to the letter, or else by how it looks, if one place fits.\n\
+         exact: to the letter alone, as in the reference.",
+    ),
+    KeySpec::new(
+        "drop_duplicates",
+        ValueType::Flag,
+        Outcome,
+        Value("true"),
+        "Whether an edit is left out that adds what the skill says already.",
+    ),
 ];
 
 const GATE: &[KeySpec] = &[

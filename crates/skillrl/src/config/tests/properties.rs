@@ -61,7 +61,8 @@ proptest! {
         let text = value.as_str().map_or_else(|| value::to_toml(&value), str::to_owned);
         settings.extend(super::env_settings(key));
         if key.name == "kind" && (section.is_optional || section.path == "env")
-            || ["preset", "scorer", "extract", "judge", "file_tools", "provider", "agent", "response_format"].contains(&key.name)
+            || ["preset", "scorer", "extract", "judge", "file_tools"].contains(&key.name)
+            || ["provider", "agent", "response_format"].contains(&key.name)
         {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());

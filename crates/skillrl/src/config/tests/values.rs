@@ -116,6 +116,10 @@ fn values_that_are_taken() {
     check("train.pair_policy=changed", r#""changed""#);
     check("train.meta_skill=false", "false");
     check("gate.enabled=false", "false");
+    check("train.max_skill_tokens=0", "0");
+    check("train.max_skill_tokens=500", "500");
+    check("train.anchors=exact", r#""exact""#);
+    check("train.drop_duplicates=false", "false");
     check("gate.metric=soft", r#""soft""#);
     check("gate.metric=mixed", r#""mixed""#);
     check("gate.mixed_weight=0", "0.0");
