@@ -1,7 +1,5 @@
 //! What the rules of a skill are, and what is left without some of them.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use proptest::prelude::*;
 use skill_core::package::CarriedFile;
 use skill_core::rules::{skill_rules, without_rules};

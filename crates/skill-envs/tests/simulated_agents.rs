@@ -1,5 +1,6 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
 #![cfg(all(feature = "alfworld", feature = "webshop"))]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::agent::{ActionFormat, AgentSettings, Move, Player, SimulatedAgent, Situation, WorldEnv};

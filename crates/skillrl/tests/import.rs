@@ -1,6 +1,6 @@
 //! Coming from elsewhere: what is mapped, what is listed, and that our own readers take what comes out.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
 use skillrl::config::Config;

@@ -5,7 +5,6 @@
 //! to come out the same, step by step, with early rejection and without; where they do not, a defect of the reference
 //! has to say why (`compare.rs`). More files of the same shape can be dropped in.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what is not compared is said in the test's output")]
 
 mod compare;
 mod settings;

@@ -47,13 +47,13 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
             }
             "use_meta_skill" => epoch_end.meta_skill = value.as_bool().ok_or_else(wrong)?,
             "lr_control_mode" => {
-                settings.budget_control = BudgetControl::from_reference(text()?).ok_or_else(wrong)?
+                settings.budget_control = BudgetControl::from_reference(text()?).ok_or_else(wrong)?;
             }
             "failure_only" => settings.failure_only = value.as_bool().ok_or_else(wrong)?,
             "use_skill_aware_reflection" => is_skill_aware = value.as_bool().ok_or_else(wrong)?,
             "skill_aware_appendix_source" if value == "both" => aware.source = AppendixSource::Both,
             "skill_aware_appendix_source" if value == "failure_only" => {
-                aware.source = AppendixSource::FailureOnly
+                aware.source = AppendixSource::FailureOnly;
             }
             "skill_aware_consolidate_threshold" => aware.consolidate_above = size()?,
             // Not there yet, and harmless at this value.

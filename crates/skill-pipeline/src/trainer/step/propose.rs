@@ -15,7 +15,9 @@ use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
-use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
+use skill_core::{
+    BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType, estimate_tokens,
+};
 use skill_envs::Split;
 use std::path::{Path, PathBuf};
 
@@ -201,11 +203,16 @@ impl<'run> Run<'run> {
             UpdateMode::RewriteFromSuggestions => {
                 let ctx = self.stage_ctx(&watch);
                 let made = rewrite(&current.skill, patch, &work.prompts, &self.optimizer(), &ctx).await?;
-                self.take_rewrite(made, &step_dir.join("rewrite_result.json"), work)?
+                self.take_rewrite(&current.skill, made, &step_dir.join("rewrite_result.json"), work)?
             }
             UpdateMode::FullRewriteMinibatch => {
                 let made = take_whole(&current.skill, patch);
-                let candidate = self.take_rewrite(made, &step_dir.join("full_rewrite_result.json"), work)?;
+                let candidate = self.take_rewrite(
+                    &current.skill,
+                    made,
+                    &step_dir.join("full_rewrite_result.json"),
+                    work,
+                )?;
                 if let Some(candidate) = &candidate {
                     let title = work.record.rewrite_change_summary.iter().flatten().next();
                     let changes = changed_lines(current.skill.text(), candidate.text());
@@ -223,15 +230,29 @@ impl<'run> Run<'run> {
         Ok(candidate)
     }
 
+    /// Why a rewritten skill is not taken: it passes the size limit, and is longer than the skill that it replaces.
+    fn too_long(&self, current: &SkillDoc, rewritten: &SkillDoc) -> Option<String> {
+        let limit = self.settings.edit_rules.max_tokens?;
+        let [before, after] = [current, rewritten].map(|skill| estimate_tokens(skill.text()));
+        (after > limit && after > before).then(|| {
+            format!(
+                "the rewritten skill has about {after} tokens, and may have at most {limit}: it is not taken"
+            )
+        })
+    }
+
     /// Notes what came of a rewrite.
     fn take_rewrite(
         &self,
+        current: &SkillDoc,
         made: Rewrite,
         path: &Path,
         work: &mut StepWork,
     ) -> Result<Option<SkillDoc>, PipelineError> {
         let Rewrite { skill, new_skill, reasoning, change_summary, notes } = made;
-        self.note(work.record.step, &mut work.record, notes);
+        let too_long = skill.as_ref().and_then(|skill| self.too_long(current, skill));
+        let skill = if too_long.is_some() { None } else { skill };
+        self.note(work.record.step, &mut work.record, notes.into_iter().chain(too_long).collect());
         if skill.is_some() {
             let result = RewriteResult { reasoning, change_summary: change_summary.clone(), new_skill };
             atomic::write_json(path, &result)?;
