@@ -14,7 +14,14 @@ const MINIMAX_GLOBAL: &str = "https://api.minimax.io/v1";
 const MINIMAX_CHINA: &str = "https://api.minimaxi.com/v1";
 const MINIMAX_MODEL: &str = "MiniMax-M3";
 
-const AGENT: &str = "is an agent program there; here a model answers: choose one, or train the agent with env.kind = \"exec\"";
+const AGENT: &str =
+    "is a program that is not known here: kind = \"agent\" with command plays any, see docs/models.md";
+
+/// The words for how much a model thinks that both have.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// The scope of a token for Azure, where the configuration does not say.
+const AZURE_SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 const OTHER_BACKEND: &str = "belongs to a backend that is not used";
 
 /// Backends of a high-level label that fill both roles; others fill the target alone.
@@ -46,13 +53,17 @@ pub(super) fn map(draft: &mut Draft) {
         if let Some(effort) = effort.as_ref().and_then(|effort| text(&effort.value))
             && !matches!(backend.as_str(), "qwen_chat" | "minimax_chat")
         {
-            draft.set(&format!("models.{role}.extra_body"), json!({"reasoning_effort": effort}));
+            if EFFORTS.contains(&effort.as_str()) {
+                draft.set(&format!("models.{role}.reasoning_effort"), effort);
+            } else {
+                draft.set(&format!("models.{role}.extra_body"), json!({"reasoning_effort": effort}));
+            }
             is_effort_used = true;
         }
     }
     if let Some(effort) = effort {
         if is_effort_used {
-            draft.outcome.map(effort.key.as_str(), "models.*.extra_body.reasoning_effort");
+            draft.outcome.map(effort.key.as_str(), "models.*.reasoning_effort");
         } else {
             draft.idle(&effort, "these backends do not take it there either");
         }
@@ -116,12 +127,19 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
             Some("api_key" | "openai_compatible" | "compat" | "openai") => {
                 draft.outcome.map(entry.key.as_str(), "models.*.api_key_env");
             }
+            Some("azure_cli") => draft.outcome.map(entry.key.as_str(), "models.*.api_key_command"),
             _ => draft.lose(
                 entry,
                 "signs in with an identity there; here a key is needed: name its variable in api_key_env",
             ),
         },
-        "azure_openai_ad_scope" => draft.idle(entry, "belongs to signing in with an identity"),
+        "azure_openai_ad_scope" => {
+            draft.idle(entry, "stands in api_key_command where a command gives the token")
+        }
+        "codex_exec_path" | "claude_code_exec_path" => {
+            draft.outcome.map(entry.key.as_str(), "models.*.command")
+        }
+        "codex_exec_sandbox" => draft.outcome.map(entry.key.as_str(), "models.*.sandbox"),
         _ => draft.lose(entry, "there is no such setting here"),
     }
 }
@@ -140,7 +158,8 @@ fn backend(role: &str, asked: Option<&Entry>, label: Option<&Entry>) -> String {
 fn map_role(draft: &mut Draft, role: &str, backend: &str) {
     let key = |name: &str| format!("models.{role}.{name}");
     let own = |draft: &Draft, name: &str| draft.text(&format!("{role}_{name}")).or_else(|| draft.text(name));
-    draft.set(&key("kind"), "openai");
+    let program = program_of(backend);
+    draft.set(&key("kind"), if program.is_some() { "agent" } else { "openai" });
     let model = draft.take(&format!("{role}_model"));
     let name = match backend {
         "minimax_chat" => Some(draft.text("minimax_model").unwrap_or_else(|| MINIMAX_MODEL.to_owned())),
@@ -191,7 +210,38 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
             place(draft, role, address, "OPENAI_COMPATIBLE_BASE_URL");
             draft.set(&key("api_key_env"), "OPENAI_COMPATIBLE_API_KEY");
         }
-        agent => draft.outcome.lose(format!("{role} backend"), agent, AGENT),
+        other => match program {
+            Some(program) => agent(draft, role, program),
+            None => draft.outcome.lose(format!("{role} backend"), other, AGENT),
+        },
+    }
+}
+
+/// The program behind a backend, where it is one that is known here too.
+fn program_of(backend: &str) -> Option<&'static str> {
+    match backend {
+        "codex" | "codex_exec" => Some("codex"),
+        "claude_chat" | "claude_code_exec" => Some("claude"),
+        _ => None,
+    }
+}
+
+/// A program as a model.
+fn agent(draft: &mut Draft, role: &str, program: &str) {
+    let key = |name: &str| format!("models.{role}.{name}");
+    draft.set(&key("agent"), program);
+    let path = if program == "codex" { "codex_exec_path" } else { "claude_code_exec_path" };
+    if let Some(path) = draft.text(path).filter(|path| path != program) {
+        draft.set(&key("command"), json!([path]));
+    }
+    let sandbox = match draft.text("codex_exec_sandbox").filter(|_| program == "codex").as_deref() {
+        Some("workspace-write") => Some("workspace"),
+        Some("danger-full-access") => Some("off"),
+        Some("read-only") => Some("read_only"),
+        Some(_) | None => None,
+    };
+    if let Some(sandbox) = sandbox {
+        draft.set(&key("sandbox"), sandbox);
     }
 }
 
@@ -213,7 +263,18 @@ fn azure(draft: &mut Draft, role: &str, own: &dyn Fn(&Draft, &str) -> Option<Str
         (None, _) => None,
     };
     place(draft, role, address, "AZURE_OPENAI_ENDPOINT");
-    draft.set(&format!("models.{role}.api_key_env"), "AZURE_OPENAI_API_KEY");
+    let key = |name: &str| format!("models.{role}.{name}");
+    if !is_plain && endpoint.is_some_and(|endpoint| endpoint.contains(".azure.com")) {
+        draft.set(&key("provider"), "azure");
+    }
+    if matches!(mode.as_deref(), Some("azure_cli")) {
+        let scope = own(draft, "azure_openai_ad_scope").unwrap_or_else(|| AZURE_SCOPE.to_owned());
+        let resource = scope.trim_end_matches("/.default");
+        let command = ["az", "account", "get-access-token", "--resource", resource];
+        draft.set(&key("api_key_command"), json!(command));
+    } else {
+        draft.set(&key("api_key_env"), "AZURE_OPENAI_API_KEY");
+    }
 }
 
 /// Where a server is; SkillOpt may have it from its environment, which a configuration cannot know.
