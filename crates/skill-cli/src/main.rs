@@ -99,8 +99,12 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 fn start_log(verbose: u8) {
     let default = match verbose {
         0 => "warn",
-        1 => "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,warn",
-        2 => "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,info",
+        1 => {
+            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,warn"
+        }
+        2 => {
+            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,info"
+        }
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)

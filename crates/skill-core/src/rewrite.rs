@@ -207,7 +207,15 @@ fn join(original: &str, body: &str) -> String {
             below.push_str(&["\n", region, "\n"].concat());
         }
     }
-    [above.as_str(), body, "\n", below.as_str()].concat()
+    let mut body = body;
+    loop {
+        let text = [above.as_str(), body, "\n", below.as_str()].concat();
+        // A rule between paragraphs that stands first opens front matter if a region below holds another one.
+        if !above.is_empty() || front_matter_end(&text).is_none() {
+            return text;
+        }
+        body = body.split_once('\n').map_or("", |(_, rest)| rest).trim_start_matches(['\n', '\r']);
+    }
 }
 
 /// The regions of a text in order, and whether each is front matter; those that overlap are one.

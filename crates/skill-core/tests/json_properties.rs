@@ -48,11 +48,16 @@ fn edit() -> impl Strategy<Value = Edit> {
         Just(EditOp::Delete),
         Just(EditOp::Unknown("rewrite_everything".to_owned())),
     ];
-    (op, text(), text(), prop::option::of(any::<u32>())).prop_map(|(op, target, content, support_count)| {
-        let mut edit = Edit::new(op, target, content);
-        edit.support_count = support_count;
-        edit
-    })
+    (op, text(), text(), prop::option::of(any::<u32>()))
+        .prop_map(|(op, target, content, support_count)| {
+            let mut edit = Edit::new(op, target, content);
+            edit.support_count = support_count;
+            edit
+        })
+        .prop_filter("dots stand for a text that is yet to be written", |edit| {
+            let is_dots = |text: &str| text.trim().chars().all(|char| matches!(char, '.' | '…'));
+            [&edit.content, &edit.target].into_iter().all(|text| text.trim().is_empty() || !is_dots(text))
+        })
 }
 
 fn written(value: &Value, pretty: bool) -> String {

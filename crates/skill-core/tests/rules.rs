@@ -21,7 +21,7 @@ fn rules_are_items_paragraphs_and_code() {
     check("# Title\n", &[], &[], "# Title\n");
     check("a\nb\n\nc\n", &["a\nb", "c"], &[1], "c\n");
     check("a\n\nb\n\nc\n", &["a", "b", "c"], &[2], "a\n\nc\n");
-    check("a\n\nb\n\nc", &["a", "b", "c"], &[3], "a\n");
+    check("a\n\nb\n\nc", &["a", "b", "c"], &[3], "a\n\nb\n");
     check("- a\n- b\n- c\n", &["- a", "- b", "- c"], &[2], "- a\n- c\n");
     check("1. a\n2) b\n10. c\n", &["1. a", "2) b", "10. c"], &[1, 3], "2) b\n");
     check("- a\n  - x\n  more\n\n  still\n- b\n", &["- a\n  - x\n  more\n\n  still", "- b"], &[1], "- b\n");

@@ -15,7 +15,7 @@ pub(super) const HARMFUL: &[&str] = &[
 /// Bad edits in the place of good ones, or added to them; `harmful` are rules that do harm where the skill is used.
 pub(super) fn spoil(skill: &str, edits: &mut Vec<Edit>, support: u32, harmful: &[&str], dice: Dice) {
     let lines: Vec<&str> =
-        skill.lines().filter(|line| line.trim().len() > 12 && !line.starts_with('#')).collect();
+        skill.lines().filter(|line| line.trim().len() > 12 && !line.starts_with(['#', '<'])).collect();
     let line = dice.pick("spoiled line", &lines).copied();
     match (dice.pick("flaw", &[Flaw::Harmful, Flaw::Duplicate, Flaw::MissedAnchor, Flaw::MissedAnchor]), line)
     {

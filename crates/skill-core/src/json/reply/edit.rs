@@ -104,7 +104,8 @@ pub(super) fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> O
 
 /// Whether a text stands for one that is yet to be written.
 fn is_dots(text: &str) -> bool {
-    !text.is_empty() && text.trim().chars().all(|char| matches!(char, '.' | '…'))
+    let text = text.trim();
+    !text.is_empty() && text.chars().all(|char| matches!(char, '.' | '…'))
 }
 
 /// The only member of an object.
