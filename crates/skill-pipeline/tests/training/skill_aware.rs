@@ -4,8 +4,8 @@ use super::{actions, files, read};
 use crate::world::{Job, optimizer, settings, target};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::SkillDoc;
 use skill_core::region::appendix_notes;
+use skill_core::{EditBudget, Schedule, SkillDoc};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
 use skill_pipeline::{AppendixSource, SkillAware, TrainSettings};
@@ -157,10 +157,12 @@ fn notes_resume_and_widen_to_the_same_files() {
 
 #[test]
 fn notes_that_no_step_has_measured_are_measured_at_the_end() {
+    // A budget that falls over the whole run would fall faster in a shorter one.
+    let edit_budget = EditBudget::new(Schedule::Constant, 2, 2).unwrap();
     let reminding = || {
         let reply = json!({ "appendix_notes": ["rule golf", "rule alpha"] }).to_string();
         Job {
-            settings: aware(0),
+            settings: TrainSettings { edit_budget, ..aware(0) },
             optimizer: Arc::new(ScriptedModel::answering("optimizer", move |_| reply.clone())),
             ..Job::default()
         }
@@ -181,5 +183,9 @@ fn notes_that_no_step_has_measured_are_measured_at_the_end() {
         .run(extended.path())
         .unwrap();
     reminding().run(extended.path()).unwrap();
-    assert_eq!(files(extended.path()), files(dir.path()));
+    let (extended, whole) = (files(extended.path()), files(dir.path()));
+    assert_eq!(extended.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
+    for (path, text) in &whole {
+        assert_eq!(extended.get(path), Some(text), "{path}");
+    }
 }

@@ -220,7 +220,7 @@ fn values_that_are_refused() {
     refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
     refused(
         "train.update_mode=rewrite",
-        "takes \"patch\", \"rewrite_from_suggestions\" or \"full_rewrite_minibatch\", not \"rewrite\"",
+        "takes \"patch\", \"rewrite_from_suggestions\" or \"full_rewrite_minibatch\", not \"rewrite\"; did you mean \"full_rewrite_minibatch\"?",
     );
     refused("train.appendix_limit=201", "takes a whole number from 0 to 200, not 201");
     refused("train.appendix_source=all", "takes \"both\" or \"failure_only\", not \"all\"");
