@@ -27,7 +27,7 @@ pub struct PatchReply {
 ///
 /// A bare list of edits counts too. In an edit, null is the same as missing, and missing text is empty;
 /// common other names of operations and keys are understood; a name that no operation has becomes
-/// [`EditOp::Unknown`]. What cannot be used is left out with a note.
+/// [`EditOp::Unknown`](crate::edit::EditOp::Unknown). What cannot be used is left out with a note.
 ///
 /// ```
 /// use skill_core::{Edit, json::read_patch};

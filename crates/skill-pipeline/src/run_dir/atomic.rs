@@ -31,7 +31,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
     write_with_mode(path, bytes, false)
 }
 
-/// As [`write`]; the file can be started if that is asked, where the system has such a bit.
+/// As [`write`](fn@write); the file can be started if that is asked, where the system has such a bit.
 ///
 /// # Errors
 ///
