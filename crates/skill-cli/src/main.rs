@@ -68,12 +68,7 @@ fn report(error: &anyhow::Error) -> u8 {
     if is_closed_pipe(error) {
         return exit_code::SUCCESS;
     }
-    let mut text = format!("error: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
+    let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<command::UsageError>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));

@@ -1,5 +1,7 @@
 //! Tables for people: columns that stand in line, and fit the terminal where there is one.
 
+pub(crate) use skillrl::reports::grouped;
+
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use std::io::IsTerminal as _;
 
@@ -72,19 +74,6 @@ fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
             Some(_) | None => return,
         }
     }
-}
-
-/// A number with a comma between each three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (digit_idx, digit) in digits.chars().enumerate() {
-        if digit_idx > 0 && (digits.len() - digit_idx).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A time that was measured in milliseconds, in the unit that fits it.

@@ -2,7 +2,8 @@
 
 use crate::live::spend::{Ledger, Spent};
 use crate::runs::Listing;
-use crate::runs::row::{Row, RunState};
+use crate::runs::row::Row;
+use skill_report::RunPhase;
 use std::fmt::Write as _;
 
 /// The type of the answer.
@@ -43,7 +44,7 @@ const FAMILIES: &[Family] = &[
                 ("rejected", files.n_rejected),
                 ("skipped", files.n_skipped),
             ];
-            if run.row.state == RunState::Damaged {
+            if run.row.state == RunPhase::Damaged {
                 return Vec::new();
             }
             counts.map(|(outcome, n)| (format!("outcome=\"{outcome}\""), n as f64)).to_vec()
@@ -85,7 +86,7 @@ const FAMILIES: &[Family] = &[
                 ("cached", used.cached_tokens),
                 ("reply", used.completion_tokens),
             ];
-            if run.row.state == RunState::Damaged {
+            if run.row.state == RunPhase::Damaged {
                 return Vec::new();
             }
             kinds.map(|(kind, n)| (format!("kind=\"{kind}\""), n as f64)).to_vec()
@@ -129,7 +130,7 @@ fn plain(value: f64) -> Vec<(String, f64)> {
 }
 
 fn of_files(run: &Measured<'_>, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
-    if run.row.state == RunState::Damaged {
+    if run.row.state == RunPhase::Damaged {
         return Vec::new();
     }
     value(run.row).map(plain).unwrap_or_default()
@@ -144,7 +145,7 @@ pub(crate) fn write(listing: &Listing, ledger: &Ledger) -> String {
     let runs: Vec<Measured<'_>> = listing
         .runs()
         .map(|(found, row)| {
-            let is_training = row.state == RunState::Training;
+            let is_training = row.state == RunPhase::Training;
             Measured { row, spent: if is_training { ledger.spent_now(&found.path) } else { None } }
         })
         .collect();

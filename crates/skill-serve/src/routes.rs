@@ -6,7 +6,7 @@ use crate::live::{News, Told};
 use crate::metrics;
 use crate::report::Made;
 use crate::runs::discover::Found;
-use crate::runs::row::{Row, RunState};
+use crate::runs::row::Row;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -22,6 +22,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};
+use skill_report::RunPhase;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -197,8 +198,8 @@ fn content(app: &App, made: &Made) -> String {
 /// Asks the process that trains to end after the step under way.
 async fn stop(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     change(app, name, |found, row| match row.state {
-        RunState::Training => request_stop(&found.path).map_err(|error| error.to_string()),
-        RunState::Stopped | RunState::Finished | RunState::Damaged => {
+        RunPhase::Training => request_stop(&found.path).map_err(|error| error.to_string()),
+        RunPhase::Stopped | RunPhase::Finished | RunPhase::Damaged => {
             Err("No process works on this run, so there is nothing to stop.".to_owned())
         }
     })

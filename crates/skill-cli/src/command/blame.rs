@@ -58,7 +58,7 @@ fn described(blame: &Blame, is_full: bool) -> String {
     let rows = blame.lines.iter().map(|line| {
         // A table has no room for tabs, whose width depends on where they stand.
         let text = harmless(&line.text).replace('\t', "    ");
-        let from = if text.trim().is_empty() { String::new() } else { origin(line.origin) };
+        let from = if text.trim().is_empty() { String::new() } else { line.origin.to_string() };
         vec![line.number.to_string(), from, text]
     });
     let mut shown = table(&columns, &rows.collect::<Vec<_>>(), terminal_width());
@@ -76,17 +76,6 @@ fn described(blame: &Blame, is_full: bool) -> String {
         shown.push_str(&slow_update_lines(slow_update, is_full));
     }
     shown
-}
-
-fn origin(origin: Origin) -> String {
-    match origin {
-        Origin::Initial => "first skill".to_owned(),
-        Origin::Edit { step, index } => format!("step {step}, edit {index}"),
-        Origin::Rewrite { step } => format!("step {step}, rewritten"),
-        Origin::SlowUpdate { epoch, .. } => format!("slow update, epoch {}", epoch.0),
-        Origin::Appendix { step } => format!("note of step {step}"),
-        Origin::ByHand => "by hand".to_owned(),
-    }
 }
 
 /// What the guidance of an epoch's end stands on.

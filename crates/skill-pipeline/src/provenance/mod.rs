@@ -20,6 +20,7 @@ use crate::run_dir::format::StepRecord;
 use lines::TrackedSkill;
 use serde::Serialize;
 use skill_core::{EpochIdx, RegionKind, SkillDoc, SkillHash, StepIdx};
+use std::fmt;
 
 /// What put a line into a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -171,6 +172,20 @@ impl Origin {
             | Self::Rewrite { .. }
             | Self::Appendix { .. }
             | Self::ByHand => None,
+        }
+    }
+}
+
+/// In words, as blame and reports say it.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Initial => f.write_str("first skill"),
+            Self::Edit { step, index } => write!(f, "step {step}, edit {index}"),
+            Self::Rewrite { step } => write!(f, "step {step}, rewritten"),
+            Self::SlowUpdate { epoch, .. } => write!(f, "slow update, epoch {}", epoch.0),
+            Self::Appendix { step } => write!(f, "note of step {step}"),
+            Self::ByHand => f.write_str("by hand"),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
 use super::epoch_format::{EpochRecords, PairRecord};
+use super::evaluation::{EvaluationDir, evaluation_path};
 use super::format::{
     ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
 };
 use super::live::{self, LiveState};
-use super::{
-    COMPARISON_PAIRS, EvaluationDir, epoch_snapshot_path, evaluation_path, read_value, snapshot_path,
-    step_path,
+use super::path::{COMPARISON_PAIRS, epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
+use super::read::{
+    from_value, read_config, read_epoch_end, read_history, read_summary, read_value, read_versioned,
 };
-use super::{from_value, read_config, read_epoch_end, read_summary, read_versioned, slow_update_path};
 use crate::error::PipelineError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -104,7 +104,7 @@ impl RunReader {
     /// As for [`state`](Self::state), and a history that lacks one of those steps.
     pub fn history(&self) -> Result<Vec<StepRecord>, PipelineError> {
         match self.state()? {
-            Some(state) => super::read_history(&self.path, state.last_completed_step),
+            Some(state) => read_history(&self.path, state.last_completed_step),
             None => Ok(Vec::new()),
         }
     }

@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use items::Items;
 use serde::Serialize;
 use skill_core::Gate;
-use skill_pipeline::provenance::{Blame, Origin, Version, blame};
+use skill_pipeline::provenance::{Blame, Version, blame};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
@@ -193,21 +193,10 @@ fn skill_lines(blame: &Blame) -> Vec<SkillLine> {
     let lines = blame.lines.iter().map(|line| SkillLine {
         number: line.number,
         text: line.text.clone(),
-        from: origin(line.origin),
+        from: line.origin.to_string(),
         step: line.origin.step().map(|step| step.0),
     });
     lines.collect()
-}
-
-fn origin(origin: Origin) -> String {
-    match origin {
-        Origin::Initial => "first skill".to_owned(),
-        Origin::Edit { step, index } => format!("step {step}, edit {index}"),
-        Origin::Rewrite { step } => format!("step {step}, rewritten"),
-        Origin::SlowUpdate { epoch, .. } => format!("slow update of epoch {}", epoch.0),
-        Origin::Appendix { step } => format!("note of step {step}"),
-        Origin::ByHand => "by hand".to_owned(),
-    }
 }
 
 /// What a reader should know before believing the numbers.

@@ -2,7 +2,10 @@
 
 use super::{name_of, tokens};
 use serde::Serialize;
+use skill_llm::error::with_causes;
+use skill_pipeline::run_dir::format::StepRecord;
 use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::run_dir::{is_held, is_run};
 use skill_pipeline::{PipelineError, RunReader};
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -49,11 +52,11 @@ pub struct RunOverview {
 }
 
 /// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
     /// A process works on it.
-    Working,
+    Training,
     /// It has come to its end.
     Finished,
     /// It has not, and no process works on it.
@@ -63,10 +66,19 @@ pub enum RunPhase {
 }
 
 impl RunPhase {
+    /// What a run is doing whose files can be read: its lock says whether a process works on it.
+    pub fn of(run_dir: &Path, is_finished: bool) -> Self {
+        match (is_finished, is_held(run_dir)) {
+            (true, _) => Self::Finished,
+            (false, true) => Self::Training,
+            (false, false) => Self::Stopped,
+        }
+    }
+
     /// The name used in files and lists.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Working => "working",
+            Self::Training => "training",
             Self::Finished => "finished",
             Self::Stopped => "stopped",
             Self::Damaged => "damaged",
@@ -122,7 +134,7 @@ pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
-    if dir.join("config.json").is_file() {
+    if is_run(dir) {
         found.push(dir.to_owned());
         return;
     }
@@ -138,11 +150,7 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, history, summary) = (run.state()?, run.history()?, run.summary()?);
     let live = run.live();
-    let phase = match (&live, &summary) {
-        (Some(_), _) => RunPhase::Working,
-        (None, Some(_)) => RunPhase::Finished,
-        (None, None) => RunPhase::Stopped,
-    };
+    let phase = RunPhase::of(run.path(), summary.is_some());
     let used = tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?;
     let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
     let test = summary.as_ref().and_then(|summary| Some([summary.baseline_test_hard?, summary.test_hard?]));
@@ -166,7 +174,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
 }
 
 /// The gate's score of the first skill, which the first step began with.
-fn baseline(history: &[skill_pipeline::run_dir::format::StepRecord]) -> Option<f64> {
+fn baseline(history: &[StepRecord]) -> Option<f64> {
     history.first().map(|record| record.score_before)
 }
 
@@ -194,9 +202,4 @@ fn last_event(run_dir: &Path, kind: &str) -> Option<serde_json::Value> {
     let tail = String::from_utf8_lossy(&tail);
     let events = tail.lines().rev().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     events.into_iter().find(|event| event.get("event").and_then(|name| name.as_str()) == Some(kind))
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

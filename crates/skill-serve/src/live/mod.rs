@@ -6,7 +6,7 @@ pub(crate) mod log;
 mod rollouts;
 pub(crate) mod spend;
 
-use crate::runs::row::{RunState, Signature};
+use crate::runs::row::Signature;
 use crate::runs::{Runs, lock};
 use log::{Line, Log, StageAt};
 use rollouts::{SHOWN, Shown, shown};
@@ -14,6 +14,7 @@ use serde::Serialize;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::{RunReader, Stage};
+use skill_report::RunPhase;
 use spend::{JOURNAL, Ledger, Spent};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -55,7 +56,7 @@ struct Seen {
 /// Where a run is now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Now {
-    state: RunState,
+    state: RunPhase,
     problem: Option<String>,
     is_stop_requested: bool,
     /// Finished steps.
@@ -229,7 +230,7 @@ impl Seen {
         };
         let may_read = found.leaving.is_none();
         let has_lines = may_read && self.log.read();
-        let is_training = row.state == RunState::Training;
+        let is_training = row.state == RunPhase::Training;
         // A process that was killed leaves a stage in the log that nobody works on.
         let stage = self.log.position.stage.clone().filter(|_| is_training);
         let has_results = may_read && self.look_into_journal(&found.path, stage.as_ref(), ledger);
@@ -318,7 +319,7 @@ fn n_done(journal: &JournalReader, stage: &StageAt) -> u64 {
 impl Now {
     fn gone() -> Self {
         Self {
-            state: RunState::Damaged,
+            state: RunPhase::Damaged,
             problem: Some("the run is not there any more".to_owned()),
             is_stop_requested: false,
             n_steps: 0,

@@ -4,7 +4,7 @@
 //! leads to outside is not served.
 
 use skill_llm::error::with_causes;
-use std::ffi::OsStr;
+use skill_pipeline::run_dir::is_run;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,10 +57,7 @@ impl Search<'_> {
             return Ok(());
         }
         let entries: Vec<_> = std::fs::read_dir(dir)?.collect::<Result<_, _>>()?;
-        let has = |wanted: &str| entries.iter().any(|entry| entry.file_name() == OsStr::new(wanted));
-        // A `config.json` alone may be anybody's.
-        let marks = ["run.lock", "history.json", "events.jsonl", "steps"];
-        if has("runtime_state.json") || (has("config.json") && marks.into_iter().any(has)) {
+        if is_run(dir) {
             let links = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
             let leaving = links.map(std::fs::DirEntry::path).find(|path| leaves(self.root, path));
             let leaving = leaving.map(|path| relative(dir, &path));

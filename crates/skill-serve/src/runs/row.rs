@@ -5,8 +5,9 @@ use crate::live::log::last_known_length;
 use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
-use skill_pipeline::run_dir::{RunTotals, is_held, is_stop_requested};
+use skill_pipeline::run_dir::{RunTotals, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader};
+use skill_report::RunPhase;
 use skillrl::spend::Spending;
 use std::fs::Metadata;
 use std::path::Path;
@@ -39,36 +40,11 @@ fn modified(metadata: &Metadata) -> Duration {
     metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default()
 }
 
-/// How a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RunState {
-    /// A process works on it.
-    Training,
-    /// It has begun, and nobody works on it.
-    Stopped,
-    /// It has come to its end.
-    Finished,
-    /// Its files cannot be read.
-    Damaged,
-}
-
-impl RunState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Training => "training",
-            Self::Stopped => "stopped",
-            Self::Finished => "finished",
-            Self::Damaged => "damaged",
-        }
-    }
-}
-
 /// A run in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    pub(crate) state: RunState,
+    pub(crate) state: RunPhase,
     /// What is wrong with its files.
     pub(crate) problem: Option<String>,
     /// Somebody asked for a stop, and the process has not come to it yet.
@@ -109,12 +85,9 @@ impl Row {
             Ok(files) => (files, None),
             Err(problem) => (Files::default(), Some(problem)),
         };
-        let is_training = !files.is_finished && problem.is_none() && is_held(path);
-        let state = match (&problem, files.is_finished, is_training) {
-            (Some(_), _, _) => RunState::Damaged,
-            (None, true, _) => RunState::Finished,
-            (None, false, true) => RunState::Training,
-            (None, false, false) => RunState::Stopped,
+        let state = match &problem {
+            Some(_) => RunPhase::Damaged,
+            None => RunPhase::of(path, files.is_finished),
         };
         let times = FILES.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok());
         let changed = times.map(|metadata| modified(&metadata)).max().unwrap_or_default();
@@ -122,7 +95,7 @@ impl Row {
             name: found.name.clone(),
             state,
             problem,
-            is_stop_requested: is_training && is_stop_requested(path),
+            is_stop_requested: state == RunPhase::Training && is_stop_requested(path),
             files,
             changed_unix_ms: u64::try_from(changed.as_millis()).unwrap_or(u64::MAX),
         }

@@ -57,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
 
 fn head_lines(overview: &RunOverview) -> Vec<Line<'static>> {
     let style = match overview.phase {
-        RunPhase::Working => Style::new().fg(Color::Cyan),
+        RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
         RunPhase::Stopped => Style::new().fg(Color::Yellow),
         RunPhase::Damaged => Style::new().fg(Color::Red),
@@ -205,7 +205,7 @@ mod tests {
         RunOverview {
             name: "demo".to_owned(),
             path: "demo/run".into(),
-            phase: RunPhase::Working,
+            phase: RunPhase::Training,
             env: "qa".to_owned(),
             n_steps: 3,
             total_steps: Some(12),

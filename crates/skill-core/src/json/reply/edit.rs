@@ -83,9 +83,9 @@ pub(super) fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> O
     };
     let content = field(object, &CONTENT_NAMES, number, notes)?;
     let target = field(object, &TARGET_NAMES, number, notes)?;
-    let is_placeholder = matches!(&op, EditOp::Unknown(name) if name.contains('|'))
+    let is_empty_form = matches!(&op, EditOp::Unknown(name) if name.contains('|'))
         || (if op == EditOp::Delete { is_dots(&target) } else { is_dots(&content) });
-    if is_placeholder {
+    if is_empty_form {
         notes.push(format!("edit {number} was dropped: it is the form of an edit, not an edit"));
         return None;
     }

@@ -1,0 +1,36 @@
+//! Where the files of a run are.
+
+use skill_core::{EpochIdx, StepIdx};
+use std::path::{Path, PathBuf};
+
+/// Where a run keeps the files that its skill carries along, for those that want all of a skill that was a step's.
+pub const CARRIED_DIR: &str = "skill_files";
+
+/// The file of a slow update's directory that says what it came to.
+pub(crate) const SLOW_RESULT: &str = "slow_result.json";
+
+/// The file that holds the tasks that the optimizer saw under two skills.
+pub(crate) const COMPARISON_PAIRS: &str = "comparison_pairs.json";
+
+/// The file that holds the optimizer's notes.
+pub(crate) const META_SKILL_RESULT: &str = "meta_skill_result.json";
+
+pub(super) fn step_path(run: &Path, step: StepIdx) -> PathBuf {
+    run.join("steps").join(format!("step_{:04}", step.0))
+}
+
+pub(super) fn slow_update_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("slow_update").join(format!("epoch_{:02}", epoch.0))
+}
+
+pub(super) fn meta_skill_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("meta_skill").join(format!("epoch_{:02}", epoch.0))
+}
+
+pub(super) fn epoch_snapshot_path(run: &Path, epoch: EpochIdx) -> PathBuf {
+    run.join("skills").join(format!("skill_epoch_{:02}.md", epoch.0))
+}
+
+pub(super) fn snapshot_path(run: &Path, step: StepIdx) -> PathBuf {
+    run.join("skills").join(format!("skill_v{:04}.md", step.0))
+}

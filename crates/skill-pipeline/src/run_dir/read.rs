@@ -1,0 +1,134 @@
+//! Files of a run as values, and what can be known of a run without its lock.
+
+use super::epoch_format::EpochRecords;
+use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, StepRecord, Summary};
+use super::path::{META_SKILL_RESULT, SLOW_RESULT, meta_skill_path, slow_update_path};
+use crate::error::PipelineError;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use skill_core::{EpochIdx, StepIdx};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+
+/// How far a run has come, for those who only look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// There is no run.
+    Absent,
+    /// The run has begun and has no summary yet.
+    Unfinished,
+    /// The run is complete.
+    Finished,
+}
+
+/// Looks at a run directory without taking its lock.
+pub fn run_status(path: &Path) -> RunStatus {
+    if path.join("summary.json").is_file() {
+        RunStatus::Finished
+    } else if path.join("config.json").is_file() {
+        RunStatus::Unfinished
+    } else {
+        RunStatus::Absent
+    }
+}
+
+/// Whether a directory is that of a run, by the names of its files: a `config.json` alone may be anybody's.
+pub fn is_run(path: &Path) -> bool {
+    let has = |name: &str| path.join(name).exists();
+    has("runtime_state.json")
+        || (has("config.json") && ["run.lock", "history.json", "events.jsonl", "steps"].into_iter().any(has))
+}
+
+/// Whether a process works on a run.
+pub fn is_held(path: &Path) -> bool {
+    let Ok(lock) = File::open(path.join("run.lock")) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// What a run was asked, without taking its lock; `None` if there is no run.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_config(path: &Path) -> Result<Option<ConfigFile>, PipelineError> {
+    read_versioned(&path.join("config.json"))
+}
+
+/// What a run came to; `None` if it is not finished.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
+    read_versioned(&path.join("summary.json"))
+}
+
+/// The last step of a run whose files are all written, without taking its lock; `None` before the baseline is
+/// measured.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, or is of a newer format.
+pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError> {
+    let state: Option<RuntimeState> = read_versioned(&path.join("runtime_state.json"))?;
+    Ok(state.map(|state| state.last_completed_step))
+}
+
+pub(super) fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
+    let path = run.join("history.json");
+    let mut history: Vec<StepRecord> = match read_value(&path)? {
+        Some(value) => from_value(&path, value)?,
+        None => Vec::new(),
+    };
+    history.retain(|record| record.step <= last);
+    let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
+    if !in_order || history.len() != last.0 as usize {
+        let message = format!("does not hold each of the steps 1 to {last} once");
+        return Err(PipelineError::Corrupt { path, message });
+    }
+    Ok(history)
+}
+
+pub(super) fn read_value(path: &Path) -> Result<Option<Value>, PipelineError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| PipelineError::Corrupt {
+        path: path.to_owned(),
+        message: format!("is not JSON: {error}"),
+    })
+}
+
+pub(super) fn from_value<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T, PipelineError> {
+    serde_json::from_value(value).map_err(|error| PipelineError::Corrupt {
+        path: path.to_owned(),
+        message: format!("is not of the expected form: {error}"),
+    })
+}
+
+pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+    let Some(value) = read_value(path)? else { return Ok(None) };
+    let version = value.get("format_version").and_then(Value::as_str).unwrap_or_default();
+    if version.is_empty() {
+        let message = "has no `format_version`: it is not a file of this program".to_owned();
+        return Err(PipelineError::Corrupt { path: path.to_owned(), message });
+    }
+    if !format::is_supported(version) {
+        return Err(PipelineError::NewerFormat {
+            path: path.to_owned(),
+            found: version.to_owned(),
+            supported: FORMAT_VERSION.to_owned(),
+        });
+    }
+    from_value(path, value).map(Some)
+}
+
+pub(super) fn read_epoch_end(run: &Path, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
+    Ok(EpochRecords {
+        slow_update: read_versioned(&slow_update_path(run, epoch).join(SLOW_RESULT))?,
+        meta_skill: read_versioned(&meta_skill_path(run, epoch).join(META_SKILL_RESULT))?,
+    })
+}
