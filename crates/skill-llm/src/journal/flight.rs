@@ -1,13 +1,13 @@
 //! Calls and the journal: looking replies up, recording them, and sharing one request among equal calls.
 
 use super::error::JournalError;
-use super::key::{CallKey, ModelPart, RequestDigest};
-use super::record::{CallEntry, REPLY_COLUMNS, reply_at, unix_ms};
+use super::key::{CallKey, KeyHash, ModelPart, RequestDigest};
+use super::record::{CallEntry, REPLY_COLUMNS, WaitingBytes, reply_at, unix_ms};
 use super::writer::Command;
 use super::{Journal, Known, lock};
 use crate::attempt::Attempt;
 use crate::call::CallPlace;
-use crate::chat::{ChatReply, Message};
+use crate::chat::{ChatReply, ContentPart, ImageSource, Message};
 use crate::error::LlmError;
 use rusqlite::params;
 use std::collections::HashMap;
@@ -105,9 +105,21 @@ impl Journal {
         }
     }
 
+    /// What the keys of its calls are made with.
+    pub(crate) fn key_hash(&self) -> KeyHash {
+        self.shared.key_hash
+    }
+
     /// Waits for room for one more call, and refuses it if nothing can be recorded any more.
     pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, JournalError> {
         let room = Arc::clone(&self.shared.room).acquire_owned().await.map_err(|_| self.closed())?;
+        while self.shared.backlog.is_long() {
+            let _turn = self.shared.backlog.turn.lock().await;
+            // Whoever had the turn before has waited for all that was there then.
+            if self.shared.backlog.is_long() {
+                self.flush().await?;
+            }
+        }
         match lock(&self.shared.failure).clone() {
             Some(failure) => Err(failure),
             None => Ok(room),
@@ -120,6 +132,8 @@ impl Journal {
             let mut index = lock(&self.shared.index);
             index.calls.entry(record.key).or_insert_with(|| Known::Pending(Arc::clone(reply)));
         }
+        let reply_bytes = record.outcome.as_ref().map_or(0, |reply| reply.text.len());
+        let n_bytes = reply_bytes + record.messages.iter().map(content_bytes).sum::<usize>();
         self.send(Command::Call(Box::new(CallEntry {
             key: record.key,
             place: record.place.to_string(),
@@ -131,6 +145,17 @@ impl Journal {
             attempts: record.attempts,
             finished_at: unix_ms(SystemTime::now()),
             _room: record.room,
+            _waiting: WaitingBytes::new(&self.shared.backlog.bytes, n_bytes),
         })));
     }
+}
+
+/// About how much memory the content of a message takes.
+fn content_bytes(message: &Message) -> usize {
+    let of_part = |part: &ContentPart| match part {
+        ContentPart::Text(text) => text.len(),
+        ContentPart::Image(ImageSource::Url(url)) => url.len(),
+        ContentPart::Image(ImageSource::Base64 { data, .. }) => data.len(),
+    };
+    message.content.iter().map(of_part).sum()
 }

@@ -2,9 +2,29 @@
 
 use crate::call::CallPlace;
 use crate::chat::{ChatModel, ChatRequest, ContentPart, Message};
-use ring::digest::{Context, SHA256};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
+
+/// What the keys of a journal's calls are made with; a journal keeps to the one that it began with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyHash {
+    /// SHA-256: journals that were begun with version 1 of the tables.
+    Sha256,
+    /// BLAKE3: a prompt of some kilobytes takes a tenth of the time on a processor without instructions for SHA-256.
+    Blake3,
+}
+
+impl KeyHash {
+    /// By the name that stands in the table `keys`.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "sha256" => Some(Self::Sha256),
+            "blake3" => Some(Self::Blake3),
+            _ => None,
+        }
+    }
+}
 
 /// Identifies a call: model, request, place and occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +37,8 @@ pub struct ResultKey(pub(super) [u8; 32]);
 impl ResultKey {
     /// The key of what these parts produced; their order counts.
     pub fn new(kind: &str, parts: &[&str]) -> Self {
-        let mut hasher = Hasher::new("skillrl result 1");
+        // Its parts are short, so one hash does for journals of every version.
+        let mut hasher = Hasher::new(KeyHash::Sha256, "skillrl result 1");
         hasher.part(kind.as_bytes());
         for part in parts {
             hasher.part(part.as_bytes());
@@ -55,13 +76,15 @@ pub(crate) struct RequestDigest {
     pub(super) messages: Vec<[u8; 32]>,
     /// The request without its messages, as canonical JSON.
     pub(super) rest: String,
+    hash: KeyHash,
 }
 
 impl RequestDigest {
-    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, place: &CallPlace) -> Self {
-        let messages: Vec<[u8; 32]> = request.messages.iter().map(message_digest).collect();
+    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, place: &CallPlace, hash: KeyHash) -> Self {
+        let messages: Vec<[u8; 32]> =
+            request.messages.iter().map(|message| message_digest(message, hash)).collect();
         let rest = canonical_json(&rest_of(request));
-        let mut hasher = Hasher::new("skillrl call 1");
+        let mut hasher = Hasher::new(hash, "skillrl call 1");
         for part in [&model.provider, &model.name, &model.parameters, &rest] {
             hasher.part(part.as_bytes());
         }
@@ -69,11 +92,11 @@ impl RequestDigest {
         for digest in &messages {
             hasher.part(digest);
         }
-        Self { bytes: hasher.finish(), messages, rest }
+        Self { bytes: hasher.finish(), messages, rest, hash }
     }
 
     pub(crate) fn key(&self, occurrence: u32) -> CallKey {
-        let mut hasher = Hasher::new("skillrl occurrence 1");
+        let mut hasher = Hasher::new(self.hash, "skillrl occurrence 1");
         hasher.part(&self.bytes);
         hasher.part(&occurrence.to_be_bytes());
         CallKey(hasher.finish())
@@ -113,8 +136,8 @@ pub(super) fn plain_text(message: &Message) -> Option<&str> {
     }
 }
 
-fn message_digest(message: &Message) -> [u8; 32] {
-    let mut hasher = Hasher::new("skillrl message 1");
+fn message_digest(message: &Message, hash: KeyHash) -> [u8; 32] {
+    let mut hasher = Hasher::new(hash, "skillrl message 1");
     hasher.part(message.role.as_str().as_bytes());
     match plain_text(message) {
         Some(text) => hasher.part(text.as_bytes()),
@@ -127,27 +150,38 @@ fn message_digest(message: &Message) -> [u8; 32] {
     hasher.finish()
 }
 
-/// SHA-256 over parts, each with its length, so that no two lists of parts are the same bytes.
-struct Hasher(Context);
+/// A hash over parts, each with its length, so that no two lists of parts are the same bytes.
+enum Hasher {
+    Sha256(Sha256),
+    Blake3(Box<blake3::Hasher>),
+}
 
 impl Hasher {
-    fn new(purpose: &str) -> Self {
-        let mut hasher = Self(Context::new(&SHA256));
+    fn new(hash: KeyHash, purpose: &str) -> Self {
+        let mut hasher = match hash {
+            KeyHash::Sha256 => Self::Sha256(Sha256::new()),
+            KeyHash::Blake3 => Self::Blake3(Box::default()),
+        };
         hasher.part(purpose.as_bytes());
         hasher
     }
 
     fn part(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_be_bytes());
-        self.0.update(bytes);
+        self.update(&(bytes.len() as u64).to_be_bytes());
+        self.update(bytes);
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Blake3(hasher) => drop(hasher.update(bytes)),
+        }
     }
 
     fn finish(self) -> [u8; 32] {
-        let mut digest = [0; 32];
-        // Both are 32 bytes long.
-        for (to, from) in digest.iter_mut().zip(self.0.finish().as_ref()) {
-            *to = *from;
+        match self {
+            Self::Sha256(hasher) => hasher.finalize().into(),
+            Self::Blake3(hasher) => hasher.finalize().into(),
         }
-        digest
     }
 }

@@ -8,7 +8,7 @@
 //! Writing happens on a thread of its own, in groups: a reply is committed at most some milliseconds after it came,
 //! and nobody waits for that. [`Journal::flush`] is there for whoever has to.
 //!
-//! The tables are described in `v1.sql` beside this module; any SQLite tool can read them.
+//! The tables are described in `tables.sql` beside this module; any SQLite tool can read them.
 
 mod error;
 mod flight;
@@ -29,13 +29,14 @@ pub use schema::SCHEMA_VERSION;
 pub use stats::StageCalls;
 
 pub(crate) use flight::{CallRecord, Flight, Joined, SharedOutcome};
-pub(crate) use key::{ModelPart, RequestDigest};
+pub(crate) use key::{KeyHash, ModelPart, RequestDigest};
 
 use crate::chat::ChatReply;
 use record::{ResultEntry, unix_ms};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -54,6 +55,12 @@ pub const MAX_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 
 /// The most calls that are under way or not committed yet; further ones wait before they are sent.
 const MAX_UNCOMMITTED: usize = 16_384;
+
+/// The most bytes of prompts and replies that wait to be committed; while there are more, no call is sent.
+///
+/// The thread that writes keeps up with thousands of calls a second, so this matters only where very many are answered
+/// at the same moment; it bounds the memory that they take.
+const MAX_UNCOMMITTED_BYTES: usize = 4 * 1024 * 1024;
 
 /// When a [`CommitHook`] is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +111,14 @@ pub struct Journal {
 
 struct Shared {
     path: PathBuf,
+    key_hash: KeyHash,
     index: Arc<Mutex<Index>>,
     failure: Arc<Mutex<Option<JournalError>>>,
     /// Gone only while the journal is closed.
     reader: Mutex<Option<Connection>>,
     flights: flight::Flights,
     room: Arc<Semaphore>,
+    backlog: Backlog,
     spent_before: Vec<ModelSpent>,
     elapsed_before: Duration,
     commands: Option<Sender<Command>>,
@@ -132,6 +141,29 @@ enum Known<T> {
     Pending(Arc<T>),
 }
 
+impl<T> Known<T> {
+    fn row(&self) -> Option<i64> {
+        match self {
+            Self::Row(row) => Some(*row),
+            Self::Pending(_) => None,
+        }
+    }
+}
+
+/// What waits to be committed, and whoever waits for that.
+#[derive(Default)]
+struct Backlog {
+    bytes: Arc<AtomicUsize>,
+    /// Held by the one who waits for the disk, for all the others.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Backlog {
+    fn is_long(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > MAX_UNCOMMITTED_BYTES
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is locked here is whole after every statement, so a panic elsewhere cannot have broken it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -149,6 +181,7 @@ impl Journal {
         let failed = |source| JournalError::sqlite("open", path, source);
         let connection = schema::open_to_write(path, options.max_bytes)?;
         let reader = schema::open_to_read(path)?;
+        let key_hash = schema::key_hash(&reader, path)?;
         let index = read_index(&reader).map_err(failed)?;
         let spent_before = query::spent(&reader).map_err(failed)?;
         let elapsed_before = query::elapsed(&reader).map_err(failed)?;
@@ -180,11 +213,13 @@ impl Journal {
             })?;
         let shared = Shared {
             path: path.to_owned(),
+            key_hash,
             index,
             failure,
             reader: Mutex::new(Some(reader)),
             flights: flight::Flights::default(),
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
+            backlog: Backlog::default(),
             spent_before,
             elapsed_before,
             commands: Some(sender),
@@ -310,15 +345,21 @@ impl Drop for Shared {
 
 fn read_index(connection: &Connection) -> rusqlite::Result<Index> {
     let mut index = Index::default();
-    let mut statement = connection.prepare("SELECT id, key FROM calls WHERE outcome = 'reply'")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        index.calls.insert(CallKey(row.get(1)?), Known::Row(row.get(0)?));
-    }
+    read_reply_keys(connection, |key, row| drop(index.calls.insert(key, Known::Row(row))))?;
     let mut statement = connection.prepare("SELECT id, key FROM results")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         index.results.insert(ResultKey(row.get(1)?), Known::Row(row.get(0)?));
     }
     Ok(index)
+}
+
+/// Tells the key and the row of every reply.
+fn read_reply_keys(connection: &Connection, mut tell: impl FnMut(CallKey, i64)) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("SELECT id, key FROM calls WHERE outcome = 'reply'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        tell(CallKey(row.get(1)?), row.get(0)?);
+    }
+    Ok(())
 }

@@ -1,17 +1,18 @@
 //! The journal as people read it: lists, totals, export, pruning.
 
 use super::error::JournalError;
-use super::key::CallKey;
+use super::key::{CallKey, KeyHash};
 use super::record::{ModelSpent, REPLY, REPLY_COLUMNS, reply_at, usage_at};
-use super::{MAX_BYTES, lock, schema};
+use super::{MAX_BYTES, lock, read_reply_keys, schema};
 use crate::chat::ChatReply;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params, params_from_iter};
 use serde::Serialize;
 use serde_json::{Value, json};
 use skill_core::Usage;
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// A journal that is only read, also while another process writes it.
@@ -19,6 +20,9 @@ use std::time::Duration;
 pub struct JournalReader {
     path: PathBuf,
     pub(super) connection: Mutex<Connection>,
+    key_hash: KeyHash,
+    /// Where each reply is, once somebody has asked for one.
+    rows: OnceLock<HashMap<CallKey, i64>>,
 }
 
 /// Which calls are meant; what is `None` leaves all.
@@ -148,7 +152,14 @@ impl JournalReader {
     ///
     /// A file that is not there, is no journal, or has another version.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(schema::open_to_read(path)?) })
+        let connection = schema::open_to_read(path)?;
+        let key_hash = schema::key_hash(&connection, path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection: Mutex::new(connection),
+            key_hash,
+            rows: OnceLock::new(),
+        })
     }
 
     /// Calls, in the order in which they were committed.
@@ -292,14 +303,31 @@ impl JournalReader {
         Ok(Ok(n_lines))
     }
 
-    /// A reply that was recorded.
+    /// What the keys of its calls are made with.
+    pub(crate) fn key_hash(&self) -> KeyHash {
+        self.key_hash
+    }
+
+    /// A reply that was recorded before the first time that one was asked for.
     pub(crate) fn reply(&self, key: CallKey) -> Result<Option<ChatReply>, JournalError> {
         let connection = lock(&self.connection);
+        let rows = match self.rows.get() {
+            Some(rows) => rows,
+            None => {
+                let mut rows = HashMap::new();
+                let insert = |key, row| {
+                    rows.insert(key, row);
+                };
+                read_reply_keys(&connection, insert).map_err(|error| self.unreadable(error))?;
+                self.rows.get_or_init(|| rows)
+            }
+        };
+        let Some(row) = rows.get(&key) else {
+            return Ok(None);
+        };
         let found = connection
-            .prepare_cached(&format!(
-                "SELECT {REPLY_COLUMNS} FROM calls WHERE key = ?1 AND outcome = '{REPLY}'"
-            ))
-            .and_then(|mut statement| statement.query_row(params![key.0], |row| reply_at(row, 0)).optional())
+            .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))
+            .and_then(|mut statement| statement.query_row(params![row], |row| reply_at(row, 0)).optional())
             .map_err(|error| self.unreadable(error))?;
         found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
     }

@@ -6,6 +6,7 @@ use crate::chat::{ChatReply, FinishReason, Message, ToolCall};
 use crate::error::LlmError;
 use skill_core::Usage;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -23,6 +24,27 @@ pub(super) struct CallEntry {
     pub(super) finished_at: i64,
     /// Bounds what waits to be written.
     pub(super) _room: Option<OwnedSemaphorePermit>,
+    pub(super) _waiting: WaitingBytes,
+}
+
+/// So many bytes wait to be committed, until this is dropped.
+#[derive(Debug)]
+pub(super) struct WaitingBytes {
+    all: Arc<AtomicUsize>,
+    own: usize,
+}
+
+impl WaitingBytes {
+    pub(super) fn new(all: &Arc<AtomicUsize>, own: usize) -> Self {
+        all.fetch_add(own, Ordering::Relaxed);
+        Self { all: Arc::clone(all), own }
+    }
+}
+
+impl Drop for WaitingBytes {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.own, Ordering::Relaxed);
+    }
 }
 
 /// A finished unit of work that is not a call.

@@ -1,6 +1,7 @@
 //! The tables of the journal, and the way from older ones to these.
 
 use super::error::JournalError;
+use super::key::KeyHash;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -17,11 +18,17 @@ const PAGE_BYTES: i64 = 8 * 1024;
 /// How many pages the log may have before they are taken into the database: 32 MiB of a new file.
 const CHECKPOINT_PAGES: i64 = 4_096;
 
-/// What leads from each version to the next; an empty file has version 0.
-const MIGRATIONS: [&str; 1] = [include_str!("v1.sql")];
+/// The tables of a new file.
+const TABLES: &str = include_str!("tables.sql");
+
+/// What leads from each version to the next, from version 1 on.
+const MIGRATIONS: [&str; 1] = [include_str!("v1_to_v2.sql")];
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// The oldest version that can be read as it is.
+const OLDEST_READABLE: u32 = 1;
 
 /// Opens a journal to be written, and makes it or brings it up to date.
 pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, JournalError> {
@@ -56,7 +63,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     configure(&connection).map_err(failed)?;
     let version = check(&connection, path)?;
-    if version < SCHEMA_VERSION {
+    if version < OLDEST_READABLE {
         return Err(JournalError::OlderSchema { path: path.to_owned(), found: version });
     }
     Ok(connection)
@@ -93,16 +100,38 @@ fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
     }
 }
 
+/// What the keys of a journal's calls are made with.
+pub(super) fn key_hash(connection: &Connection, path: &Path) -> Result<KeyHash, JournalError> {
+    let failed = |source| JournalError::sqlite("read", path, source);
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if version < 2 {
+        return Ok(KeyHash::Sha256);
+    }
+    let name: String = connection.query_row("SELECT hash FROM keys", [], |row| row.get(0)).map_err(failed)?;
+    KeyHash::from_name(&name).ok_or_else(|| JournalError::Corrupt {
+        path: path.to_owned(),
+        message: format!("the table `keys` names the hash `{name}`, which this program does not know"),
+    })
+}
+
 fn migrate(connection: &mut Connection, version: u32) -> rusqlite::Result<()> {
-    let done = usize::try_from(version).unwrap_or(usize::MAX);
-    for (version, sql) in (1_u32..).zip(MIGRATIONS).skip(done) {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(sql)?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", version)?;
-        transaction.commit()?;
+    if version == 0 {
+        return change(connection, TABLES, SCHEMA_VERSION);
+    }
+    let done = usize::try_from(version - 1).unwrap_or(usize::MAX);
+    for (version, sql) in (2_u32..).zip(MIGRATIONS).skip(done) {
+        change(connection, sql, version)?;
     }
     Ok(())
+}
+
+fn change(connection: &mut Connection, sql: &str, version: u32) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(sql)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", version)?;
+    transaction.commit()
 }
 
 #[cfg(test)]
@@ -111,6 +140,6 @@ mod tests {
 
     #[test]
     fn every_version_has_a_way_to_the_next() {
-        assert_eq!(MIGRATIONS.len(), usize::try_from(SCHEMA_VERSION).unwrap());
+        assert_eq!(MIGRATIONS.len() + 1, usize::try_from(SCHEMA_VERSION).unwrap());
     }
 }

@@ -9,7 +9,8 @@ use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
 use super::{CommitHook, Index, Known, lock};
 use crate::attempt::AttemptOutcome;
 use crate::error::with_causes;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, Transaction, params};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -17,8 +18,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The most messages whose ids are kept in memory.
-const MAX_KNOWN_MESSAGES: usize = 65_536;
+/// The most messages whose ids are kept in memory, in each of two generations.
+const MAX_KNOWN_MESSAGES: usize = 32_768;
 
 const SET_ELAPSED: &str = "UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2";
 
@@ -136,9 +137,11 @@ impl Writer {
         };
         let mut rows = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let written = match entry {
-                Entry::Call(call) => insert_call(&transaction, call, process, known),
-                Entry::Result(result) => insert_result(&transaction, result, process),
+            let written = match (row_of(&self.index, entry), entry) {
+                // An equal one that is there already stays: somebody may have read it.
+                (Some(row), _) => Ok(row),
+                (None, Entry::Call(call)) => insert_call(&transaction, call, process, known),
+                (None, Entry::Result(result)) => insert_result(&transaction, result, process),
             };
             match written {
                 Ok(row) => rows.push(row),
@@ -176,6 +179,16 @@ impl Writer {
     }
 }
 
+/// Where an entry is committed already.
+fn row_of(index: &Mutex<Index>, entry: &Entry) -> Option<i64> {
+    let index = lock(index);
+    match entry {
+        Entry::Call(call) if call.outcome.is_ok() => index.calls.get(&call.key).and_then(Known::row),
+        Entry::Call(_) => None,
+        Entry::Result(result) => index.results.get(&result.key).and_then(Known::row),
+    }
+}
+
 enum Entry {
     Call(Box<CallEntry>),
     Result(Box<ResultEntry>),
@@ -200,8 +213,33 @@ impl Group {
 /// Ids of rows that are there already.
 #[derive(Default)]
 struct KnownIds {
-    messages: HashMap<[u8; 32], i64>,
+    messages: MessageIds,
     models: Vec<(Arc<ModelPart>, i64)>,
+}
+
+/// Messages by their digest; those that have not been used for long are forgotten, and written again if they come back.
+#[derive(Default)]
+struct MessageIds {
+    young: HashMap<[u8; 32], i64>,
+    old: HashMap<[u8; 32], i64>,
+}
+
+impl MessageIds {
+    fn get(&mut self, digest: &[u8; 32]) -> Option<i64> {
+        if let Some(id) = self.young.get(digest) {
+            return Some(*id);
+        }
+        let id = self.old.remove(digest)?;
+        self.insert(*digest, id);
+        Some(id)
+    }
+
+    fn insert(&mut self, digest: [u8; 32], id: i64) {
+        if self.young.len() >= MAX_KNOWN_MESSAGES {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(digest, id);
+    }
 }
 
 fn elapsed_ms(started: Instant) -> i64 {
@@ -226,12 +264,9 @@ fn insert_call(
     let mut ids = Vec::with_capacity(call.messages.len());
     for (message, digest) in call.messages.iter().zip(&call.digest.messages) {
         let id = match known.messages.get(digest) {
-            Some(id) => *id,
+            Some(id) => id,
             None => {
-                let id = message_id(transaction, message, digest)?;
-                if known.messages.len() >= MAX_KNOWN_MESSAGES {
-                    known.messages.clear();
-                }
+                let id = insert_message(transaction, message, digest)?;
                 known.messages.insert(*digest, id);
                 id
             }
@@ -249,13 +284,11 @@ fn insert_call(
         .map(|reply| serde_json::to_string(&reply.tool_calls).unwrap_or_default());
     let finish = reply.map(|reply| serde_json::to_string(&reply.finish).unwrap_or_default());
     let [input, cached, output, reasoning] = columns(reply.map(|reply| reply.usage).unwrap_or_default());
-    // An equal reply that is there already stays: somebody may have read it.
-    let inserted = transaction
+    transaction
         .prepare_cached(
             "INSERT INTO calls (key, place, occurrence, model, messages, request, outcome, reply, tool_calls, finish, \
              error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, process, finished_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
-             ON CONFLICT DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             call.key.0,
@@ -276,11 +309,6 @@ fn insert_call(
             process,
             call.finished_at,
         ])?;
-    if inserted == 0 {
-        return transaction
-            .prepare_cached("SELECT id FROM calls WHERE key = ?1 AND outcome = 'reply'")?
-            .query_row(params![call.key.0], |row| row.get(0));
-    }
     let id = transaction.last_insert_rowid();
     for (number, attempt) in (1_i64..).zip(&call.attempts) {
         let (outcome, error, usage) = outcome_columns(&attempt.outcome);
@@ -314,7 +342,7 @@ fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i
     transaction
         .prepare_cached(
             "INSERT INTO results (key, kind, place, subject, content, process, finished_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             result.key.0,
@@ -325,9 +353,7 @@ fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i
             process,
             result.finished_at,
         ])?;
-    transaction
-        .prepare_cached("SELECT id FROM results WHERE key = ?1")?
-        .query_row(params![result.key.0], |row| row.get(0))
+    Ok(transaction.last_insert_rowid())
 }
 
 fn model_id(
@@ -350,24 +376,25 @@ fn model_id(
     Ok(id)
 }
 
-fn message_id(
+fn insert_message(
     transaction: &Transaction<'_>,
     message: &crate::chat::Message,
     digest: &[u8; 32],
 ) -> rusqlite::Result<i64> {
-    let found = transaction
-        .prepare_cached("SELECT id FROM messages WHERE digest = ?1")?
-        .query_row(params![digest], |row| row.get(0))
-        .optional()?;
-    if let Some(id) = found {
-        return Ok(id);
-    }
     let (text, whole) = match plain_text(message) {
-        Some(text) => (text.to_owned(), None),
-        None => (message.text(), Some(serde_json::to_string(message).unwrap_or_default())),
+        Some(text) => (Cow::Borrowed(text), None),
+        None => (Cow::Owned(message.text()), Some(serde_json::to_string(message).unwrap_or_default())),
     };
-    transaction
-        .prepare_cached("INSERT INTO messages (digest, role, text, whole) VALUES (?1, ?2, ?3, ?4)")?
+    // Only in a journal that was begun with version 1 is there something to conflict with.
+    let inserted = transaction
+        .prepare_cached(
+            "INSERT INTO messages (digest, role, text, whole) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+        )?
         .execute(params![digest, message.role.as_str(), text, whole])?;
+    if inserted == 0 {
+        return transaction
+            .prepare_cached("SELECT id FROM messages WHERE digest = ?1")?
+            .query_row(params![digest], |row| row.get(0));
+    }
     Ok(transaction.last_insert_rowid())
 }

@@ -2,7 +2,9 @@
 
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use skill_llm::journal::{CallFilter, SCHEMA_VERSION};
-use skill_llm::{ChatModel, ErrorClass, Journal, JournalError, JournalOptions, JournalReader};
+use skill_llm::{
+    ChatModel, ErrorClass, Journal, JournalError, JournalOptions, JournalReader, NotInRecording, Recording,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,20 +104,92 @@ async fn a_closed_journal_is_one_file() {
     assert_eq!(names, ["journal.sqlite"]);
 }
 
+fn open_golden(version: u32) -> Bench {
+    let bench = Bench::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/journal/v{version}.sql"));
+    let dump = std::fs::read_to_string(golden).unwrap();
+    rusqlite::Connection::open(bench.path()).unwrap().execute_batch(&dump).unwrap();
+    bench
+}
+
 /// Journals of every version that was ever released have to load.
 #[tokio::test]
 async fn journals_of_past_versions_load() {
     for version in 1..=SCHEMA_VERSION {
-        let bench = Bench::new();
-        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/journal/v{version}.sql"));
-        let dump = std::fs::read_to_string(golden).unwrap();
-        rusqlite::Connection::open(bench.path()).unwrap().execute_batch(&dump).unwrap();
+        let bench = open_golden(version);
+        let rows = bench.rows();
+        assert_eq!(rows[0].place, "step 1", "what is read only stays as it is");
         let model = Arc::new(Counting::new());
-        let journal = bench.open();
-        assert_eq!(ask(&journaled(&model, &journal), "a", &at("step 1")).await, "an old reply");
-        assert_eq!(model.n_requests(), 0);
-        assert_eq!(journal.spent_before()[0].usage.input, 12);
+        for n_sent in [0, 0] {
+            let journal = bench.open();
+            assert_eq!(ask(&journaled(&model, &journal), "a", &at("step 1")).await, "an old reply");
+            assert_eq!(model.n_requests(), n_sent);
+            assert_eq!(journal.spent_before()[0].usage.input, 12);
+        }
+        assert_eq!(bench.rows(), rows);
     }
+}
+
+/// The hash of a journal's keys stays, so what an older program and this one recorded is found alike.
+#[tokio::test]
+async fn a_journal_of_a_past_version_goes_on() {
+    for version in 1..=SCHEMA_VERSION {
+        let (bench, model) = (open_golden(version), Arc::new(Counting::new()));
+        for _ in 0..2 {
+            let journaled = journaled(&model, &bench.open());
+            for question in ["a", "b", "c"] {
+                ask(&journaled, question, &at("step 1")).await;
+            }
+            assert_eq!(model.n_requests(), 2, "version {version}");
+        }
+        let rows = bench.rows();
+        assert_eq!(rows.len(), 3);
+        for row in rows {
+            let call = bench.reader().call(row.id).unwrap().unwrap();
+            assert_eq!(call["messages"][0]["text"], "be brief");
+        }
+    }
+}
+
+/// A recording may be older than the journal that is made from it.
+#[tokio::test]
+async fn a_recording_of_a_past_version_answers() {
+    for version in 1..=SCHEMA_VERSION {
+        let (old, new, model) = (open_golden(version), Bench::new(), Arc::new(Counting::new()));
+        let recording = Recording { journal: Arc::new(old.reader()), otherwise: NotInRecording::Fail };
+        let journaled = journaled(&model, &new.open()).with_recording(recording);
+        assert_eq!(ask(&journaled, "a", &at("step 1")).await, "an old reply");
+        assert!(journaled.chat(&request("b"), &at("step 1")).await.is_err());
+        assert_eq!(model.n_requests(), 0);
+    }
+}
+
+#[test]
+fn keys_of_an_unknown_hash_are_refused() {
+    let bench = Bench::new();
+    drop(bench.open());
+    rusqlite::Connection::open(bench.path()).unwrap().execute("UPDATE keys SET hash = 'crc32'", []).unwrap();
+    let opened = Journal::open(&bench.path(), JournalOptions::default()).err();
+    for error in [opened, JournalReader::open(&bench.path()).err()] {
+        let message = error.unwrap().to_string();
+        assert!(message.ends_with("names the hash `crc32`, which this program does not know"), "{message}");
+    }
+}
+
+/// What is answered faster than it is written waits in memory, but not without end.
+#[tokio::test]
+async fn what_waits_to_be_committed_is_bounded() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    let an_hour = std::time::Duration::from_secs(3600);
+    let options = JournalOptions { group_window: an_hour, ..JournalOptions::default() };
+    let journal = Journal::open(&bench.path(), options).unwrap();
+    let journaled = journaled(&model, &journal);
+    let long = "x".repeat(1024 * 1024);
+    for number in 0..6 {
+        ask(&journaled, &format!("{number} {long}"), &at("step 1")).await;
+    }
+    // Four mebibytes may wait. Four calls pass them by a few bytes, and were written before the fifth was sent.
+    assert_eq!(bench.rows().len(), 4);
 }
 
 #[tokio::test]

@@ -220,8 +220,11 @@ async fn every_part_of_a_reply_and_of_a_request_is_kept() {
 #[tokio::test]
 async fn a_message_is_kept_once_however_many_calls_have_it() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
-    for text in ["a", "b", "c"] {
-        ask(&journaled(&model, &bench.open()), text, &at("step 1")).await;
+    {
+        let journaled = journaled(&model, &bench.open());
+        for text in ["a", "b", "c"] {
+            ask(&journaled, text, &at("step 1")).await;
+        }
     }
     let database = rusqlite::Connection::open(bench.path()).unwrap();
     let count: i64 = database.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();

@@ -1,3 +1,13 @@
+PRAGMA foreign_keys = OFF;
+PRAGMA application_id = 1936421484;
+PRAGMA user_version = 2;
+BEGIN TRANSACTION;
+-- How the keys of calls are made: 'blake3', or 'sha256' in a journal that was begun with version 1.
+CREATE TABLE keys (
+    hash TEXT NOT NULL
+);
+INSERT INTO keys VALUES ('blake3');
+
 -- One row per process that has written to the journal.
 CREATE TABLE processes (
     id INTEGER PRIMARY KEY,
@@ -14,19 +24,20 @@ CREATE TABLE models (
     UNIQUE (provider, name, parameters)
 );
 
--- Each message once, however many calls it is a part of.
+-- Each message once for each process, however many calls it is a part of. The program that writes knows which are
+-- there: an index over digests would cost a page of the log for nearly every row.
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,
+    digest BLOB NOT NULL,
     role TEXT NOT NULL,
     text TEXT NOT NULL,
     whole TEXT                    -- JSON: the whole message, where it is more than text
 );
 
--- One row per call: its reply, or why there is none.
+-- One row per call: its reply, or why there is none. No two replies have one key.
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY,
-    key BLOB NOT NULL,            -- SHA-256 of model, request, place and occurrence
+    key BLOB NOT NULL,            -- hash of model, request, place and occurrence
     place TEXT NOT NULL,          -- where in the run
     occurrence INTEGER NOT NULL,  -- how often the unit of work had made the same request before
     model INTEGER NOT NULL REFERENCES models (id),
@@ -44,7 +55,6 @@ CREATE TABLE calls (
     process INTEGER NOT NULL REFERENCES processes (id),
     finished_at INTEGER NOT NULL  -- milliseconds since 1970, UTC
 );
-CREATE UNIQUE INDEX replies_by_key ON calls (key) WHERE outcome = 'reply';
 CREATE INDEX calls_by_place ON calls (place);
 
 -- What was really sent for a call; a reply that was copied from another journal has no attempts.
@@ -63,10 +73,10 @@ CREATE TABLE attempts (
     PRIMARY KEY (call, number)
 ) WITHOUT ROWID;
 
--- One row per finished unit of work other than a call, such as a rollout.
+-- One row per finished unit of work other than a call, such as a rollout. No two have one key.
 CREATE TABLE results (
     id INTEGER PRIMARY KEY,
-    key BLOB NOT NULL UNIQUE,
+    key BLOB NOT NULL,
     kind TEXT NOT NULL,           -- such as 'rollout'
     place TEXT NOT NULL,          -- where it was made first
     subject TEXT NOT NULL,        -- what it is about, such as the item
@@ -79,3 +89,10 @@ CREATE INDEX results_by_place ON results (place);
 CREATE VIEW call_messages AS
     SELECT calls.id AS call, each.key AS position, messages.role, messages.text, messages.whole
     FROM calls, json_each(calls.messages) AS each JOIN messages ON messages.id = each.value;
+INSERT INTO "processes" VALUES(1,'0.1.0',1795000000000,2000);
+INSERT INTO "models" VALUES(1,'http://llm.example','m','{"temperature":0.5}');
+INSERT INTO "messages" VALUES(1,X'338CB1562E527658B98E069ACA3CE051797BA8BC141D635311A8DA027CEDEB08','system','be brief',NULL);
+INSERT INTO "messages" VALUES(2,X'0F5827BC6CA674142CFB427880913DC2F6EBFCAA5C295CAE89886E5745880A15','user','a',NULL);
+INSERT INTO "calls" VALUES(1,X'D1C725F945247C53B2E63ED1A17630CA140E3C7BF2594CD05A3873DEFDD564A5','step 1',0,1,'[1,2]','{"sampling":{}}','reply','an old reply',NULL,'"stop"',NULL,12,4,3,1,1,1795000000000);
+INSERT INTO "attempts" VALUES(1,1,1795000000000,0,1500,'reply',NULL,12,4,3,1);
+COMMIT;
