@@ -51,7 +51,8 @@ pub fn run_dir(data: &[u8]) {
         assert_eq!(run.read_state().unwrap().as_ref(), Some(&state));
         if let Ok(history) = run.read_history(state.last_completed_step) {
             assert_eq!(history.len(), usize::try_from(state.last_completed_step.0).unwrap());
-            run.write_history(&history).unwrap();
+            let skill = SkillDoc::new(SKILL);
+            run.write_progress(&skill, &skill, &history).unwrap();
             assert_eq!(run.read_history(state.last_completed_step).unwrap(), history);
         }
     }

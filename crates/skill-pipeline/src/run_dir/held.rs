@@ -11,9 +11,11 @@ use super::path::{
     CARRIED_DIR, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
 };
 use super::read::{from_value, read_config, read_epoch_end, read_history, read_value, read_versioned};
+use super::unflushed::Unflushed;
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
+use serde::Serialize;
 use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, SkillHash, StepIdx};
 use std::fs::{self, File, TryLockError};
@@ -45,6 +47,7 @@ const RUN_FILES: [&str; 10] = [
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    unflushed: Unflushed,
     _lock: File,
 }
 
@@ -71,12 +74,33 @@ impl RunDir {
             }
         }
         atomic::remove_half_written(path)?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), unflushed: Unflushed::default(), _lock: lock })
     }
 
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes a file of a step, of an epoch's end or of an evaluation whole; it is on the disk before a state is that
+    /// [`RunDir::write_state`] writes later.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn put(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+        atomic::write_unflushed(path, bytes)?;
+        self.unflushed.add(path);
+        Ok(())
+    }
+
+    /// As [`RunDir::put`], with a value as indented JSON.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn put_json(&self, path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
+        self.put(path, &atomic::json_bytes(path, value)?)
     }
 
     /// The journal of the run.
@@ -149,12 +173,13 @@ impl RunDir {
         read_versioned(&self.path.join("runtime_state.json"))
     }
 
-    /// Writes `runtime_state.json`: what it names is done.
+    /// Writes `runtime_state.json`: what it names is done, and all that was put before is on the disk.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written.
+    /// A file that cannot be written, this one or one that was put before.
     pub fn write_state(&self, state: &RuntimeState) -> Result<(), PipelineError> {
+        self.unflushed.flush()?;
         atomic::write_json(&self.path.join("runtime_state.json"), state)
     }
 
@@ -167,13 +192,25 @@ impl RunDir {
         read_history(&self.path, last)
     }
 
-    /// Writes `history.json`.
+    /// Writes `current_skill.md`, `best_skill.md` and `history.json`.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
-        atomic::write_json(&self.path.join("history.json"), &history)
+    pub fn write_progress(
+        &self,
+        current: &SkillDoc,
+        best: &SkillDoc,
+        history: &[StepRecord],
+    ) -> Result<(), PipelineError> {
+        let [current_path, best_path] = self.skill_paths();
+        let history_path = self.path.join("history.json");
+        let history = atomic::json_bytes(&history_path, &history)?;
+        atomic::write_all(&[
+            (&current_path, current.text().as_bytes()),
+            (&best_path, best.text().as_bytes()),
+            (&history_path, &history),
+        ])
     }
 
     /// Writes what a step leaves for the optimizer to know.
@@ -182,7 +219,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_digest(&self, digest: &MemoryEntry) -> Result<(), PipelineError> {
-        atomic::write_json(&self.digest_path(digest.step), digest)
+        self.put_json(&self.digest_path(digest.step), digest)
     }
 
     /// What a finished step left for the optimizer to know.
@@ -206,7 +243,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_snapshot(&self, step: StepIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
-        atomic::write(&self.snapshot_path(step), skill.text().as_bytes())
+        self.put(&self.snapshot_path(step), skill.text().as_bytes())
     }
 
     /// The skill that was current after a step, if it is the one that the hash names.
@@ -224,7 +261,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_epoch_snapshot(&self, epoch: EpochIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
-        atomic::write(&self.epoch_snapshot_path(epoch), skill.text().as_bytes())
+        self.put(&self.epoch_snapshot_path(epoch), skill.text().as_bytes())
     }
 
     /// The skill that was current after the end of an epoch, if it is the one that the hash names.
@@ -279,8 +316,12 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
-        atomic::write(&self.path.join("current_skill.md"), current.text().as_bytes())?;
-        atomic::write(&self.path.join("best_skill.md"), best.text().as_bytes())
+        let [current_path, best_path] = self.skill_paths();
+        atomic::write_all(&[(&current_path, current.text().as_bytes()), (&best_path, best.text().as_bytes())])
+    }
+
+    fn skill_paths(&self) -> [PathBuf; 2] {
+        ["current_skill.md", "best_skill.md"].map(|name| self.path.join(name))
     }
 
     /// Writes the folder `best_skill/`, if the skill is one or has front matter.
@@ -325,11 +366,13 @@ impl RunDir {
         tokens: StageTokens,
     ) -> Result<(), PipelineError> {
         let dir = self.evaluation_dir(dir);
-        atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
-        atomic::write_json(&dir.join("summary.json"), &summarise(skill, evaluation, tokens))
+        let (results_path, summary_path) = (dir.join("results.json"), dir.join("summary.json"));
+        let results = atomic::json_bytes(&results_path, &evaluation.results)?;
+        let summary = atomic::json_bytes(&summary_path, &summarise(skill, evaluation, tokens))?;
+        atomic::write_all(&[(&results_path, &results), (&summary_path, &summary)])
     }
 
-    /// Writes `results.json` and `summary.json` of the evaluation of a candidate.
+    /// Writes `results.json` and `summary.json` of the evaluation of a candidate, as [`RunDir::put`] does.
     ///
     /// # Errors
     ///
@@ -342,12 +385,12 @@ impl RunDir {
         n_items: usize,
         tokens: StageTokens,
     ) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(dir);
+        self.put_json(&dir.join("results.json"), &evaluation.results)?;
         let Some(interval) = evaluation.left_out else {
             let whole = Evaluation::of(evaluation.results.clone());
-            return self.write_evaluation(dir, skill, &whole, tokens);
+            return self.put_json(&dir.join("summary.json"), &summarise(skill, &whole, tokens));
         };
-        let dir = self.evaluation_dir(dir);
-        atomic::write_json(&dir.join("results.json"), &evaluation.results)?;
         let summary = PartialEvaluationSummary {
             format_version: FORMAT_VERSION.to_owned(),
             skill_hash: skill.clone(),
@@ -356,7 +399,7 @@ impl RunDir {
             interval: [interval.low, interval.high],
             tokens,
         };
-        atomic::write_json(&dir.join("summary.json"), &summary)
+        self.put_json(&dir.join("summary.json"), &summary)
     }
 
     /// The summary of an evaluation; `None` if it was not made.
@@ -368,12 +411,13 @@ impl RunDir {
         read_versioned(&self.evaluation_dir(dir).join("summary.json"))
     }
 
-    /// Writes `summary.json` of the run.
+    /// Writes `summary.json` of the run: it is finished, and all that was put before is on the disk.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written.
+    /// A file that cannot be written, this one or one that was put before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
+        self.unflushed.flush()?;
         atomic::write_json(&self.path.join("summary.json"), summary)
     }
 

@@ -12,6 +12,7 @@ mod path;
 mod read;
 mod reader;
 mod stop;
+mod unflushed;
 
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;

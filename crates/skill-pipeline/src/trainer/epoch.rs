@@ -45,10 +45,10 @@ impl Run<'_> {
         // What the end stands on is on the disk before it is.
         self.journal.flush().await?;
         if let Some(record) = &outcome.records.slow_update {
-            atomic::write_json(&self.dir.slow_update_dir(epoch).join(SLOW_RESULT), record)?;
+            self.dir.put_json(&self.dir.slow_update_dir(epoch).join(SLOW_RESULT), record)?;
         }
         if let Some(record) = &outcome.records.meta_skill {
-            atomic::write_json(&self.dir.meta_skill_dir(epoch).join(META_SKILL_RESULT), record)?;
+            self.dir.put_json(&self.dir.meta_skill_dir(epoch).join(META_SKILL_RESULT), record)?;
         }
         let event = Event::EpochEnded {
             epoch,
@@ -140,7 +140,7 @@ impl Run<'_> {
         }
         let candidate = edit_main(current, |main| replace_slow_update(main, &content));
         let path = self.dir.slow_update_dir(record.epoch).join("candidate_skill.md");
-        atomic::write(&path, candidate.text().as_bytes())?;
+        self.dir.put(&path, candidate.text().as_bytes())?;
         record.candidate_hash = Some(candidate.hash());
         if candidate == *current {
             return unchanged(record, SlowUpdateAction::SkipNoOp);

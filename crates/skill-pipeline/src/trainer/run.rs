@@ -320,10 +320,7 @@ impl Run<'_> {
         let record = outcome.record.clone();
         // What the step stands on is on the disk before the step is.
         self.journal.flush().await?;
-        crate::run_dir::atomic::write_json(
-            &self.dir.step_dir(record.step).join("step_record.json"),
-            &record,
-        )?;
+        self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), &record)?;
         self.dir.write_digest(&outcome.digest)?;
         state.apply(outcome);
         state.write(&self.dir)?;

@@ -165,8 +165,7 @@ impl TrainState {
             Some(end) if self.is_after_epoch_end() => dir.write_epoch_snapshot(end.epoch, &end.skill)?,
             Some(_) | None => dir.write_snapshot(self.last_step, &self.current.skill)?,
         }
-        dir.write_skills(&self.current.skill, &self.best.skill)?;
-        dir.write_history(&self.history)?;
+        dir.write_progress(&self.current.skill, &self.best.skill, &self.history)?;
         dir.write_state(&RuntimeState {
             format_version: FORMAT_VERSION.to_owned(),
             last_completed_step: self.last_step,

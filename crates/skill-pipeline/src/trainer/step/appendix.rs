@@ -3,7 +3,6 @@
 use super::{StepWork, note_tokens};
 use crate::error::PipelineError;
 use crate::event::Stage;
-use crate::run_dir::atomic;
 use crate::stage::appendix::consolidate;
 use crate::trainer::run::Run;
 use serde_json::json;
@@ -31,7 +30,7 @@ impl Run<'_> {
         record.n_appendix_notes_added = Some(after.len().saturating_sub(n_before));
         record.n_appendix_notes_total = Some(after.len());
         let file = json!({"step_notes": notes, "appendix_after": after});
-        atomic::write_json(&self.dir.step_dir(record.step).join("appendix_notes.json"), &file)?;
+        self.dir.put_json(&self.dir.step_dir(record.step).join("appendix_notes.json"), &file)?;
         // Of one note there is nothing to join.
         if aware.consolidate_above > 0 && after.len() > aware.consolidate_above.max(1) {
             let watch = self.begin(Some(record.step), Stage::Appendix);

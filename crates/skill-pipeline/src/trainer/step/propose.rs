@@ -4,7 +4,6 @@ use super::{StepWork, note_tokens, round_6};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::prompts::BatchScore;
-use crate::run_dir::atomic;
 use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
@@ -68,7 +67,8 @@ impl<'run> Run<'run> {
         let mean = MeanScore::of_results(&all);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
         for (batch, results) in batches.iter().zip(&results) {
-            atomic::write_json(&batch_dir(&step_dir, batch.batch_idx).join("rollout_results.json"), results)?;
+            self.dir
+                .put_json(&batch_dir(&step_dir, batch.batch_idx).join("rollout_results.json"), results)?;
         }
 
         let watch = self.begin(Some(step), Stage::Reflect);
@@ -93,7 +93,7 @@ impl<'run> Run<'run> {
         note_tokens(record, Stage::Reflect, self.end(&watch));
         for (batch, reflection) in to_read.iter().zip(&reflections) {
             let path = batch_dir(&step_dir, batch.batch_idx).join("raw_patches.json");
-            atomic::write_json(&path, &reflection.patches)?;
+            self.dir.put_json(&path, &reflection.patches)?;
             record.accumulation_batches.extend(micro_batch_record(*batch, reflection));
         }
         let mut raw_patches = Vec::new();
@@ -124,7 +124,7 @@ impl<'run> Run<'run> {
         let ctx = self.stage_ctx(&watch);
         let merged = aggregate(raw_patches, skill, merge_batch, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Aggregate, self.end(&watch));
-        atomic::write_json(&step_dir.join("merged_patch.json"), &merged.patch)?;
+        self.dir.put_json(&step_dir.join("merged_patch.json"), &merged.patch)?;
         self.note(step, record, merged.notes);
         record.n_edits_merged = Some(merged.patch.edits.len());
         if merged.patch.edits.is_empty() {
@@ -135,7 +135,7 @@ impl<'run> Run<'run> {
             return self.select(skill, merged.patch, work).await.map(Some);
         }
         work.record.n_edits_ranked = Some(merged.patch.edits.len());
-        atomic::write_json(&step_dir.join("ranked_patch.json"), &merged.patch)?;
+        self.dir.put_json(&step_dir.join("ranked_patch.json"), &merged.patch)?;
         Ok(Some(merged.patch))
     }
 
@@ -161,7 +161,7 @@ impl<'run> Run<'run> {
                 };
                 let chosen = choose_budget(&merged, skill, batch, prompts, &self.optimizer(), &ctx).await?;
                 let decision = budget_decision(&chosen, merged.edits.len());
-                atomic::write_json(&step_dir.join("lr_decision.json"), &decision)?;
+                self.dir.put_json(&step_dir.join("lr_decision.json"), &decision)?;
                 record.lr_decision = Some(decision);
                 notes.extend(chosen.notes);
                 chosen.choice.learning_rate
@@ -170,7 +170,7 @@ impl<'run> Run<'run> {
         record.edit_budget = Some(edit_budget);
         let selected = select(merged, skill, edit_budget, prompts, &self.optimizer(), &ctx).await?;
         note_tokens(record, Stage::Select, self.end(&watch));
-        atomic::write_json(&step_dir.join("ranked_patch.json"), &selected.patch)?;
+        self.dir.put_json(&step_dir.join("ranked_patch.json"), &selected.patch)?;
         notes.extend(selected.notes);
         self.note(step, record, notes);
         record.n_edits_ranked = Some(selected.patch.edits.len());
@@ -191,7 +191,7 @@ impl<'run> Run<'run> {
             UpdateMode::Patch => {
                 let (front_matter, rules) = (self.settings.front_matter, &self.settings.edit_rules);
                 let Candidate { skill, report } = update(&current.skill, patch, front_matter, rules);
-                atomic::write_json(&step_dir.join("edit_apply_report.json"), &report)?;
+                self.dir.put_json(&step_dir.join("edit_apply_report.json"), &report)?;
                 let (total, applied) =
                     (report.len(), report.iter().filter(|row| row.status.is_applied()).count());
                 work.trace.report(&report);
@@ -223,7 +223,7 @@ impl<'run> Run<'run> {
         };
         note_tokens(&mut work.record, Stage::Update, self.end(&watch));
         if let Some(candidate) = &candidate {
-            atomic::write(&step_dir.join("candidate_skill.md"), candidate.text().as_bytes())?;
+            self.dir.put(&step_dir.join("candidate_skill.md"), candidate.text().as_bytes())?;
             work.record.candidate_hash = Some(candidate.hash());
             work.record.candidate_skill_len = Some(candidate.text().chars().count());
         }
@@ -255,7 +255,7 @@ impl<'run> Run<'run> {
         self.note(work.record.step, &mut work.record, notes.into_iter().chain(too_long).collect());
         if skill.is_some() {
             let result = RewriteResult { reasoning, change_summary: change_summary.clone(), new_skill };
-            atomic::write_json(path, &result)?;
+            self.dir.put_json(path, &result)?;
             work.record.rewrite_change_summary = Some(change_summary);
         }
         Ok(skill)

@@ -1,0 +1,54 @@
+//! What a run's state names is on the disk before the state is.
+
+use serde_json::json;
+use skill_core::SkillDoc;
+use skill_pipeline::run_dir::RunDir;
+use skill_pipeline::run_dir::format::RuntimeState;
+use std::fs;
+use std::path::Path;
+
+fn state() -> RuntimeState {
+    let hash = SkillDoc::new("# Skill\n").hash();
+    let score = json!({"hard": 0.5, "soft": 0.5});
+    serde_json::from_value(json!({
+        "format_version": "1.0",
+        "last_completed_step": 0,
+        "current_score": 0.5,
+        "current_skill_hash": hash,
+        "best_score": 0.5,
+        "best_skill_hash": hash,
+        "best_step": 0,
+        "current_step": 0,
+        "baseline": score,
+    }))
+    .unwrap()
+}
+
+/// A file that was put and cannot be flushed any more: something else has its name.
+fn with_a_file_in_the_way(dir: &Path) -> RunDir {
+    let run = RunDir::open(dir).unwrap();
+    let path = dir.join("steps").join("step_0001").join("merged_patch.json");
+    run.put_json(&path, &json!({"edits": []})).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"edits\": []\n}\n", "it can be read at once");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    run
+}
+
+#[test]
+fn no_state_is_written_while_a_file_of_its_step_is_not_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = with_a_file_in_the_way(dir.path());
+    let error = run.write_state(&state()).unwrap_err().to_string();
+    assert!(error.contains("merged_patch.json"), "{error}");
+    assert!(!dir.path().join("runtime_state.json").exists());
+}
+
+#[test]
+fn a_step_that_was_begun_anew_does_not_hold_up_the_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = with_a_file_in_the_way(dir.path());
+    fs::remove_dir_all(dir.path().join("steps")).unwrap();
+    run.write_state(&state()).unwrap();
+    assert_eq!(run.read_state().unwrap(), Some(state()));
+}
