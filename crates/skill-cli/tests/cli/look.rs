@@ -30,6 +30,17 @@ fn blame_says_where_each_line_comes_from() {
         assert!(!edit["sources"][0]["item_ids"].as_array().unwrap().is_empty(), "{edit}");
         assert!(!step["won"].as_array().unwrap().is_empty(), "{step}");
     }
+    // An item is won or lost as the gate counts it.
+    let history = context.json("demo/run/history.json");
+    let blamed = blame["steps"].as_array().unwrap();
+    assert!(!blamed.is_empty());
+    for step in blamed {
+        let record =
+            history.as_array().unwrap().iter().find(|record| record["step"] == step["step"]).unwrap();
+        for (list, count) in [("won", "wins"), ("lost", "losses")] {
+            assert_eq!(record["paired"][count], step[list].as_array().unwrap().len(), "{list} of {step}");
+        }
+    }
     assert_eq!(files, context.untimed_files("demo/run"), "looking changes nothing");
 }
 

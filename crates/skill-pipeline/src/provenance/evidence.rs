@@ -6,9 +6,7 @@ use crate::run_dir::format::StepAction;
 use crate::run_dir::{EvaluationDir, RunReader};
 use crate::stage::evaluate::by_item;
 use serde::Serialize;
-use skill_core::{
-    Edit, EditRow, EditStatus, EpochIdx, Gate, GateMetric, ItemId, ItemScore, RawPatch, SourceType, StepIdx,
-};
+use skill_core::{Edit, EditRow, EditStatus, EpochIdx, ItemId, ItemScore, RawPatch, SourceType, StepIdx};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -24,9 +22,9 @@ pub struct StepEvidence {
     /// The candidate's; absent if not every item was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score_after: Option<f64>,
-    /// Items of the selection split on which the candidate was better, in the order of the split.
+    /// Items of the selection split that the candidate won by the gate's metric, in the order of the split.
     pub won: Vec<ItemId>,
-    /// Items on which it was worse.
+    /// Items that it lost.
     pub lost: Vec<ItemId>,
     /// Its edits.
     pub edits: Vec<EditEvidence>,
@@ -67,8 +65,7 @@ impl StepEvidence {
     ///
     /// A step that is not finished, and a file of it that cannot be read or is not what it should be.
     pub fn read(run: &RunReader, step: StepIdx) -> Result<Self, PipelineError> {
-        let course = Course { run, history: run.history()?, ends: run.epoch_ends()? };
-        of_step(&course, step)
+        of_step(&Course::of(run)?, step)
     }
 }
 
@@ -170,7 +167,7 @@ impl Course<'_> {
             let Some(before) = current.get(&result.id).filter(|before| before.len() == after.len()) else {
                 continue;
             };
-            match compare(&after, before) {
+            match self.gate.total(&after).cmp(&self.gate.total(before)) {
                 Ordering::Greater => won.push(result.id.clone()),
                 Ordering::Less => lost.push(result.id.clone()),
                 Ordering::Equal => {}
@@ -178,13 +175,4 @@ impl Course<'_> {
         }
         Ok((won, lost))
     }
-}
-
-/// What an item's draws come to against other ones: the strict scores decide, and where they are equal the graded ones.
-fn compare(after: &[ItemScore], before: &[ItemScore]) -> Ordering {
-    let by = |metric| {
-        let gate = Gate { metric, ..Gate::default() };
-        gate.total(after).cmp(&gate.total(before))
-    };
-    by(GateMetric::Hard).then_with(|| by(GateMetric::Soft))
 }

@@ -19,7 +19,8 @@ use crate::run_dir::epoch_format::EpochRecords;
 use crate::run_dir::format::StepRecord;
 use lines::TrackedSkill;
 use serde::Serialize;
-use skill_core::{EpochIdx, RegionKind, SkillDoc, SkillHash, StepIdx};
+use serde_json::Value;
+use skill_core::{EpochIdx, Gate, GateMetric, RegionKind, SkillDoc, SkillHash, StepIdx};
 use std::fmt;
 
 /// What put a line into a skill.
@@ -131,7 +132,7 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
     steps.dedup();
     epochs.sort_unstable();
     epochs.dedup();
-    let course = Course { run, history: run.history()?, ends: run.epoch_ends()? };
+    let course = Course::of(run)?;
     let steps: Result<_, PipelineError> =
         steps.into_iter().map(|step| evidence::of_step(&course, step)).collect();
     let slow_updates =
@@ -149,6 +150,23 @@ struct Course<'a> {
     run: &'a RunReader,
     history: Vec<StepRecord>,
     ends: Vec<EpochRecords>,
+    /// By its score an item counts as won or lost.
+    gate: Gate,
+}
+
+impl<'a> Course<'a> {
+    fn of(run: &'a RunReader) -> Result<Self, PipelineError> {
+        let set = |name| run.config().identity.get(name);
+        let plain = Gate::default();
+        let gate = Gate {
+            metric: set("gate.metric")
+                .and_then(Value::as_str)
+                .and_then(GateMetric::parse)
+                .unwrap_or(plain.metric),
+            mixed_weight: set("gate.mixed_weight").and_then(Value::as_f64).unwrap_or(plain.mixed_weight),
+        };
+        Ok(Self { run, history: run.history()?, ends: run.epoch_ends()?, gate })
+    }
 }
 
 impl Origin {
