@@ -29,24 +29,21 @@
 mod accept;
 mod access;
 mod error;
-mod live;
 mod metrics;
 mod page;
 mod report;
 mod routes;
-mod runs;
 
 pub use access::Token;
 pub use error::ServeError;
 
 use access::Access;
-use live::Watches;
 use report::Reports;
-use runs::Runs;
+use skill_watch::{Runs, Watches};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -104,7 +101,8 @@ impl Server {
         if token.is_none() && !listen.ip().is_loopback() {
             return Err(ServeError::TokenNeeded { listen });
         }
-        let runs = Arc::new(Runs::open(&dir)?);
+        let of_dir = |source| ServeError::Directory { path: dir.clone(), source };
+        let runs = Arc::new(Runs::open(&dir).map_err(of_dir)?);
         let of_port = |source| ServeError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(of_port)?;
         let address = listener.local_addr().map_err(of_port)?;
@@ -141,4 +139,9 @@ impl Server {
         let router = routes::router(Arc::clone(&self.app));
         accept::accept(self.listener, router, stop, self.app.stop.clone()).await;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,7 @@
 //! Runs as numbers, in the text format of Prometheus.
 
-use crate::live::spend::{Ledger, Spent};
-use crate::runs::Listing;
-use crate::runs::row::Row;
 use skill_report::RunPhase;
+use skill_watch::{Ledger, Listing, Row, Spent};
 use std::fmt::Write as _;
 
 /// The type of the answer.

@@ -1,10 +1,10 @@
 //! The pages, from the templates in `assets/`: every text goes through their escaping.
 
-use crate::runs::row::Row;
-use crate::runs::{Listing, lock};
+use crate::lock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use skill_watch::{Listing, Row};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 

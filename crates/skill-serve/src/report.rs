@@ -1,8 +1,7 @@
 //! Reports as they are shown: made when somebody looks, and kept until the run has changed.
 
-use crate::live::report_version;
-use crate::runs::discover::{Found, leaving_link};
-use crate::runs::lock;
+use crate::lock;
+use skill_watch::{Found, leaving_link, report_version};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;

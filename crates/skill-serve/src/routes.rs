@@ -2,11 +2,8 @@
 
 use crate::App;
 use crate::access::{Entry, Refusal};
-use crate::live::{News, Told};
 use crate::metrics;
 use crate::report::Made;
-use crate::runs::discover::Found;
-use crate::runs::row::Row;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -23,6 +20,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};
 use skill_report::RunPhase;
+use skill_watch::{Found, News, Row, Told};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -293,7 +291,7 @@ async fn run_news(State(app): State<Arc<App>>, Path(name): Path<String>) -> Resp
             }
             // Marked as seen before it is looked at: what comes meanwhile is looked at the next time.
             receiver.mark_unchanged();
-            let News { now, lines, rollouts } = watch.news(&mut told);
+            let News { now, lines, rollouts, has_lost_lines: _ } = watch.news(&mut told);
             waiting.extend(now.and_then(|now| json("now", &now.tell())));
             waiting.extend((!lines.is_empty()).then(|| json("log", &lines)).flatten());
             waiting.extend((!rollouts.is_empty()).then(|| json("rollouts", &rollouts)).flatten());

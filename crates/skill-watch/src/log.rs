@@ -20,30 +20,34 @@ const MAX_CHARACTERS: usize = 600;
 
 /// A line of the log, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// Milliseconds since 1970.
-    pub(crate) unix_ms: u64,
+    pub unix_ms: u64,
     /// `warning`, `good`, `bad` or nothing.
-    pub(crate) tone: &'static str,
-    pub(crate) text: String,
+    pub tone: &'static str,
+    /// The event's name in the log.
+    #[serde(skip)]
+    pub event: String,
+    /// The event in words.
+    pub text: String,
 }
 
 /// Where a run is, by its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Position {
-    pub(crate) total_steps: Option<u32>,
-    pub(crate) step: Option<u32>,
-    pub(crate) epoch: Option<u32>,
-    pub(crate) stage: Option<StageAt>,
+    pub total_steps: Option<u32>,
+    pub step: Option<u32>,
+    pub epoch: Option<u32>,
+    pub stage: Option<StageAt>,
 }
 
 /// A stage that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StageAt {
-    pub(crate) step: Option<u32>,
-    pub(crate) name: String,
-    pub(crate) total: u64,
-    pub(crate) began_unix_ms: u64,
+    pub step: Option<u32>,
+    pub name: String,
+    pub total: u64,
+    pub began_unix_ms: u64,
 }
 
 /// A log that is read as it grows.
@@ -52,10 +56,11 @@ pub(crate) struct Log {
     path: PathBuf,
     /// How much of the file is read, up to the end of a line; `None` before the first time.
     offset: Option<u64>,
-    pub(crate) position: Position,
-    /// The last lines, each with its number.
-    pub(crate) lines: VecDeque<(u64, Line)>,
-    n_lines: u64,
+    pub position: Position,
+    /// The last lines, each with where it ends in the file.
+    pub lines: VecDeque<(u64, Line)>,
+    /// Where the part of the file begins whose lines are all kept.
+    pub kept_from: u64,
 }
 
 impl Log {
@@ -65,7 +70,7 @@ impl Log {
             offset: None,
             position: Position::default(),
             lines: VecDeque::new(),
-            n_lines: 0,
+            kept_from: 0,
         }
     }
 
@@ -98,31 +103,31 @@ impl Log {
         if is_first {
             self.position = Position::default();
             self.lines.clear();
+            self.kept_from = from;
         }
-        let whole = if is_first && from > 0 { after_first_line(&bytes) } else { &bytes };
-        for line in whole.split(|byte| *byte == b'\n') {
-            if let Ok(event) = serde_json::from_slice::<Value>(line) {
-                self.take(&event);
+        // What is read from its middle begins with the end of a line.
+        let mut is_whole = !is_first || from == 0;
+        let mut end = from;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            end += u64::try_from(line.len()).unwrap_or_default();
+            if !is_whole {
+                (is_whole, self.kept_from) = (true, end);
+            } else if let Ok(event) = serde_json::from_slice::<Value>(line) {
+                self.take(&event, end);
             }
         }
         Ok(true)
     }
 
-    fn take(&mut self, event: &Value) {
+    fn take(&mut self, event: &Value, end: u64) {
         self.position.take(event);
         if let Some(line) = in_words(event) {
-            self.n_lines += 1;
-            self.lines.push_back((self.n_lines, line));
+            self.lines.push_back((end, line));
             if self.lines.len() > MAX_LINES {
-                self.lines.pop_front();
+                self.kept_from = self.lines.pop_front().map_or(self.kept_from, |(end, _)| end);
             }
         }
     }
-}
-
-fn after_first_line(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
-    bytes.get(end..).unwrap_or_default()
 }
 
 /// How many steps the run will have, by the end of its log.
@@ -198,7 +203,12 @@ fn in_words(event: &Value) -> Option<Line> {
         // What a later version tells is shown as it stands.
         _ => ("", event.to_string()),
     };
-    Some(Line { unix_ms: unix_ms(event), tone, text: clip(&text, MAX_CHARACTERS) })
+    Some(Line {
+        unix_ms: unix_ms(event),
+        tone,
+        event: name_of(event).to_owned(),
+        text: clip(&text, MAX_CHARACTERS),
+    })
 }
 
 fn finished_step(record: &Value) -> (&'static str, String) {

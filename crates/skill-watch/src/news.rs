@@ -2,20 +2,18 @@
 //!
 //! While a run is looked at, its files are looked at twice a second; when nobody looks any more, that ends.
 
-pub(crate) mod log;
-mod rollouts;
-pub(crate) mod spend;
-
-use crate::runs::row::Signature;
-use crate::runs::{Runs, lock};
-use log::{Line, Log, StageAt};
-use rollouts::{SHOWN, Shown, shown};
+use crate::discover::Found;
+use crate::lock;
+use crate::log::{Line, Log, StageAt};
+use crate::rollouts::{SHOWN, Shown, shown};
+use crate::row::{Row, Signature};
+use crate::runs::Runs;
+use crate::spend::{JOURNAL, Ledger, Spent};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::{RunReader, Stage};
 use skill_report::RunPhase;
-use spend::{JOURNAL, Ledger, Spent};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -29,13 +27,14 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// The runs that are looked at.
 #[derive(Default)]
-pub(crate) struct Watches {
+pub struct Watches {
     watched: Arc<Mutex<HashMap<String, Arc<Watch>>>>,
-    pub(crate) ledger: Arc<Ledger>,
+    /// What runs have spent.
+    pub ledger: Arc<Ledger>,
 }
 
 /// A run that is looked at.
-pub(crate) struct Watch {
+pub struct Watch {
     /// Counts the times at which there was something new.
     news: watch::Sender<u64>,
     seen: Mutex<Seen>,
@@ -55,22 +54,31 @@ struct Seen {
 
 /// Where a run is now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Now {
-    state: RunPhase,
-    problem: Option<String>,
-    is_stop_requested: bool,
+pub struct Now {
+    /// How it is.
+    pub state: RunPhase,
+    /// What is wrong with its files.
+    pub problem: Option<String>,
+    /// Somebody asked for a stop, and the process has not come to it yet.
+    pub is_stop_requested: bool,
     /// Finished steps.
-    n_steps: u32,
-    total_steps: Option<u32>,
-    step: Option<u32>,
-    epoch: Option<u32>,
-    stage: Option<StageNow>,
-    spent: Option<Spent>,
-    /// Requests that are not answered yet, and calls that wait for their turn, where the process says so.
-    in_flight: Option<usize>,
-    waiting: Option<usize>,
+    pub n_steps: u32,
+    /// Steps of the whole run, where that is known.
+    pub total_steps: Option<u32>,
+    /// The step under way.
+    pub step: Option<u32>,
+    /// Its epoch.
+    pub epoch: Option<u32>,
+    /// The stage under way.
+    pub stage: Option<StageNow>,
+    /// What the run has spent, where anybody can say.
+    pub spent: Option<Spent>,
+    /// Requests that are not answered yet, where the process says so.
+    pub in_flight: Option<usize>,
+    /// Calls that wait for their turn, likewise.
+    pub waiting: Option<usize>,
     /// Changes when the report does.
-    report: String,
+    pub report: String,
 }
 
 impl StageNow {
@@ -86,14 +94,15 @@ impl StageNow {
 
 /// Where a run is, and when that is told: a viewer may have another clock.
 #[derive(Debug, Serialize)]
-pub(crate) struct Telling {
+pub struct Telling {
     #[serde(flatten)]
     now: Now,
     unix_ms: u64,
 }
 
 impl Now {
-    pub(crate) fn tell(self) -> Telling {
+    /// With the time of now.
+    pub fn tell(self) -> Telling {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Telling { now: self, unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX) }
     }
@@ -101,32 +110,54 @@ impl Now {
 
 /// A stage that is under way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct StageNow {
-    name: String,
-    done: u64,
-    total: u64,
-    began_unix_ms: u64,
+pub struct StageNow {
+    /// Its name.
+    pub name: String,
+    /// Units of its work that are done: items, or calls.
+    pub done: u64,
+    /// Units of its work.
+    pub total: u64,
+    /// When it began, in milliseconds since 1970.
+    pub began_unix_ms: u64,
 }
 
 /// What one viewer has been told.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub struct Told {
     now: Option<Now>,
+    /// Where the last line that was told ends in the log.
     line: u64,
     rollout: i64,
 }
 
+impl Told {
+    /// A viewer that knows the log up to this place, which is that of an earlier [`Told::line`].
+    pub fn after(line: u64) -> Self {
+        Self { line, ..Self::default() }
+    }
+
+    /// How much of the log has been told; it stays what it is while nobody looks.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+}
+
 /// What is new to a viewer.
 #[derive(Debug, Default)]
-pub(crate) struct News {
-    pub(crate) now: Option<Now>,
-    pub(crate) lines: Vec<Line>,
-    pub(crate) rollouts: Vec<Shown>,
+pub struct News {
+    /// Where the run is, if that has changed.
+    pub now: Option<Now>,
+    /// Lines of the log.
+    pub lines: Vec<Line>,
+    /// Lines before these are not kept any more.
+    pub has_lost_lines: bool,
+    /// Rollouts.
+    pub rollouts: Vec<Shown>,
 }
 
 impl Watches {
     /// Looks at a run from now on, until the watch is dropped by all who hold it.
-    pub(crate) fn watch(
+    pub fn watch(
         &self,
         runs: &Arc<Runs>,
         name: &str,
@@ -187,16 +218,20 @@ async fn look(
 
 impl Watch {
     /// What a viewer has not been told yet.
-    pub(crate) fn news(&self, told: &mut Told) -> News {
+    pub fn news(&self, told: &mut Told) -> News {
         let seen = lock(&self.seen);
         let mut news = News::default();
         if seen.now != told.now {
             told.now.clone_from(&seen.now);
             news.now.clone_from(&seen.now);
         }
-        let lines = seen.log.lines.iter().filter(|(number, _)| *number > told.line);
+        let last = seen.log.lines.back().map_or(told.line, |(end, _)| *end);
+        // A log that has become shorter is another one.
+        let from = if last < told.line { 0 } else { told.line };
+        let lines = seen.log.lines.iter().filter(|(end, _)| *end > from);
         news.lines = lines.map(|(_, line)| line.clone()).collect();
-        told.line = seen.log.lines.back().map_or(told.line, |(number, _)| *number);
+        news.has_lost_lines = from < seen.log.kept_from;
+        told.line = last;
         news.rollouts = seen.rollouts.iter().filter(|shown| shown.id > told.rollout).cloned().collect();
         told.rollout = seen.rollouts.back().map_or(told.rollout, |shown| shown.id);
         news
@@ -217,11 +252,7 @@ impl Seen {
     }
 
     /// Looks once; says whether anything is new.
-    fn look(
-        &mut self,
-        listed: Option<(&crate::runs::discover::Found, &crate::runs::row::Row)>,
-        ledger: &Ledger,
-    ) -> bool {
+    fn look(&mut self, listed: Option<(&Found, &Row)>, ledger: &Ledger) -> bool {
         let Some((found, row)) = listed else {
             let gone = Now::gone();
             let is_new = self.now.as_ref() != Some(&gone);
@@ -335,8 +366,8 @@ impl Now {
     }
 }
 
-/// Changes when the files do on which a report stands.
-pub(crate) fn report_version(run: &Path) -> String {
+/// Changes when the files do on which a report of a run stands.
+pub fn report_version(run: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     Signature::of(run).hash(&mut hasher);
     format!("{:016x}", hasher.finish())

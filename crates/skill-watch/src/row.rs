@@ -1,7 +1,7 @@
-//! One run in short: what the list and the metrics show of it.
+//! One run in short: what a list of runs shows of it.
 
-use super::discover::Found;
-use crate::live::log::last_known_length;
+use crate::discover::Found;
+use crate::log::last_known_length;
 use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
@@ -42,39 +42,54 @@ fn modified(metadata: &Metadata) -> Duration {
 
 /// A run in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) state: RunPhase,
+pub struct Row {
+    /// The way to it from the root directory.
+    pub name: String,
+    /// How it is.
+    pub state: RunPhase,
     /// What is wrong with its files.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
     /// Somebody asked for a stop, and the process has not come to it yet.
-    pub(crate) is_stop_requested: bool,
-    pub(crate) files: Files,
+    pub is_stop_requested: bool,
+    /// What stands in its files.
+    pub files: Files,
     /// When one of its files changed last, in milliseconds since 1970.
-    pub(crate) changed_unix_ms: u64,
+    pub changed_unix_ms: u64,
 }
 
 /// What stands in the files of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub(crate) struct Files {
-    pub(crate) is_finished: bool,
-    pub(crate) env: String,
-    pub(crate) n_steps: u32,
-    pub(crate) total_steps: Option<u32>,
-    pub(crate) n_accepted: usize,
-    pub(crate) n_rejected: usize,
-    pub(crate) n_skipped: usize,
-    pub(crate) best_step: u32,
-    /// Scores on the selection split: of the first, the current and the best skill.
-    pub(crate) baseline: Option<f64>,
-    pub(crate) current: Option<f64>,
-    pub(crate) best: Option<f64>,
-    /// Strict scores on the test split: of the first and the best skill.
-    pub(crate) test_before: Option<f64>,
-    pub(crate) test_after: Option<f64>,
+pub struct Files {
+    /// The run has come to its end.
+    pub is_finished: bool,
+    /// The environment's name.
+    pub env: String,
+    /// Steps that are finished.
+    pub n_steps: u32,
+    /// Steps of the whole run, where that is known.
+    pub total_steps: Option<u32>,
+    /// Steps whose candidate was accepted.
+    pub n_accepted: usize,
+    /// Steps whose candidate was measured and not accepted.
+    pub n_rejected: usize,
+    /// Steps without an evaluation.
+    pub n_skipped: usize,
+    /// The step that made the best skill; 0 is the initial one.
+    pub best_step: u32,
+    /// The score of the first skill on the selection split.
+    pub baseline: Option<f64>,
+    /// The score of the current skill there.
+    pub current: Option<f64>,
+    /// The score of the best skill there.
+    pub best: Option<f64>,
+    /// The strict score of the first skill on the test split.
+    pub test_before: Option<f64>,
+    /// That of the best skill.
+    pub test_after: Option<f64>,
     /// What the finished steps and evaluations used.
-    pub(crate) used: StageTokens,
-    pub(crate) money: Option<f64>,
+    pub used: StageTokens,
+    /// What that cost by the prices of the configuration, where it has any.
+    pub money: Option<f64>,
 }
 
 impl Row {

@@ -2,7 +2,7 @@
 //!
 //! Of a journal each call is added up once, however often somebody asks.
 
-use crate::runs::lock;
+use crate::lock;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
@@ -20,16 +20,17 @@ const MAX_KNOWN: usize = 256;
 
 /// What a run has spent in requests that were sent, over all its processes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub(crate) struct Spent {
-    pub(crate) requests: u64,
+pub struct Spent {
+    /// Requests that were sent, every attempt counted.
+    pub requests: u64,
     /// Of prompts and replies.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     /// By the prices of the configuration, where it has any.
-    pub(crate) money: Option<f64>,
+    pub money: Option<f64>,
     /// How long its processes worked, until their last commit.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// The caps that the process works under; where there is none, those of `config.toml`.
-    pub(crate) caps: BudgetConfig,
+    pub caps: BudgetConfig,
 }
 
 impl From<Spend> for Spent {
@@ -52,7 +53,7 @@ impl From<Spend> for Spent {
 
 /// The sums of the runs that were asked about.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     known: Mutex<HashMap<PathBuf, Arc<Mutex<Sum>>>>,
 }
 
@@ -64,7 +65,7 @@ struct Sum {
 
 impl Ledger {
     /// What a run has spent that somebody works on; `None` where nobody can say.
-    pub(crate) fn spent_now(&self, run: &Path) -> Option<Spent> {
+    pub fn spent_now(&self, run: &Path) -> Option<Spent> {
         match RunReader::open(run).ok()?.live() {
             Some(live) => Some(live.pulse.spend.into()),
             None => self.spent(run, &JournalReader::open(&run.join(JOURNAL)).ok()?),
@@ -72,7 +73,7 @@ impl Ledger {
     }
 
     /// What a run has spent; `None` where it has no journal that can be read.
-    pub(crate) fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
+    pub fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
         let sum = {
             let mut known = lock(&self.known);
             if known.len() >= MAX_KNOWN && !known.contains_key(run) {

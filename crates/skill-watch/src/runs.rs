@@ -1,24 +1,22 @@
-//! The runs of the served directory, in short, as of now.
+//! The runs of a directory, in short, as of now.
 //!
 //! The directory is listed for every request, and a run is read again when its files have changed. What takes long to
 //! read holds up no request: until it is there, the row of before is shown.
 
-pub(crate) mod discover;
-pub(crate) mod row;
-
-use crate::error::ServeError;
-use discover::{Found, discover};
-use row::{Files, Row, Signature};
+use crate::discover::{Found, discover};
+use crate::lock;
+use crate::row::{Files, Row, Signature};
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a request waits for runs that are being read.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The runs of a directory.
-pub(crate) struct Runs {
+pub struct Runs {
     root: PathBuf,
     known: Mutex<HashMap<PathBuf, Known>>,
     listing: Mutex<Arc<Listing>>,
@@ -35,34 +33,39 @@ struct Known {
 
 /// All runs.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Listing {
+pub struct Listing {
     /// The directory was read at least once.
-    pub(crate) is_read: bool,
-    pub(crate) rows: Vec<Row>,
+    pub is_read: bool,
+    /// In the order of their names.
+    pub rows: Vec<Row>,
     found: Vec<Found>,
     /// There are more than are listed.
-    pub(crate) is_cut: bool,
+    pub is_cut: bool,
     /// The directory cannot be read.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 impl Listing {
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (&Found, &Row)> {
+    /// Each with where it is.
+    pub fn runs(&self) -> impl Iterator<Item = (&Found, &Row)> {
         self.found.iter().zip(&self.rows)
     }
 
     /// The run of this name: what a client sends is compared and nothing else.
-    pub(crate) fn find(&self, name: &str) -> Option<(&Found, &Row)> {
+    pub fn find(&self, name: &str) -> Option<(&Found, &Row)> {
         self.runs().find(|(found, _)| found.name == name)
     }
 }
 
 impl Runs {
-    /// Opens a directory; its runs are read when somebody asks for them.
-    pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
-        let of_dir = |source| ServeError::Directory { path: dir.to_owned(), source };
-        let root = dir.canonicalize().map_err(of_dir)?;
-        discover(&root).map_err(of_dir)?;
+    /// Opens a directory with runs in it, or that of one run; its runs are read when somebody asks for them.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be read.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        let root = dir.canonicalize()?;
+        discover(&root)?;
         Ok(Self {
             root,
             known: Mutex::default(),
@@ -71,13 +74,13 @@ impl Runs {
         })
     }
 
-    /// The served directory.
-    pub(crate) fn root(&self) -> &Path {
+    /// The directory, with all links on the way to it resolved.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The runs as they are now, or as they were when reading takes long.
-    pub(crate) async fn listing(self: &Arc<Self>) -> Arc<Listing> {
+    pub async fn listing(self: &Arc<Self>) -> Arc<Listing> {
         // The reading goes on when nobody waits for it any more.
         let reading = tokio::spawn(Arc::clone(self).read_in_turn());
         drop(tokio::time::timeout(PATIENCE, reading).await);
@@ -85,13 +88,13 @@ impl Runs {
     }
 
     /// The runs as they are now, however long reading takes.
-    pub(crate) async fn fresh(self: &Arc<Self>) -> Arc<Listing> {
+    pub async fn fresh(self: &Arc<Self>) -> Arc<Listing> {
         Arc::clone(self).read_in_turn().await;
         Arc::clone(&lock(&self.listing))
     }
 
     /// Reads the directory when nobody else does.
-    pub(crate) async fn read_in_turn(self: Arc<Self>) {
+    pub async fn read_in_turn(self: Arc<Self>) {
         let _turn = self.reading.lock().await;
         let runs = Arc::clone(&self);
         if let Err(error) = tokio::task::spawn_blocking(move || runs.read()).await {
@@ -132,8 +135,4 @@ impl Runs {
         lock(&self.known).insert(found.path.clone(), known);
         files
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

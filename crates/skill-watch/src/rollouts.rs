@@ -1,6 +1,6 @@
 //! The rollouts that were finished last, from the journal.
 
-use super::log::clip;
+use crate::log::clip;
 use serde::Serialize;
 use serde_json::Value;
 use skill_core::{Role, RolloutResult, Turn};
@@ -15,25 +15,36 @@ const MAX_CHARACTERS: usize = 2_000;
 
 /// What the agent did on an item.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Shown {
-    pub(crate) id: i64,
-    pub(crate) place: String,
-    pub(crate) item: String,
-    pub(crate) hard: f64,
-    pub(crate) soft: f64,
-    pub(crate) reason: String,
-    pub(crate) answer: String,
-    pub(crate) turns: Vec<ShownTurn>,
+pub struct Shown {
+    /// Its number in the journal.
+    pub id: i64,
+    /// Where in the run it was made.
+    pub place: String,
+    /// The item.
+    pub item: String,
+    /// The strict score.
+    pub hard: f64,
+    /// The graded score.
+    pub soft: f64,
+    /// Why it failed.
+    pub reason: String,
+    /// What the agent answered.
+    pub answer: String,
+    /// What was said, the last turns of it.
+    pub turns: Vec<ShownTurn>,
     /// Turns that are left out.
-    pub(crate) n_left_out: usize,
-    pub(crate) unix_ms: u64,
+    pub n_left_out: usize,
+    /// When it was finished, in milliseconds since 1970.
+    pub unix_ms: u64,
 }
 
 /// A turn of its conversation; that of the system, which is mostly the skill, is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ShownTurn {
-    pub(crate) role: &'static str,
-    pub(crate) text: String,
+pub struct ShownTurn {
+    /// Who spoke.
+    pub role: &'static str,
+    /// What was said.
+    pub text: String,
 }
 
 /// A result of the journal as a rollout; `None` if it is none that this version reads.

@@ -1,17 +1,17 @@
-//! Which runs there are: directories that look like one, below the directory that is served.
+//! Which runs there are: directories that look like one, below the root directory.
 //!
 //! Symbolic links are not followed: what one leads to inside the directory is found at its own place, and what one
-//! leads to outside is not served.
+//! leads to outside is not read.
 
 use skill_llm::error::with_causes;
 use skill_pipeline::run_dir::is_run;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How far below the served directory a run may be: `runs/experiment/seed-1`.
-const MAX_DEPTH: usize = 3;
+/// How far below the root directory a run may be: `runs/experiment/seed-1`.
+pub const MAX_DEPTH: usize = 3;
 /// The most runs that are listed.
-pub(crate) const MAX_RUNS: usize = 2_000;
+pub const MAX_RUNS: usize = 2_000;
 /// The most directories that are looked into.
 const MAX_DIRECTORIES: usize = 20_000;
 /// The most entries of a run that are looked at for links.
@@ -19,17 +19,18 @@ const MAX_ENTRIES: usize = 200_000;
 
 /// A directory that looks like a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// The way to it from the served directory, with slashes.
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-    /// A link in it that leaves the served directory: nothing of such a run is read.
-    pub(crate) leaving: Option<String>,
+pub struct Found {
+    /// The way to it from the root directory, with slashes.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// A link in it that leaves the root directory: nothing of such a run is read.
+    pub leaving: Option<String>,
 }
 
 impl Found {
     /// What is wrong with it, in words; files are named from its directory on.
-    pub(crate) fn problem(&self, error: &dyn std::error::Error) -> String {
+    pub fn problem(&self, error: &dyn std::error::Error) -> String {
         with_causes(error).replace(&format!("{}/", self.path.display()), "")
     }
 }
@@ -97,8 +98,12 @@ fn leaves(root: &Path, link: &Path) -> bool {
     link.canonicalize().is_ok_and(|target| !target.starts_with(root))
 }
 
-/// A link anywhere in a run that leaves the served directory.
-pub(crate) fn leaving_link(root: &Path, run: &Path) -> io::Result<Option<String>> {
+/// A link anywhere in a run that leaves the root directory: what is read in depth is read of a run without one.
+///
+/// # Errors
+///
+/// A directory of the run that cannot be read.
+pub fn leaving_link(root: &Path, run: &Path) -> io::Result<Option<String>> {
     let (mut directories, mut n_entries) = (vec![run.to_owned()], 0);
     while let Some(dir) = directories.pop() {
         for entry in std::fs::read_dir(&dir)? {

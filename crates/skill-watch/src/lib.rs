@@ -1,0 +1,57 @@
+//! Runs of a directory as they are now, and what is new in them: for those who look on from outside.
+//!
+//! # Who should depend on this crate alone
+//!
+//! Anybody who shows runs while they go on, in a page, a terminal or a service of their own. `skillrl serve` and
+//! `skillrl mcp` are two of them.
+//!
+//! ```no_run
+//! use skill_watch::{Runs, Told, Watches};
+//! use std::sync::Arc;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # async fn look() -> std::io::Result<()> {
+//! let (runs, watches) = (Arc::new(Runs::open("runs".as_ref())?), Watches::default());
+//! let listing = runs.fresh().await;
+//! for (found, row) in listing.runs() {
+//!     println!("{}: {}", row.name, row.state.as_str());
+//!     let (watch, mut changes) = watches.watch(&runs, &row.name, &found.path, &CancellationToken::new());
+//!     let mut told = Told::default();
+//!     while changes.changed().await.is_ok() {
+//!         for line in watch.news(&mut told).lines {
+//!             println!("{}", line.text);
+//!         }
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does and what it does not
+//!
+//! It reads and writes nothing, works beside the process that trains, and keeps no state but what it has read. Runs are
+//! found by listing the directory ([`Runs`]), never by joining what somebody sent, and symbolic links that leave the
+//! directory are not followed; before a run is read in depth, [`leaving_link`] says whether there is one in it.
+
+mod discover;
+mod log;
+mod news;
+mod rollouts;
+mod row;
+mod runs;
+mod spend;
+
+pub use discover::{Found, MAX_DEPTH, MAX_RUNS, leaving_link};
+pub use log::Line;
+pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_version};
+pub use rollouts::{Shown, ShownTurn};
+pub use row::{Files, Row};
+pub use runs::{Listing, Runs};
+pub use spend::{Ledger, Spent};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
