@@ -67,6 +67,12 @@ pub enum Error {
     /// Something cannot be imported.
     #[error("cannot import")]
     Import(#[from] ImportError),
+    /// A run is too long to say what it will take.
+    #[error("a run of {} steps is not estimated", skill_report::grouped(*steps))]
+    TooManySteps {
+        /// How many.
+        steps: u64,
+    },
     /// There is no split of this name.
     #[error("there is no split `{name}`; the splits are train, val and test")]
     UnknownSplit {
@@ -119,6 +125,7 @@ impl Error {
             | Self::Export(_)
             | Self::Import(_)
             | Self::OtherPruning { .. }
+            | Self::TooManySteps { .. }
             | Self::UnknownSplit { .. } => Failure::Usage,
             Self::Env(error) | Self::Attempt(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
@@ -148,6 +155,7 @@ impl Error {
             Self::Export(error) => error.hint(),
             Self::Import(error) => error.hint().to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
+            Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => error.hint().to_owned(),
             Self::Replay(error) => error.hint().to_owned(),

@@ -6,8 +6,10 @@
 //! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.
 
 mod epoch_end;
+mod prepared;
 mod probe;
 
+pub use prepared::Prepared;
 pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
 
 use crate::config::Config;

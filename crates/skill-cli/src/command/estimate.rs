@@ -3,35 +3,16 @@
 use crate::args::EstimateArgs;
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::assemble;
-use skillrl::engine::Engine;
-use skillrl::envs::Split;
-use skillrl::estimate::{Assumptions, Estimate, MAX_STEPS, Span, StageEstimate, estimate, n_steps, probe};
+use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate};
+use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::pipeline::{PipelineError, StopSignal};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
-    let env = assemble::environment_with(&loaded, Engine::without_keys(&loaded).judge()?)?;
-    let prompts = assemble::prompts(&loaded, env.as_ref())?;
-    let settings = assemble::settings(&loaded.config)?;
-    settings.validate().map_err(skillrl::Error::Pipeline)?;
-    let skill = match assemble::initial_skill(&loaded)? {
-        Some(skill) => skill,
-        None => env.initial_skill().unwrap_or_default(),
-    };
-    let steps = n_steps(env.items(Split::Train).len(), &settings);
-    if steps > MAX_STEPS {
-        let message = format!("a run of {} steps is not estimated", grouped(steps));
-        let hint = "lower `train.epochs`, or raise `train.batch_size`";
-        return Err(super::UsageError::new(message).with_hint(hint).into());
-    }
-    let max_tokens = loaded.config.models.target.max_tokens();
-    let probing = probe(env.as_ref(), &prompts, &skill, &settings, max_tokens);
-    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
-        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
-    let estimate = estimate(&probed, &settings, &loaded.config, Assumptions::default());
+    let prepared = Prepared::new(&loaded)?;
+    let estimate = super::block_on(StopSignal::default(), "stopping", prepared.estimate())??;
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {

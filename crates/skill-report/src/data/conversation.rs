@@ -2,9 +2,10 @@
 
 use super::ReportOptions;
 use super::epochs::Maker;
+use super::headline::measured_at;
 use super::items::ItemOutcome;
 use serde::Serialize;
-use skill_core::{Role, RolloutResult, Turn};
+use skill_core::{EpochIdx, Role, RolloutResult, StepIdx, Turn};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::{RuntimeState, StepRecord};
 use skill_pipeline::stage::evaluate::draw_of;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 
 const CUT: &str = " […]";
 
-/// Trajectories of the best skill: first the items whose outcome has changed, then those that it failed.
+/// Trajectories of the best skill, unless another one is asked for: first the items whose outcome has changed, then those that it failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Trajectories {
     /// `test` or `selection`.
@@ -58,6 +59,48 @@ pub struct TrajectoryTurn {
     pub role: &'static str,
     /// What was said.
     pub text: String,
+}
+
+impl Trajectories {
+    /// Those of the best skill so far, against the initial one: on the test split where that is read, else on the
+    /// selection split. `None` if nothing is measured yet.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of_step`](Self::of_step).
+    pub fn of_best(run: &RunReader, options: &ReportOptions) -> Result<Option<Self>, PipelineError> {
+        let Some(state) = run.state()? else { return Ok(None) };
+        read(run, &state, &run.history()?, options).map(Some)
+    }
+
+    /// Those of a step's candidate, against the skill that was current before it, on the selection split: the candidate
+    /// takes the place of the best skill. `None` if the step measured none.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not what it should be.
+    pub fn of_step(
+        run: &RunReader,
+        step: StepIdx,
+        options: &ReportOptions,
+    ) -> Result<Option<Self>, PipelineError> {
+        let history = run.history()?;
+        let is_measured = |record: &StepRecord| record.step == step && record.selection_n_seen.is_some();
+        if !history.iter().any(is_measured) {
+            return Ok(None);
+        }
+        let accepted = history.iter().filter(|record| record.step < step && record.action.is_accept());
+        let accepted = accepted.map(|record| (record.step, None));
+        let ends = run.epoch_ends()?;
+        let guided = ends.iter().filter_map(|end| end.slow_update.as_ref());
+        let guided = guided.filter(|record| record.step < step && record.action.is_accept());
+        let makers = accepted.chain(guided.map(|record| (record.step, Some(record.epoch))));
+        let (before, slow_epoch): (StepIdx, Option<EpochIdx>) = makers.max().unwrap_or((StepIdx(0), None));
+        let before = Maker { step: before, slow_epoch, is_measured_last: false }.measured(&history);
+        let before = run.results(before)?;
+        let after = run.results(EvaluationDir::of_step(measured_at(&history, step)))?;
+        Ok(before.zip(after).map(|(before, after)| choose("selection", &before, &after, options)))
+    }
 }
 
 pub(super) fn read(

@@ -1,0 +1,55 @@
+//! From a configuration to an estimate of its run.
+
+use super::{Assumptions, Estimate, MAX_STEPS, estimate, n_steps, probe};
+use crate::config::{Config, LoadedConfig};
+use crate::engine::Engine;
+use crate::{Error, assemble};
+use skill_core::SkillDoc;
+use skill_envs::{Env, Split};
+use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::{PipelineError, TrainSettings};
+use std::sync::Arc;
+
+/// What the estimate of a run stands on, read and set up; nothing was sent.
+pub struct Prepared {
+    env: Arc<dyn Env>,
+    prompts: PromptLibrary,
+    settings: TrainSettings,
+    skill: SkillDoc,
+    config: Config,
+}
+
+impl Prepared {
+    /// Reads the data, the prompts and the skill. An environment that is a program is started.
+    ///
+    /// # Errors
+    ///
+    /// What a run would not begin with, and a run of more than [`MAX_STEPS`] steps.
+    pub fn new(loaded: &LoadedConfig) -> Result<Self, Error> {
+        let env = assemble::environment_with(loaded, Engine::without_keys(loaded).judge()?)?;
+        let prompts = assemble::prompts(loaded, env.as_ref())?;
+        let settings = assemble::settings(&loaded.config)?;
+        settings.validate()?;
+        let skill = match assemble::initial_skill(loaded)? {
+            Some(skill) => skill,
+            None => env.initial_skill().unwrap_or_default(),
+        };
+        let steps = n_steps(env.items(Split::Train).len(), &settings);
+        if steps > MAX_STEPS {
+            return Err(Error::TooManySteps { steps });
+        }
+        Ok(Self { env, prompts, settings, skill, config: loaded.config.clone() })
+    }
+
+    /// Says what the run will take.
+    ///
+    /// # Errors
+    ///
+    /// A prompt that does not render.
+    pub async fn estimate(&self) -> Result<Estimate, Error> {
+        let max_tokens = self.config.models.target.max_tokens();
+        let probing = probe(self.env.as_ref(), &self.prompts, &self.skill, &self.settings, max_tokens);
+        let probed = probing.await.map_err(|error| Error::Pipeline(PipelineError::Prompt(error)))?;
+        Ok(estimate(&probed, &self.settings, &self.config, Assumptions::default()))
+    }
+}
