@@ -1,4 +1,5 @@
 //! What a run's state names is on the disk before the state is.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
 use skill_core::SkillDoc;
