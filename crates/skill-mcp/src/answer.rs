@@ -1,0 +1,255 @@
+//! What several tools answer with: runs in short, where they are, what they spend; and how long texts are kept short.
+
+use crate::caps::Caps;
+use schemars::JsonSchema;
+use serde::Serialize;
+use skill_report::RunPhase;
+use skill_watch::{Now, Row, Spent};
+
+/// The most characters of texts in one answer.
+const MAX_CHARACTERS: usize = 40_000;
+const CUT: &str = " […]";
+
+/// The room that one answer has for texts.
+pub(crate) struct Room {
+    left: usize,
+    /// Characters that did not find any.
+    pub(crate) n_left_out: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { left: MAX_CHARACTERS, n_left_out: 0 }
+    }
+}
+
+impl Room {
+    /// The beginning of a text, with a mark where it was cut.
+    pub(crate) fn take(&mut self, text: &str, max_characters: usize) -> String {
+        let n_allowed = max_characters.min(self.left);
+        let n_all = text.chars().count();
+        if n_all <= n_allowed {
+            self.left -= n_all;
+            return text.to_owned();
+        }
+        self.left -= n_allowed;
+        self.n_left_out += n_all - n_allowed;
+        let kept: String = text.chars().take(n_allowed).collect();
+        format!("{kept}{CUT}")
+    }
+
+    /// As [`take`](Self::take), and nothing of nothing.
+    pub(crate) fn take_some(&mut self, text: &str, max_characters: usize) -> Option<String> {
+        (!text.trim().is_empty()).then(|| self.take(text, max_characters))
+    }
+
+    /// Whether there is next to none any more.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.left < 200
+    }
+}
+
+/// How a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// A process works on it.
+    Training,
+    /// It has begun, and nobody works on it: start_run with the same configuration goes on with it.
+    Stopped,
+    /// It has come to its end.
+    Finished,
+    /// Its files cannot be read.
+    Damaged,
+}
+
+impl From<RunPhase> for State {
+    fn from(state: RunPhase) -> Self {
+        match state {
+            RunPhase::Training => Self::Training,
+            RunPhase::Stopped => Self::Stopped,
+            RunPhase::Finished => Self::Finished,
+            RunPhase::Damaged => Self::Damaged,
+        }
+    }
+}
+
+/// A run in short. Scores are means from 0 to 1.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunBrief {
+    /// Its name, which the other tools take.
+    pub(crate) run: String,
+    /// How it is.
+    pub(crate) state: State,
+    /// What is wrong with its files.
+    pub(crate) problem: Option<String>,
+    /// What the tasks are.
+    pub(crate) environment: String,
+    /// Steps that are finished.
+    pub(crate) steps_done: u32,
+    /// Steps of the whole run.
+    pub(crate) steps_total: Option<u32>,
+    /// Steps whose changed skill was kept.
+    pub(crate) accepted: usize,
+    /// Steps whose changed skill was measured and not kept.
+    pub(crate) rejected: usize,
+    /// Steps that measured nothing.
+    pub(crate) skipped: usize,
+    /// Score of the initial skill on the selection split, by which skills are chosen.
+    pub(crate) selection_first: Option<f64>,
+    /// Score of the best skill there; it flatters the skill that was chosen by it.
+    pub(crate) selection_best: Option<f64>,
+    /// The step that made the best skill; 0 is the initial one.
+    pub(crate) best_step: u32,
+    /// Score of the initial skill on the test split, which is read once, at the end.
+    pub(crate) test_first: Option<f64>,
+    /// Score of the best skill there.
+    pub(crate) test_best: Option<f64>,
+    /// Somebody asked for a stop, and the run has not come to it yet.
+    pub(crate) stop_requested: bool,
+    /// When its files changed last, in milliseconds since 1970.
+    pub(crate) changed_unix_ms: u64,
+}
+
+impl From<&Row> for RunBrief {
+    fn from(row: &Row) -> Self {
+        let files = &row.files;
+        Self {
+            run: row.name.clone(),
+            state: row.state.into(),
+            problem: row.problem.clone(),
+            environment: files.env.clone(),
+            steps_done: files.n_steps,
+            steps_total: files.total_steps,
+            accepted: files.n_accepted,
+            rejected: files.n_rejected,
+            skipped: files.n_skipped,
+            selection_first: files.baseline,
+            selection_best: files.best,
+            best_step: files.best_step,
+            test_first: files.test_before,
+            test_best: files.test_after,
+            stop_requested: row.is_stop_requested,
+            changed_unix_ms: row.changed_unix_ms,
+        }
+    }
+}
+
+/// What a run has spent, over all its processes, and what it may spend.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Spend {
+    /// Requests that were sent, every attempt counted.
+    pub(crate) calls: u64,
+    /// Tokens of prompts and replies.
+    pub(crate) tokens: u64,
+    /// Money by the prices of the configuration; null if it has none.
+    pub(crate) money: Option<f64>,
+    /// Seconds of work.
+    pub(crate) seconds: f64,
+    /// At a cap the run stops, and goes on with a higher one.
+    pub(crate) caps: Caps,
+}
+
+impl From<&Spent> for Spend {
+    fn from(spent: &Spent) -> Self {
+        Self {
+            calls: spent.requests,
+            tokens: spent.tokens,
+            money: spent.money,
+            seconds: spent.seconds,
+            caps: spent.caps.into(),
+        }
+    }
+}
+
+/// A stage of a step.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StageNow {
+    /// Its name.
+    pub(crate) name: String,
+    /// Units of its work that are done: items, or calls.
+    pub(crate) done: u64,
+    /// Units of its work.
+    pub(crate) total: u64,
+}
+
+/// Where a run is now.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Position {
+    /// How it is.
+    pub(crate) state: State,
+    /// What is wrong with its files.
+    pub(crate) problem: Option<String>,
+    /// Somebody asked for a stop, and the run has not come to it yet.
+    pub(crate) stop_requested: bool,
+    /// Steps that are finished.
+    pub(crate) steps_done: u32,
+    /// Steps of the whole run.
+    pub(crate) steps_total: Option<u32>,
+    /// The step under way.
+    pub(crate) step: Option<u32>,
+    /// The stage under way.
+    pub(crate) stage: Option<StageNow>,
+    /// Requests that are not answered yet.
+    pub(crate) in_flight: Option<usize>,
+    /// Calls that wait for their turn.
+    pub(crate) waiting: Option<usize>,
+    /// What it has spent; null where nobody can say.
+    pub(crate) spend: Option<Spend>,
+}
+
+impl From<&Now> for Position {
+    fn from(now: &Now) -> Self {
+        let stage = now.stage.as_ref();
+        Self {
+            state: now.state.into(),
+            problem: now.problem.clone(),
+            stop_requested: now.is_stop_requested,
+            steps_done: now.n_steps,
+            steps_total: now.total_steps,
+            step: now.step,
+            stage: stage.map(|stage| StageNow {
+                name: stage.name.clone(),
+                done: stage.done,
+                total: stage.total,
+            }),
+            in_flight: now.in_flight,
+            waiting: now.waiting,
+            spend: now.spent.as_ref().map(Spend::from),
+        }
+    }
+}
+
+impl Position {
+    /// In a few words.
+    pub(crate) fn in_words(&self) -> String {
+        let mut words = match (self.step, self.steps_total) {
+            (Some(step), Some(total)) => format!("step {step} of {total}"),
+            (Some(step), None) => format!("step {step}"),
+            (None, _) => "between steps".to_owned(),
+        };
+        if let Some(StageNow { name, done, total }) = &self.stage {
+            words.push_str(&format!(", {name} {done}/{total}"));
+        }
+        if let Some(spend) = &self.spend {
+            words.push_str(&format!(", {} calls so far", spend.calls));
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_limit_and_counts_what_it_leaves_out() {
+        let mut room = Room::default();
+        assert_eq!((room.take("häuser", 3), room.n_left_out), ("häu […]".to_owned(), 3));
+        assert_eq!(room.take_some(" \n", 3), None);
+        let long = "x".repeat(MAX_CHARACTERS);
+        room.take(&long, usize::MAX);
+        assert!(room.is_used_up());
+        assert_eq!((room.take("more", 10), room.n_left_out), (" […]".to_owned(), 3 + 3 + 4));
+    }
+}

@@ -1,0 +1,68 @@
+//! Runs for agents: a server of the Model Context Protocol that estimates, starts, follows, stops and reads runs.
+//!
+//! # Who should depend on this crate alone
+//!
+//! Anybody who offers runs to an agent from a program of their own; people take `skillrl mcp`.
+//!
+//! ```no_run
+//! use skill_mcp::{McpOptions, McpServer};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # async fn offer() -> Result<(), skill_mcp::McpError> {
+//! let options = McpOptions::new("runs", ".", "skillrl");
+//! McpServer::open(options)?.serve_stdio(CancellationToken::new()).await
+//! # }
+//! ```
+//!
+//! # What it does and what it does not
+//!
+//! It reads run directories and configurations below two directories, and nothing else that a client names. It writes
+//! one file into a run, the request to stop, and starts one program, `skillrl train`, which lives on when the server
+//! ends. A run is started under a cap in money or calls, or not at all, and what a client asks can only lower a cap.
+//!
+//! The client is an agent: what models and data say stands in fields whose names begin with `untrusted_`, every answer
+//! has a limit and says what it leaves out, and every error says what to do.
+
+mod answer;
+mod caps;
+mod error;
+mod places;
+mod server;
+mod start;
+mod tools;
+
+pub use error::McpError;
+pub use server::McpServer;
+
+use std::path::PathBuf;
+
+/// What is offered, and what starting a run may cost.
+#[derive(Debug, Clone)]
+pub struct McpOptions {
+    /// A directory with runs in it, or that of one run.
+    pub runs: PathBuf,
+    /// The directory below which configurations are.
+    pub configs: PathBuf,
+    /// The program that trains: `skillrl`.
+    pub program: PathBuf,
+    /// The most requests that a run which is started here may send, over all its processes.
+    pub max_calls: Option<u64>,
+    /// The most money that it may spend, by the prices of its configuration.
+    pub max_money: Option<f64>,
+    /// Whether nothing can be started or stopped.
+    pub is_read_only: bool,
+}
+
+impl McpOptions {
+    /// Offers everything, with no caps but those of configurations and callers.
+    pub fn new(runs: impl Into<PathBuf>, configs: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            runs: runs.into(),
+            configs: configs.into(),
+            program: program.into(),
+            max_calls: None,
+            max_money: None,
+            is_read_only: false,
+        }
+    }
+}

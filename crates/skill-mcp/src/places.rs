@@ -1,0 +1,132 @@
+//! What a client may name: runs by their names in the listing, configurations by their paths below one directory.
+
+use crate::error::ToolError;
+use skill_watch::{Found, Listing, MAX_DEPTH, Row, leaving_link};
+use skillrl::config::{Config, LoadedConfig};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// How many names a message lists.
+const MAX_NAMES: usize = 20;
+/// Overrides that are taken at once.
+const MAX_OVERRIDES: usize = 50;
+/// What an override may change: how a run trains, and neither what it talks to, what it starts, nor what it may spend.
+const CHANGEABLE: [&str; 3] = ["train.", "gate.", "eval."];
+
+/// The directory below which configurations are.
+#[derive(Debug, Clone)]
+pub(crate) struct Configs {
+    root: PathBuf,
+}
+
+impl Configs {
+    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
+        let root = dir.canonicalize()?;
+        std::fs::read_dir(&root)?;
+        Ok(Self { root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file of a configuration. What is outside and what is not there are not told apart.
+    pub(crate) fn find(&self, name: &str) -> Result<PathBuf, ToolError> {
+        let path = self.root.join(name).canonicalize().ok();
+        let path = path.filter(|path| path.starts_with(&self.root) && path.is_file());
+        path.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).ok_or_else(|| {
+            ToolError::new(
+                format!("there is no configuration `{name}` below {}", self.root.display()),
+                "call list_configurations for those that there are; a path is relative to that directory",
+            )
+        })
+    }
+
+    /// Reads a configuration with overrides of the keys that a client may change.
+    pub(crate) fn load(
+        &self,
+        name: &str,
+        overrides: &[String],
+    ) -> Result<(PathBuf, LoadedConfig), ToolError> {
+        let path = self.find(name)?;
+        if overrides.len() > MAX_OVERRIDES {
+            return Err(ToolError::new(
+                format!("more than {MAX_OVERRIDES} overrides"),
+                "change the configuration file instead",
+            ));
+        }
+        for entry in overrides {
+            let key = entry.split('=').next().unwrap_or_default().trim();
+            if !CHANGEABLE.iter().any(|section| key.starts_with(section)) {
+                return Err(ToolError::new(
+                    format!("`{key}` cannot be changed here"),
+                    "override keys of [train], [gate] and [eval] alone; caps are arguments of start_run, and a person \
+                     changes the rest in the configuration file",
+                ));
+            }
+        }
+        let loaded = Config::load(&path, overrides)?;
+        Ok((path, loaded))
+    }
+}
+
+/// The run of a name, by comparing it with those of the listing.
+pub(crate) fn find<'listing>(
+    listing: &'listing Listing,
+    name: &str,
+) -> Result<(&'listing Found, &'listing Row), ToolError> {
+    listing.find(name).ok_or_else(|| {
+        let known: Vec<String> = listing.rows.iter().map(|row| format!("`{}`", row.name)).collect();
+        let hint = match known.len() {
+            0 => "there are no runs yet: start_run starts one".to_owned(),
+            n if n > MAX_NAMES => "call list_runs for the names of the runs".to_owned(),
+            _ => format!("the runs are {}", known.join(", ")),
+        };
+        ToolError::new(format!("there is no run `{name}`"), hint)
+    })
+}
+
+/// Refuses a run with a link that leaves the directory: before anything is read of it in depth.
+pub(crate) fn refuse_leaving(root: &Path, found: &Found) -> Result<(), ToolError> {
+    let leaving = leaving_link(root, &found.path).map_err(|error| {
+        ToolError::new(found.problem(&error), "try again; the directory of the run cannot be read")
+    })?;
+    match leaving {
+        None => Ok(()),
+        Some(link) => Err(ToolError::new(
+            format!("{link} is a link that leaves the runs directory, so nothing of this run is read"),
+            "tell the person whom you work for; without that link the run can be read",
+        )),
+    }
+}
+
+/// The name of a run directory that may not be there yet; `None` if it is not where runs are found.
+pub(crate) fn name_of_run(root: &Path, dir: &Path) -> Option<String> {
+    let path = real(&std::path::absolute(dir).ok()?)?;
+    let below = path.strip_prefix(root).ok()?;
+    let names: Vec<&str> = below.iter().map(|name| name.to_str()).collect::<Option<_>>()?;
+    match names.as_slice() {
+        // The directory is that of one run.
+        [] => root.file_name().map(|name| name.to_string_lossy().into_owned()),
+        names if names.len() <= MAX_DEPTH && !names.iter().any(|name| name.starts_with('.')) => {
+            Some(names.join("/"))
+        }
+        _ => None,
+    }
+}
+
+/// A path as the system goes it, without links and `..`, as far as there is a way; `None` above the root.
+fn real(path: &Path) -> Option<PathBuf> {
+    let mut real = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir if !real.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                real.push(component);
+                real = real.canonicalize().unwrap_or(real);
+            }
+        }
+    }
+    Some(real)
+}

@@ -1,0 +1,128 @@
+//! A run in a process of its own, which lives on when the server ends.
+
+use crate::error::ToolError;
+use skill_pipeline::RunReader;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+/// How long is waited until a process has taken up its run: its data is read before.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often is looked whether it has.
+const PERIOD: Duration = Duration::from_millis(50);
+/// How much of the end of a log an error shows.
+const LOG_BYTES: u64 = 4_000;
+/// What a run's log is called, after the run's directory, beside it.
+const LOG_ENDING: &str = ".mcp.log";
+
+/// What is started.
+pub(crate) struct Training<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) config: &'a Path,
+    pub(crate) overrides: Vec<String>,
+    pub(crate) run_dir: &'a Path,
+}
+
+/// What was started.
+pub(crate) struct Begun {
+    /// The process, unless it has done all there was to do.
+    pub(crate) pid: Option<u32>,
+    pub(crate) log: PathBuf,
+}
+
+impl Training<'_> {
+    /// Starts the process, and waits until it has taken up the run or has ended.
+    pub(crate) async fn begin(self) -> Result<Begun, ToolError> {
+        let of_system = |error: io::Error| {
+            let hint =
+                "tell the person whom you work for: the server cannot start processes or write files there";
+            ToolError::new(format!("the run could not be started: {error}"), hint)
+        };
+        let (log, file) = open_log(self.run_dir).map_err(of_system)?;
+        let n_before = file.metadata().map_err(of_system)?.len();
+        let mut child = self.spawn(file).map_err(of_system)?;
+        let pid = child.id();
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(of_system)? {
+                return match status.success() {
+                    true => Ok(Begun { pid: None, log }),
+                    false => Err(failed(status, &log, n_before)),
+                };
+            }
+            // It says so itself, after it has read its data and found the run to be its own.
+            let live = RunReader::open(self.run_dir).ok().and_then(|run| run.live());
+            let has_begun = live.is_some_and(|live| Some(live.pid) == pid);
+            if has_begun || began.elapsed() >= PATIENCE {
+                break;
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+        // Nobody kills it when this task ends; somebody has to hear that it has ended.
+        drop(tokio::spawn(async move {
+            match child.wait().await {
+                Ok(status) => tracing::info!(%status, "a run's process has ended"),
+                Err(error) => tracing::warn!(%error, "a run's process cannot be waited for"),
+            }
+        }));
+        Ok(Begun { pid, log })
+    }
+
+    fn spawn(&self, log: File) -> io::Result<Child> {
+        let mut args: Vec<OsString> = vec!["train".into(), self.config.into()];
+        for entry in &self.overrides {
+            args.extend(["--set".into(), entry.into()]);
+        }
+        let errors = log.try_clone()?;
+        let mut command = Command::new(self.program);
+        command.args(args).stdin(Stdio::null()).stdout(log).stderr(errors).kill_on_drop(false);
+        // What ends the server, such as Ctrl-C in its terminal or a client that ends what it started, goes to its group.
+        #[cfg(unix)]
+        command.process_group(0);
+        command.spawn()
+    }
+}
+
+/// The log beside the run: the directory of the run holds what the run writes and nothing else.
+fn open_log(run_dir: &Path) -> io::Result<(PathBuf, File)> {
+    let name = run_dir.file_name().ok_or_else(|| io::Error::other("the run has no directory of its own"))?;
+    let mut name = name.to_owned();
+    name.push(LOG_ENDING);
+    let path = run_dir.with_file_name(name);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    // What a link leads to is somebody else's.
+    if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::other(format!("{} is no plain file", path.display())));
+    }
+    let file = OpenOptions::new().create(true).append(true).open(&path)?;
+    Ok((path, file))
+}
+
+fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
+    let said = tail(log, from).unwrap_or_default();
+    let hint = "mend what the program says below, or tell the person whom you work for; nothing is lost, and the same \
+                call goes on with the run";
+    let hint = match status.code() {
+        Some(8) => "a cap is reached: agree on a higher one with the person whom you work for, and pass it",
+        Some(7) => "this run was begun with other settings: leave out `set`, or take another run directory",
+        _ => hint,
+    };
+    let message = format!("the run ended as soon as it was started ({status}); its log is {}", log.display());
+    ToolError::new(message, hint).with_untrusted(said)
+}
+
+fn tail(log: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(from.max(length.saturating_sub(LOG_BYTES))))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}

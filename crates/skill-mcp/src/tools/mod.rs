@@ -1,0 +1,175 @@
+//! The tools: what each is called, says of itself, takes and answers. One module for each.
+
+mod configurations;
+mod estimate;
+mod follow;
+mod list;
+mod read;
+mod skill;
+mod start;
+mod stop;
+mod trajectories;
+
+use crate::error::ToolError;
+use crate::server::Shared;
+use rmcp::RoleServer;
+use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::service::RequestContext;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    ListConfigurations,
+    EstimateRun,
+    StartRun,
+    ListRuns,
+    ReadRun,
+    FollowRun,
+    StopRun,
+    ReadSkill,
+    ReadTrajectories,
+}
+
+impl Kind {
+    /// All, in the order in which an agent meets them.
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::ListConfigurations,
+        Self::EstimateRun,
+        Self::StartRun,
+        Self::ListRuns,
+        Self::ReadRun,
+        Self::FollowRun,
+        Self::StopRun,
+        Self::ReadSkill,
+        Self::ReadTrajectories,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ListConfigurations => "list_configurations",
+            Self::EstimateRun => "estimate_run",
+            Self::StartRun => "start_run",
+            Self::ListRuns => "list_runs",
+            Self::ReadRun => "read_run",
+            Self::FollowRun => "follow_run",
+            Self::StopRun => "stop_run",
+            Self::ReadSkill => "read_skill",
+            Self::ReadTrajectories => "read_trajectories",
+        }
+    }
+
+    /// Whether it changes nothing.
+    pub(crate) fn is_read_only(self) -> bool {
+        !matches!(self, Self::StartRun | Self::StopRun)
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::ListConfigurations => "Configurations that can be trained",
+            Self::EstimateRun => "What a run will take",
+            Self::StartRun => "Start a run, or go on with it",
+            Self::ListRuns => "Runs",
+            Self::ReadRun => "What a run came to",
+            Self::FollowRun => "Wait for news of a run",
+            Self::StopRun => "Stop a run after its step",
+            Self::ReadSkill => "A skill of a run",
+            Self::ReadTrajectories => "What the agent did",
+        }
+    }
+
+    fn annotations(self) -> ToolAnnotations {
+        let reads = ToolAnnotations::with_title(self.title()).read_only(true).open_world(false);
+        let writes = ToolAnnotations::with_title(self.title()).read_only(false);
+        match self {
+            // Money that is spent is not had back, so a client should ask its person; models and programs are reached.
+            Self::StartRun => writes.destructive(true).idempotent(false).open_world(true),
+            // The run goes on with the same command, and the request can be taken back.
+            Self::StopRun => writes.destructive(false).idempotent(true).open_world(false),
+            Self::ListConfigurations
+            | Self::EstimateRun
+            | Self::ListRuns
+            | Self::ReadRun
+            | Self::FollowRun
+            | Self::ReadSkill
+            | Self::ReadTrajectories => reads,
+        }
+    }
+}
+
+/// The tool as a client sees it.
+pub(crate) fn describe(kind: Kind) -> Result<Tool, String> {
+    match kind {
+        Kind::ListConfigurations => {
+            tool::<configurations::Input, configurations::Output>(kind, configurations::DESCRIPTION)
+        }
+        Kind::EstimateRun => tool::<estimate::Input, estimate::Output>(kind, estimate::DESCRIPTION),
+        Kind::StartRun => tool::<start::Input, start::Output>(kind, start::DESCRIPTION),
+        Kind::ListRuns => tool::<list::Input, list::Output>(kind, list::DESCRIPTION),
+        Kind::ReadRun => tool::<read::Input, read::Output>(kind, read::DESCRIPTION),
+        Kind::FollowRun => tool::<follow::Input, follow::Output>(kind, follow::DESCRIPTION),
+        Kind::StopRun => tool::<stop::Input, stop::Output>(kind, stop::DESCRIPTION),
+        Kind::ReadSkill => tool::<skill::Input, skill::Output>(kind, skill::DESCRIPTION),
+        Kind::ReadTrajectories => {
+            tool::<trajectories::Input, trajectories::Output>(kind, trajectories::DESCRIPTION)
+        }
+    }
+}
+
+fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
+    kind: Kind,
+    description: &'static str,
+) -> Result<Tool, String> {
+    Ok(Tool::new(kind.name(), description, schema_for_input::<I>()?)
+        .with_title(kind.title())
+        .with_raw_output_schema(schema_for_output::<O>())
+        .with_annotations(kind.annotations()))
+}
+
+/// Calls a tool. Arguments that are none of its own are an error that the agent can mend, as all others are.
+pub(crate) async fn call(
+    kind: Kind,
+    shared: &Arc<Shared>,
+    arguments: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Result<Value, ToolError> {
+    let shared = Arc::clone(shared);
+    match kind {
+        Kind::ListConfigurations => answer(arguments, |input| configurations::run(shared, input)).await,
+        Kind::EstimateRun => answer(arguments, |input| estimate::run(shared, input)).await,
+        Kind::StartRun => answer(arguments, |input| start::run(shared, input)).await,
+        Kind::ListRuns => answer(arguments, |input| list::run(shared, input)).await,
+        Kind::ReadRun => answer(arguments, |input| read::run(shared, input)).await,
+        Kind::FollowRun => answer(arguments, |input| follow::run(shared, input, context)).await,
+        Kind::StopRun => answer(arguments, |input| stop::run(shared, input)).await,
+        Kind::ReadSkill => answer(arguments, |input| skill::run(shared, input)).await,
+        Kind::ReadTrajectories => answer(arguments, |input| trajectories::run(shared, input)).await,
+    }
+}
+
+async fn answer<I: DeserializeOwned, O: Serialize, F: Future<Output = Result<O, ToolError>>>(
+    mut arguments: JsonObject,
+    run: impl FnOnce(I) -> F,
+) -> Result<Value, ToolError> {
+    // Some clients send null for what their model leaves out.
+    arguments.retain(|_, value| !value.is_null());
+    let input: I = serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let message = format!("the arguments do not fit: {}: {}", error.path(), error.inner());
+        ToolError::new(message, "look at the input schema of the tool, and call it again")
+    })?;
+    let output = run(input).await?;
+    serde_json::to_value(output).map_err(|error| ToolError::internal(&error))
+}
+
+/// Runs what reads files apart from what waits for clients.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ToolError::internal(&error))?
+}

@@ -1,0 +1,11 @@
+//! The server over two streams in memory, asked by a client that knows nothing but lines of JSON.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod client;
+mod guard;
+mod live;
+mod read;
+mod runs;
+#[cfg(unix)]
+mod start;
+mod tools;
