@@ -17,6 +17,7 @@ const CHECKS: &[Check] = &[
     ("agent SDKs", agent_sdks),
     ("the original ALFWorld", original_alfworld),
     ("pages in a browser", pages),
+    ("an MCP client", mcp_client),
 ];
 
 /// Runs every check.
@@ -68,6 +69,16 @@ fn pages(sh: &Shell) -> anyhow::Result<()> {
     let program = PathBuf::from(target).join("debug/skillrl");
     cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
     Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
+}
+
+/// The official SDK's client of the Model Context Protocol, which trains the demo by `skillrl mcp`.
+fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
+    const DIRECTORY: &str = "crates/skill-mcp/tests/sdk";
+    let python = virtual_environment(sh, "mcp-sdk", &format!("{DIRECTORY}/requirements.txt"))?;
+    cmd!(sh, "cargo build --quiet --package skill-cli --features mcp --bin skillrl").run()?;
+    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let program = PathBuf::from(target).join("debug/skillrl");
+    Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {program}").run()?)
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.

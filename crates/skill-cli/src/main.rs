@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Reference { dir } => command::reference::write(&dir),
         Command::Man { dir } => command::shell::man_pages(&dir),
         Command::Serve(args) => command::serve::run(&args),
+        Command::Mcp(args) => command::mcp::run(&args),
         Command::Stop(args) => command::stop::run(&args),
         Command::Replay(args) => command::replay::run(&args),
         Command::Export(args) => command::export::run(&args),
@@ -95,10 +96,10 @@ fn start_log(verbose: u8) {
     let default = match verbose {
         0 => "warn",
         1 => {
-            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,warn"
+            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,warn"
         }
         2 => {
-            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,info"
+            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,skill_watch=debug,skill_mcp=debug,info"
         }
         _ => "trace",
     };

@@ -137,6 +137,40 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
+#[cfg_attr(
+    not(feature = "mcp"),
+    expect(dead_code, reason = "without the server, nobody asks what it was told")
+)]
+pub(crate) struct McpArgs {
+    /// A directory with runs in it, or that of one run; without it, `runs` if that is there, else this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runs: Option<PathBuf>,
+
+    /// The directory below which configurations are that a run may be started from.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) configs: PathBuf,
+
+    /// The most requests that a run which is started here may send; an agent may ask for less.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_calls: Option<u64>,
+
+    /// The most money that it may spend, by the prices of its configuration.
+    #[arg(long, value_name = "MONEY", value_parser = money)]
+    pub(crate) max_money: Option<f64>,
+
+    /// Offers nothing that starts or stops a run.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+fn money(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(money) if money.is_finite() && money > 0.0 => Ok(money),
+        Ok(_) | Err(_) => Err("it is a number above 0".to_owned()),
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// The directory of a run that is in progress.
     #[arg(value_name = "RUN")]

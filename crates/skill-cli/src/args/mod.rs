@@ -8,8 +8,8 @@ mod prune;
 
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
-    BlameArgs, CompareArgs, DiffArgs, InspectArgs, ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs,
-    WatchArgs,
+    BlameArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs, StatusArgs,
+    StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 
@@ -80,6 +80,10 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Shows the runs of a directory in a browser, live: progress, reports, spend, metrics, and a way to stop.
     Serve(ServeArgs),
+    /// Lets an agent estimate, start, follow, stop and read runs: a server of the Model Context Protocol.
+    ///
+    /// It speaks over standard input and output, and is there in programs that are built with the feature `mcp`.
+    Mcp(McpArgs),
     /// Asks a run in progress to end after the step under way; the same command goes on with it later.
     Stop(StopArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.

@@ -16,6 +16,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod journal;
 pub(crate) mod lint;
+pub(crate) mod mcp;
 pub(crate) mod noise;
 pub(crate) mod prompts;
 pub(crate) mod prune;
@@ -113,16 +114,18 @@ pub(crate) fn block_on<T>(
     stopping: &'static str,
     work: impl Future<Output = T>,
 ) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    Ok(runtime.block_on(async {
-        let listener = tokio::spawn(listen(stop, stopping));
-        let output = work.await;
-        listener.abort();
-        output
-    }))
+    Ok(runtime()?.block_on(heeding_signals(stop, stopping, work)))
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
+}
+
+async fn heeding_signals<T>(stop: StopSignal, stopping: &'static str, work: impl Future<Output = T>) -> T {
+    let listener = tokio::spawn(listen(stop, stopping));
+    let output = work.await;
+    listener.abort();
+    output
 }
 
 async fn listen(stop: StopSignal, stopping: &'static str) {

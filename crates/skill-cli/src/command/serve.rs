@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     })?
 }
 
-fn directory(asked: Option<&Path>) -> PathBuf {
+pub(super) fn directory(asked: Option<&Path>) -> PathBuf {
     match asked {
         Some(dir) => dir.to_owned(),
         None if Path::new(RUNS).is_dir() => PathBuf::from(RUNS),

@@ -1,0 +1,38 @@
+//! `skillrl mcp`: runs for agents, over the Model Context Protocol.
+
+use crate::args::McpArgs;
+
+#[cfg(feature = "mcp")]
+pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
+    use super::UsageError;
+    use anyhow::Context as _;
+    use skill_mcp::{McpError, McpOptions, McpServer};
+    use skillrl::pipeline::StopSignal;
+
+    let of_mcp = |error: McpError| {
+        let hint = error.hint();
+        UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+    };
+    let program = std::env::current_exe().context("cannot find this program, which is what trains")?;
+    let options = McpOptions {
+        max_calls: args.max_calls,
+        max_money: args.max_money,
+        is_read_only: args.read_only,
+        ..McpOptions::new(super::serve::directory(args.runs.as_deref()), &args.configs, program)
+    };
+    let server = McpServer::open(options).map_err(of_mcp)?;
+    let stop = StopSignal::default();
+    let until = stop.soon.clone();
+    let runtime = super::runtime()?;
+    let serving = server.serve_stdio(until);
+    let outcome = runtime.block_on(super::heeding_signals(stop, "stopping; runs go on", serving));
+    // A thread may still wait for what the client says next.
+    runtime.shutdown_background();
+    Ok(outcome.map_err(of_mcp)?)
+}
+
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn run(_: &McpArgs) -> anyhow::Result<()> {
+    let hint = "build it in: `cargo install --path crates/skill-cli --features mcp`";
+    Err(super::UsageError::new("this program was built without the MCP server").with_hint(hint).into())
+}

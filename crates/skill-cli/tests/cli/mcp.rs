@@ -1,0 +1,200 @@
+//! `skillrl mcp`, as a client starts it; runs that it starts are programs of their own.
+
+use crate::context::TestContext;
+use crate::context::code;
+
+#[cfg(not(feature = "mcp"))]
+#[test]
+fn a_program_without_the_server_says_how_to_get_one_with_it() {
+    let outcome = TestContext::new().run(&["mcp"]);
+    outcome.assert_code(code::USAGE);
+    assert_eq!(
+        outcome.stderr,
+        "error: this program was built without the MCP server\n\
+         hint: build it in: `cargo install --path crates/skill-cli --features mcp`\n"
+    );
+}
+
+#[cfg(feature = "mcp")]
+mod served {
+    use super::{TestContext, code};
+    use crate::server::{self, Server};
+    use serde_json::{Value, json};
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::{Duration, Instant};
+
+    /// Far longer than anything takes; only a failed test waits so long.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A client that reads and writes lines.
+    struct Client {
+        server: Child,
+        input: Option<ChildStdin>,
+        output: BufReader<ChildStdout>,
+        last_id: u64,
+    }
+
+    impl Client {
+        fn start(context: &TestContext, args: &[&str]) -> Self {
+            let args: Vec<&str> = ["-vv", "mcp"].iter().chain(args).copied().collect();
+            let mut command = context.command(&args);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut server = command.spawn().unwrap();
+            let (input, output) = (server.stdin.take(), BufReader::new(server.stdout.take().unwrap()));
+            let mut client = Self { server, input, output, last_id: 0 };
+            let client_info = json!({"name": "test", "version": "1"});
+            let hello =
+                json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info});
+            client.ask("initialize", hello);
+            client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+            client
+        }
+
+        fn send(&mut self, message: &Value) {
+            writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+        }
+
+        fn ask(&mut self, method: &str, params: Value) -> Value {
+            self.last_id += 1;
+            self.send(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}));
+            loop {
+                let mut line = String::new();
+                self.output.read_line(&mut line).unwrap();
+                // Whatever is logged, standard output holds messages of the protocol alone.
+                let message: Value = serde_json::from_str(&line).unwrap();
+                assert_eq!(message["jsonrpc"], "2.0");
+                if message["id"] == self.last_id {
+                    return message["result"].clone();
+                }
+            }
+        }
+
+        fn call(&mut self, tool: &str, arguments: Value) -> Value {
+            let result = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+            assert_ne!(result["isError"], true, "{tool}: {result}");
+            result["structuredContent"].clone()
+        }
+
+        /// Follows a run until it is in this state.
+        fn follow(&mut self, run: &str, state: &str) -> Value {
+            let (began, mut cursor) = (Instant::now(), Value::Null);
+            while began.elapsed() < PATIENCE {
+                let asked = json!({"run": run, "cursor": cursor, "wait_s": 10, "until": "end"});
+                let news = self.call("follow_run", asked);
+                if news["now"]["state"] == state {
+                    return news;
+                }
+                cursor = news["next_cursor"].clone();
+            }
+            panic!("{run} did not become {state}");
+        }
+
+        /// Leaves, as a client does that closes the pipe; the server has to end by itself.
+        fn leave(mut self) {
+            drop(self.input.take());
+            let mut rest = String::new();
+            self.output.read_to_string(&mut rest).unwrap();
+            assert_eq!((rest.as_str(), self.server.wait().unwrap().code()), ("", Some(code::SUCCESS)));
+        }
+    }
+
+    impl Drop for Client {
+        fn drop(&mut self) {
+            self.server.kill().unwrap_or_default();
+            self.server.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_demo_is_estimated_started_followed_and_read() {
+        let context = TestContext::with_demo();
+        let mut client = Client::start(&context, &[]);
+        let estimate = client.call("estimate_run", json!({"config": "demo/skillrl.toml"}));
+        let started = client.call("start_run", json!({"config": "demo/skillrl.toml", "max_calls": 100_000}));
+        assert_eq!((&started["run"], &started["has_resumed"]), (&"demo/run".into(), &false.into()));
+        client.follow("demo/run", "finished");
+        let run = client.call("read_run", json!({"run": "demo/run"}));
+        let n_calls = run["now"]["spend"]["calls"].as_u64();
+        let calls = &estimate["total"]["calls"];
+        assert!(calls["low"].as_u64() <= n_calls && n_calls <= calls["high"].as_u64(), "{calls} {n_calls:?}");
+        // The process writes the report, and takes away what says that it is there, after the run's end.
+        let began = Instant::now();
+        let is_over =
+            || context.path("demo/run/report.html").exists() && !context.path("demo/run/live.json").exists();
+        while !is_over() {
+            assert!(began.elapsed() < PATIENCE, "the process goes on");
+        }
+        // It is the run that the command makes, to the byte.
+        let same = TestContext::with_finished_demo();
+        let mut files = context.untimed_files("demo/run");
+        let mut expected = same.untimed_files("demo/run");
+        // A directory of its own, and its cap.
+        for files in [&mut files, &mut expected] {
+            assert!(files.remove(std::path::Path::new("config.json")).is_some());
+        }
+        crate::context::assert_same_files(&files, &expected);
+        client.leave();
+    }
+
+    /// A gate that calls of models wait at.
+    #[derive(Default)]
+    struct Gate {
+        is_open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Gate {
+        fn open(&self) {
+            *self.is_open.lock().unwrap() = true;
+            self.opened.notify_all();
+        }
+
+        fn wait(&self) {
+            let is_open = self.is_open.lock().unwrap();
+            drop(self.opened.wait_timeout_while(is_open, PATIENCE, |is_open| !*is_open).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_run_lives_on_when_its_server_and_the_servers_group_end() {
+        let models = Server::start();
+        let context = TestContext::with_task(&models.model("target"), &models.model("optimizer"));
+        let gate = Arc::new(Gate::default());
+        let of_server = Arc::clone(&gate);
+        models.answer_with(move |_, request| {
+            of_server.wait();
+            server::healthy(request)
+        });
+        let mut client = Client::start(&context, &["--max-calls", "500"]);
+        let started = client.call("start_run", json!({"config": "task/skillrl.toml"}));
+        assert_eq!((&started["state"], &started["caps"]["calls"]), (&"training".into(), &500.into()));
+        // Killed, as impatient clients do.
+        drop(client);
+        gate.open();
+        let mut client = Client::start(&context, &["--read-only"]);
+        let news = client.follow("task/run", "finished");
+        assert_eq!(news["now"]["steps_done"], 2);
+        client.leave();
+        assert!(context.read("task/run.mcp.log").contains("step"));
+    }
+
+    #[test]
+    fn directories_that_are_not_there_and_clients_that_are_none_are_refused() {
+        let context = TestContext::new();
+        let outcome = context.run(&["mcp", "--runs", "absent"]);
+        outcome.assert_code(code::USAGE);
+        assert!(
+            outcome.stderr.starts_with("error: cannot read the directory absent: "),
+            "{}",
+            outcome.stderr
+        );
+        let outcome = context.run(&["mcp", "--max-money", "0"]);
+        outcome.assert_code(code::USAGE);
+        // Standard input is empty: the client has left before it has said anything.
+        let outcome = context.run(&["mcp"]);
+        outcome.assert_code(code::SUCCESS);
+        assert_eq!(outcome.stdout, "");
+    }
+}
