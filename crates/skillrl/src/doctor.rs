@@ -267,7 +267,7 @@ async fn task(
     findings.push(data::items(loaded, env));
     let skill = data::skill(loaded, env, findings)?;
     findings.extend(data::splits(loaded, env, &skill).await);
-    findings.push(plan::selection(env, asked));
+    findings.push(plan::selection(env, asked, settings.as_ref().ok()));
     let prompts = match assemble::prompts(loaded, env) {
         Ok(prompts) => {
             findings.push(match prompts.validate() {

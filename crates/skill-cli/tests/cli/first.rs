@@ -129,6 +129,9 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
     let found = doctor(&context, &["--offline", "--effect", "1", "--flip-rate", "0"]);
     assert_found(&found, "ok selection", "2 items show a difference of 1.000");
     context.run(&["doctor", CONFIG, "--effect", "2"]).assert_code(code::USAGE);
+    // Five items would have to differ before this gate accepts anything.
+    context.append(CONFIG, "[gate]\nmode = \"mcnemar\"\n");
+    assert_found(&doctor(&context, &["--offline"]), "error selection", "at least 5 items differ");
 }
 
 #[test]

@@ -57,7 +57,11 @@ impl Evidence {
     }
 
     /// Refuses a selection split on which the gate could accept nothing, however good a candidate is.
-    pub(crate) fn check_split(&self, gate: Gate, n_items: usize) -> Result<(), PipelineError> {
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Settings`], with the number of items that would have to differ.
+    pub fn check_split(&self, gate: Gate, n_items: usize) -> Result<(), PipelineError> {
         let mode = self.rule(gate, 1).mode;
         let least = mode.least_discordant(n_items);
         if least <= n_items || n_items == 0 {

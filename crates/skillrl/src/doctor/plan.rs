@@ -51,8 +51,12 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
 }
 
 /// Whether the selection split can show the difference that is hoped for.
-pub(super) fn selection(env: &dyn Env, asked: &Examination) -> Finding {
+pub(super) fn selection(env: &dyn Env, asked: &Examination, settings: Option<&TrainSettings>) -> Finding {
     let n_items = env.items(Split::Val).len();
+    let refused = settings.and_then(|settings| settings.evidence.check_split(settings.gate, n_items).err());
+    if let Some(error) = refused {
+        return Finding::of_error(Check::Selection, &Error::Pipeline(error));
+    }
     let shown = detectable_effect(asked.flip_rate, n_items, ALPHA, POWER);
     let smallest = format!(
         "{n_items} items show a difference of {shown:.3} and more, if {:.0} % of them come out otherwise by chance",
