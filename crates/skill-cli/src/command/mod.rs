@@ -122,39 +122,66 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 async fn heeding_signals<T>(stop: StopSignal, stopping: &'static str, work: impl Future<Output = T>) -> T {
-    let listener = tokio::spawn(listen(stop, stopping));
+    // Caught before the work begins: whoever reads its first line may press Ctrl-C at once.
+    let listener =
+        Interrupts::catch().ok().map(|interrupts| tokio::spawn(listen(interrupts, stop, stopping)));
     let output = work.await;
-    listener.abort();
+    if let Some(listener) = listener {
+        listener.abort();
+    }
     output
 }
 
-async fn listen(stop: StopSignal, stopping: &'static str) {
+async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static str) {
     let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    if asked_to_stop().await.is_err() {
+    if interrupts.next().await.is_none() {
         return;
     }
     say(stopping);
     stop.soon.cancel();
-    if asked_to_stop().await.is_ok() {
+    if interrupts.next().await.is_some() {
         say("stopping at once");
         stop.now.cancel();
     }
 }
 
-/// Waits for Ctrl-C, or for the signal with which a system ends its programs.
+/// Ctrl-C, and the signal with which a system ends its programs; both are caught from the moment it is made.
 #[cfg(unix)]
-async fn asked_to_stop() -> std::io::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed,
-        _ = terminate.recv() => Ok(()),
+struct Interrupts {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Interrupts {
+    fn catch() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one; `None` if none can come any more.
+    async fn next(&mut self) -> Option<()> {
+        tokio::select! {
+            pressed = self.interrupt.recv() => pressed,
+            asked = self.terminate.recv() => asked,
+        }
     }
 }
 
-/// Waits for Ctrl-C.
+/// Ctrl-C.
 #[cfg(not(unix))]
-async fn asked_to_stop() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
+struct Interrupts;
+
+#[cfg(not(unix))]
+impl Interrupts {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Waits for the next one; `None` if none can come any more.
+    async fn next(&mut self) -> Option<()> {
+        tokio::signal::ctrl_c().await.ok()
+    }
 }
 
 /// Writes text to standard output.
