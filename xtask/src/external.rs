@@ -15,6 +15,7 @@ type Check = (&'static str, fn(&Shell) -> anyhow::Result<()>);
 const CHECKS: &[Check] = &[
     ("python environments", python_environments),
     ("agent SDKs", agent_sdks),
+    ("programs in the documentation", documented_programs),
     ("the original ALFWorld", original_alfworld),
     ("pages in a browser", pages),
     ("an MCP client", mcp_client),
@@ -37,6 +38,12 @@ fn python_environments(sh: &Shell) -> anyhow::Result<()> {
         cmd!(sh, "cargo test --package {package} --test external_python --quiet").run()?;
     }
     Ok(())
+}
+
+/// The commands of the documentation that need a program besides skillrl.
+fn documented_programs(sh: &Shell) -> anyhow::Result<()> {
+    let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "1");
+    Ok(cmd!(sh, "cargo test --package skill-cli --test docs --quiet").run()?)
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.

@@ -1,0 +1,104 @@
+//! What holds the pages together: links, anchors, and one sentence per line.
+
+use crate::markdown::{Page, pages};
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Code and quotations, in which nothing is a link or a sentence of ours.
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new("`[^`]*`|\"[^\"]*\"").unwrap());
+static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\]\(([^)\s]+)\)").unwrap());
+/// The end of a sentence with another one behind it; initials of names and what is cut short are none.
+static SECOND_SENTENCE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"([\p{Ll}\d)`*]{2}|[)`*])[.!?] +[\p{Lu}`\[]").unwrap());
+/// Words that end with a dot within a sentence.
+const SHORT: [&str; 3] = ["al. ", "vs. ", "cf. "];
+
+/// The anchors of a page, as forges and mdbook make them of headings.
+fn anchors(page: &Page) -> BTreeSet<String> {
+    let headings = page.prose().into_iter().filter(|(_, text)| text.starts_with('#'));
+    headings.map(|(_, text)| slug(text.trim_start_matches('#'))).collect()
+}
+
+fn slug(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|&letter| letter.is_alphanumeric() || " -_".contains(letter));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+/// The text of a path without `..`.
+fn normal(path: &Path) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()) {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let pages = pages();
+    let root = crate::markdown::root();
+    let (mut failures, mut n_links) = (Vec::new(), 0);
+    for page in &pages {
+        let dir = Path::new(&page.name).parent().unwrap();
+        for (line, text) in page.prose() {
+            for link in LINK.captures_iter(&QUOTED.replace_all(text, "`")).map(|found| found[1].to_owned()) {
+                if link.contains("://") {
+                    continue;
+                }
+                n_links += 1;
+                let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+                let name = if file.is_empty() { page.name.clone() } else { normal(&dir.join(file)) };
+                if !root.join(&name).exists() {
+                    failures.push(format!("{}: there is no {link}", page.at(line)));
+                } else if !anchor.is_empty() {
+                    let there = pages.iter().find(|other| other.name == name);
+                    if !there.is_some_and(|other| anchors(other).contains(anchor)) {
+                        failures.push(format!("{}: {name} has no heading #{anchor}", page.at(line)));
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(n_links > 50, "{n_links}");
+}
+
+#[test]
+fn a_line_holds_one_sentence() {
+    let mut failures = Vec::new();
+    for page in pages() {
+        // What is made from the program is laid out by the program.
+        let lines = page
+            .prose()
+            .into_iter()
+            .filter(|_| !["docs/cli.md", "docs/configuration.md"].contains(&&*page.name));
+        for (line, text) in lines {
+            let text = QUOTED.replace_all(text, "`x`");
+            let is_second =
+                |found: regex::Match<'_>| !SHORT.iter().any(|short| found.as_str().contains(short));
+            if !text.starts_with(['|', '#']) && SECOND_SENTENCE.find_iter(&text).any(is_second) {
+                failures.push(format!("{}: {text}", page.at(line)));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn anchors_are_those_of_forges() {
+    #[track_caller]
+    fn check(heading: &str, anchor: &str) {
+        assert_eq!(slug(heading), anchor);
+    }
+    check("What a run directory holds", "what-a-run-directory-holds");
+    check("`skillrl try ITEM`", "skillrl-try-item");
+    check("Costs, and how to lower them", "costs-and-how-to-lower-them");
+    check("`[run]`", "run");
+    check("1. Data", "1-data");
+}
