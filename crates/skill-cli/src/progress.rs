@@ -1,6 +1,7 @@
 //! Readers of events that show a run to a person or to a program.
 
 use crate::report_line::{slow_update_line, step_line};
+use crate::table::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::{Event, EventSink};
 use std::io::{IsTerminal as _, Write as _};
@@ -63,8 +64,9 @@ impl State {
                     step => format!(", going on after step {step}"),
                 };
                 self.line(&format!(
-                    "{}: {env}, {n_train} train / {n_val} val / {n_test} test items, {total_steps} steps, {workers} at once{resumed}",
-                    dir.display()
+                    "{}: {env}, {n_train} train / {n_val} val / {n_test} test items, {}, {workers} at once{resumed}",
+                    dir.display(),
+                    counted(u64::from(*total_steps), "step")
                 ));
             }
             Event::BaselineMeasured { score, gate_score } => self.line(&format!(

@@ -106,8 +106,11 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         n_steps => format!("{n_steps} indecisive, "),
     };
     let mut text = format!(
-        "{} steps: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
-        summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
+        "{}: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
+        counted(summary.total_steps, "step"),
+        summary.total_accepts,
+        summary.total_rejects,
+        summary.total_skips
     );
     if let Some(ends) = summary.epoch_ends
         && ends.slow_accepts + ends.slow_rejects > 0
@@ -175,6 +178,7 @@ fn tally_words(paired: &PairedRecord) -> String {
     format!(" ({wins} won, {losses} lost{p})")
 }
 
+/// A number of things, by the right form of their name.
 fn counted(count: usize, noun: &str) -> String {
     let plural = if noun.ends_with("ch") { "es" } else { "s" };
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{plural}") }

@@ -1,7 +1,7 @@
 //! `skillrl estimate`: what a run will take, before anything is sent.
 
 use crate::args::EstimateArgs;
-use crate::table::{Column, grouped, table, terminal_width};
+use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
 use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate};
 use skillrl::pipeline::StopSignal;
@@ -32,8 +32,10 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
 
 fn describe(estimate: &Estimate, width: Option<usize>) -> String {
     let [n_train, n_val, n_test] = estimate.items;
-    let mut text =
-        format!("{} steps over {n_train} train, {n_val} val and {n_test} test items\n\n", estimate.steps);
+    let mut text = format!(
+        "{} over {n_train} train, {n_val} val and {n_test} test items\n\n",
+        counted(u64::from(estimate.steps), "step")
+    );
     let has_cost = estimate.total.cost.is_some();
     let mut columns = vec![
         Column::text("stage"),

@@ -117,8 +117,9 @@ fn amounts(config: &Config, estimate: &Estimate) -> Finding {
     };
     let money =
         total.cost.map_or_else(String::new, |[low, high]| format!(", {low:.2} to {high:.2} in money"));
+    let steps = if estimate.steps == 1 { "step" } else { "steps" };
     let message =
-        format!("{} steps, {} calls, {} tokens{money}", estimate.steps, range(total.calls), range(tokens));
+        format!("{} {steps}, {} calls, {} tokens{money}", estimate.steps, range(total.calls), range(tokens));
     let models = [("target", &config.models.target), ("optimizer", &config.models.optimizer)];
     let unpriced: Vec<&str> = models
         .iter()
