@@ -13,9 +13,6 @@ use clap::Parser as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// The only environment variable that the program reads for itself: a filter for its log, as `tracing` has them.
-const LOG_VARIABLE: &str = "SKILLRL_LOG";
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_log(cli.verbose);
@@ -103,7 +100,7 @@ fn start_log(verbose: u8) {
         }
         _ => "trace",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)
+    let filter = tracing_subscriber::EnvFilter::try_from_env(skillrl::environment::LOG)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     tracing_subscriber::fmt()

@@ -50,6 +50,7 @@ pub mod cost;
 pub mod demo;
 pub mod doctor;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod estimate;
 pub mod export;
@@ -85,7 +86,12 @@ fn environment_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
     std::iter::once(qa).chain(skill_envs::tasks::built_in_prompts()).chain([world])
 }
 
-/// What a program that trains needs, in one `use`.
+/// What a program that trains needs, in one `use`: the seam [`Env`](envs::Env) with what its methods take and return,
+/// the seam [`ChatModel`](llm::ChatModel) with a model for tests, the [`Trainer`](pipeline::Trainer) with its settings,
+/// and `async_trait`, by which both seams are implemented.
+///
+/// It holds the names of the example at the top of this crate and their neighbours, and nothing that a program which
+/// trains has to do without; everything else is a path away in [`core`], [`llm`], [`envs`] and [`pipeline`].
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use skill_core::{Edit, EditOp, ItemId, MeanScore, Patch, Role, RolloutResult, SkillDoc, Turn};

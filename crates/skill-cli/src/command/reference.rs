@@ -1,4 +1,5 @@
-//! The pages of the documentation that are made from the program: every command, every key, and the schema.
+//! The pages of the documentation that are made from the program: every command, every key, every variable, and the
+//! schema.
 
 use crate::args::Cli;
 use clap::{Command, CommandFactory as _};
@@ -13,9 +14,11 @@ const WIDTH: usize = 100;
 pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
     let schema = schema_text()?;
     let (cli, configuration) = (commands(), reference::markdown());
+    let environment = skillrl::environment::markdown();
     let files = [
         ("cli.md", cli.as_str()),
         ("configuration.md", configuration.as_str()),
+        ("environment-variables.md", environment.as_str()),
         ("skillrl.schema.json", schema.as_str()),
     ];
     super::write_files(dir, files, true)?;

@@ -101,7 +101,7 @@ fn pages_that_are_made_from_the_program_are_current() {
     let context = TestContext::new();
     context.succeed(&["reference", "pages"]);
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for page in ["cli.md", "configuration.md", "skillrl.schema.json"] {
+    for page in ["cli.md", "configuration.md", "environment-variables.md", "skillrl.schema.json"] {
         let committed = std::fs::read_to_string(docs.join(page)).unwrap();
         let is_current = committed == context.read(&format!("pages/{page}"));
         assert!(is_current, "docs/{page} is not current: run `cargo xtask gen`");

@@ -1,0 +1,73 @@
+//! Every environment variable that the program looks at, in one place, and as a page for people.
+
+use skill_llm::process::BASE_VARIABLES;
+use skill_llm::provider::PROVIDERS;
+use std::fmt::Write as _;
+
+/// A filter for the log on standard error, as `tracing` has them.
+pub const LOG: &str = "SKILLRL_LOG";
+
+/// A variable, and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, or several that mean the same.
+    pub name: &'static str,
+    /// What it does, as a sentence without a full stop.
+    pub meaning: String,
+    /// Whether it holds a secret.
+    pub is_secret: bool,
+}
+
+/// What the program and the libraries below it read, where nothing in the configuration names it.
+pub fn variables() -> Vec<Variable> {
+    let open = |name, meaning: &str| Variable { name, meaning: meaning.to_owned(), is_secret: false };
+    let mut variables = vec![open(
+        LOG,
+        "a filter for the log on standard error, such as `skill_llm=debug`; with it `-v` has no effect",
+    )];
+    variables.extend(PROVIDERS.iter().filter_map(|provider| {
+        let meaning = format!(
+            "the key for `provider = \"{}\"` at the provider's own address, where no `api_key_env` or `api_key_command` is set",
+            provider.name
+        );
+        Some(Variable { name: provider.key_variable?, meaning, is_secret: true })
+    }));
+    variables.extend([
+        open("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies for requests to models and to live servers; lower case means the same"),
+        open("NO_PROXY", "addresses that are asked without a proxy; it needs `127.0.0.1` where a proxy is set and a model runs on this machine"),
+        open("NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM", "whether output is coloured; without them it is where a terminal shows it"),
+        open("PATH", "where programs are found: agents, environments, scorers, commands that print a key"),
+    ]);
+    variables
+}
+
+/// The page of the documentation.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Environment variables\n\n\
+         This page is made from the program's own table by `cargo xtask gen`.\n\
+         Settings have no variables: what decides a run stands in its configuration, or on the command line with `--set`.\n\n\
+         ## What is read\n\n| variable | holds a secret | |\n|---|---|---|\n",
+    );
+    for Variable { name, meaning, is_secret } in variables() {
+        let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();
+        let secret = if is_secret { "yes" } else { "" };
+        let _ = writeln!(text, "| {} | {secret} | {meaning} |", names.join(", "));
+    }
+    text.push_str(
+        "\n## What the configuration names\n\n| key | |\n|---|---|\n\
+         | `api_key_env` of a model | the variable with the key of that model |\n\
+         | `pass_env` of a model of kind `agent`, and of `[env]` with kind `exec` | variables that the program gets besides those below |\n\
+         | `--token-env NAME` of `skillrl serve` | the variable with the token that a browser must have |\n\n\
+         A key has no place in the configuration: one that is found there is refused, since the file is copied into the run directory.\n\
+         The value of a variable that holds a key is kept in memory, and is scrubbed from whatever a server sends back.\n\n\
+         ## What programs get\n\n\
+         A program that plays a model or is the environment sees the variables below, where they are set, and those that `pass_env` names.\n\
+         It sees no others, and so no key of a model.\n\
+         An environment also gets `PYTHONUNBUFFERED=1` and `PYTHONUTF8=1`, what `set_env` says, and, where the engine answers the calls of its agent, the address and the token of [the endpoint](agent-endpoint.md).\n\
+         A scorer (`env.command`) and an `api_key_command` are started with the whole environment of skillrl, keys included: they are programs of yours that you named to see it.\n\n",
+    );
+    let base: Vec<String> = BASE_VARIABLES.iter().map(|name| format!("`{name}`")).collect();
+    let _ = writeln!(text, "{}.", base.join(", "));
+    text
+}
