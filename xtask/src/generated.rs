@@ -1,5 +1,6 @@
-//! Files that are copies of others, so that every crate can be packaged with what it uses.
+//! Files that are made from others: copies, so that every crate can be packaged with what it uses, and pages.
 
+use crate::records;
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,12 @@ const PROMPT_COPIES: [&str; 3] =
 
 /// Writes the copies, or, to check, fails if one is not current.
 pub(crate) fn run(sh: &Shell, check: bool) -> anyhow::Result<()> {
-    let stale = stale_copies(&sh.current_dir())?;
+    let root = sh.current_dir();
+    let mut stale = stale_copies(&root)?;
+    let (page, records) = (root.join(records::PAGE), records::markdown(&root)?);
+    if !fs::read_to_string(&page).is_ok_and(|text| text == records) {
+        stale.insert(page, records);
+    }
     if check {
         if let Some((path, _)) = stale.first_key_value() {
             bail!("{} is not current: run `cargo xtask gen`", path.display());

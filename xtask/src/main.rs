@@ -5,6 +5,7 @@ mod ci;
 mod external;
 mod flags;
 mod generated;
+mod records;
 
 use anyhow::Context as _;
 use flags::{Xtask, XtaskCmd};

@@ -1,0 +1,240 @@
+//! The page about the files of a run: every field of every record, out of the types that write them.
+//!
+//! The source is read as text: a type's fields with the first paragraph of what is said of them. That is enough for
+//! the plain structs that records are, and keeps this task free of the crates.
+
+use anyhow::{Context as _, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// Where the page stands.
+pub(crate) const PAGE: &str = "docs/records.md";
+
+/// A heading of the page, and the types that are listed below it.
+struct Section {
+    title: &'static str,
+    /// What stands in the file.
+    text: &'static str,
+    /// Each with the file that it stands in.
+    types: &'static [(&'static str, &'static str)],
+}
+
+const FORMAT: &str = "crates/skill-pipeline/src/run_dir/format.rs";
+const EPOCHS: &str = "crates/skill-pipeline/src/run_dir/epoch_format.rs";
+const PAIRED: &str = "crates/skill-pipeline/src/run_dir/paired_format.rs";
+const LIVE: &str = "crates/skill-pipeline/src/run_dir/live.rs";
+const EDIT: &str = "crates/skill-core/src/edit.rs";
+const ROW: &str = "crates/skill-core/src/editor/row.rs";
+const ROLLOUT: &str = "crates/skill-core/src/rollout.rs";
+
+const SECTIONS: &[Section] = &[
+    Section { title: "`config.json`", text: "One object.", types: &[("ConfigFile", FORMAT)] },
+    Section {
+        title: "`runtime_state.json`",
+        text: "One object, written last in a step: it commits the step.",
+        types: &[("RuntimeState", FORMAT), ("EpochEndState", FORMAT)],
+    },
+    Section {
+        title: "`step_record.json`, `history.json`",
+        text: "One object, and a list of them.",
+        types: &[
+            ("StepRecord", FORMAT),
+            ("StepAction", FORMAT),
+            ("PairedRecord", PAIRED),
+            ("ApplySummary", FORMAT),
+            ("StageTokens", FORMAT),
+            ("MicroBatchRecord", FORMAT),
+            ("BudgetDecision", FORMAT),
+        ],
+    },
+    Section {
+        title: "`rollout_results.json`, `results.json`",
+        text: "A list with an object for each item.",
+        types: &[("RolloutResult", ROLLOUT), ("Turn", ROLLOUT)],
+    },
+    Section {
+        title: "`raw_patches.json`, `merged_patch.json`, `ranked_patch.json`",
+        text: "A list of what the analysts proposed (`RawPatch`); one patch each.",
+        types: &[("RawPatch", EDIT), ("Patch", EDIT), ("Edit", EDIT), ("EditOp", EDIT)],
+    },
+    Section {
+        title: "`edit_apply_report.json`",
+        text: "A list with an object for each edit, in order.",
+        types: &[("EditRow", ROW), ("EditStatus", ROW)],
+    },
+    Section {
+        title: "`summary.json` of an evaluation",
+        text: "The first of these for a whole evaluation, the second for one that was given up early.",
+        types: &[
+            ("EvaluationSummary", FORMAT),
+            ("PartialEvaluationSummary", FORMAT),
+            ("TaskTypeScore", FORMAT),
+        ],
+    },
+    Section {
+        title: "`slow_result.json`, `meta_skill_result.json`, `comparison_pairs.json`",
+        text: "One object each, and a list of pairs.",
+        types: &[
+            ("SlowUpdateRecord", EPOCHS),
+            ("SlowUpdateAction", EPOCHS),
+            ("MetaSkillRecord", EPOCHS),
+            ("MetaSkillAction", EPOCHS),
+            ("PairRecord", EPOCHS),
+            ("PairSide", EPOCHS),
+        ],
+    },
+    Section {
+        title: "`summary.json`",
+        text: "One object, there when the run is finished.",
+        types: &[("Summary", FORMAT), ("FreshRecord", PAIRED), ("EpochEndCounts", FORMAT)],
+    },
+    Section {
+        title: "`timings.json`",
+        text: "One object: nothing measured in seconds stands in any record.",
+        types: &[
+            ("Timings", "crates/skill-pipeline/src/run_dir/event_log.rs"),
+            ("ProcessTiming", "crates/skill-pipeline/src/run_dir/event_log.rs"),
+            ("SpeculationTiming", "crates/skill-pipeline/src/run_dir/event_log.rs"),
+        ],
+    },
+    Section {
+        title: "`events.jsonl`, `skillrl train --json`",
+        text: "An object a line.\n`event` names what happened; the file adds `unix_ms`, milliseconds since 1970.",
+        types: &[
+            ("Event", "crates/skill-pipeline/src/event.rs"),
+            ("Stage", "crates/skill-pipeline/src/event.rs"),
+        ],
+    },
+    Section {
+        title: "`live.json`",
+        text: "One object, there while a process works on the run; the fields of `Pulse` and `Spend` stand beside the others.",
+        types: &[("LiveState", LIVE), ("Pulse", LIVE), ("Spend", LIVE)],
+    },
+];
+
+/// The page.
+pub(crate) fn markdown(root: &Path) -> anyhow::Result<String> {
+    let mut page = String::from(
+        "# Records\n\n\
+         This page is made from the types that write the files by `cargo xtask gen`.\n\
+         [run-directory.md](run-directory.md) says which files there are.\n\n\
+         Fields that are marked with \"?\" are left out, or null, where they say nothing.\n\
+         `format_version` is `MAJOR.MINOR`: a reader refuses a newer major version and ignores fields that it does not know.\n\
+         Scores are from 0 to 1.\n",
+    );
+    for section in SECTIONS {
+        let _ = write!(page, "\n## {}\n\n{}\n", section.title, section.text);
+        for (name, file) in section.types {
+            let source =
+                fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+            page.push_str(&table(name, &source).with_context(|| format!("{file} cannot be listed"))?);
+        }
+    }
+    Ok(page)
+}
+
+/// The members of a type as a table below its name.
+fn table(name: &str, source: &str) -> anyhow::Result<String> {
+    let starts = [format!("pub struct {name} {{"), format!("pub enum {name} {{")];
+    let mut lines =
+        source.lines().skip_while(|line| !starts.iter().any(|start| line.starts_with(start.as_str())));
+    let is_enum = lines.next().with_context(|| format!("it has no type {name}"))?.contains("enum");
+    let mut table = format!("\n### {name}\n\n| {} | |\n|---|---|\n", if is_enum { "value" } else { "field" });
+    let mut members = 0;
+    let (mut text, mut is_whole, mut may_lack, mut renamed) = (String::new(), false, false, None);
+    for line in lines.take_while(|line| *line != "}") {
+        let code = line.trim();
+        if let Some(said) = code.strip_prefix("///") {
+            // The first paragraph says what it is.
+            is_whole |= said.trim().is_empty();
+            if !is_whole {
+                text.push_str(said);
+            }
+            continue;
+        }
+        if code.starts_with('#') {
+            may_lack |= code.contains("skip_serializing_if");
+            renamed =
+                renamed.or_else(|| Some(code.split_once("rename = \"")?.1.split('"').next()?.to_owned()));
+            continue;
+        }
+        let depth = line.len() - line.trim_start().len();
+        if let Some(member) = member(code, is_enum && depth == 4) {
+            let own = renamed.take().unwrap_or(member);
+            let mark = if may_lack || code.contains(": Option<") { "?" } else { "" };
+            let indent = if is_enum && depth > 4 { "· " } else { "" };
+            let _ = writeln!(table, "| {indent}`{own}`{mark} | {} |", told(&text));
+            members += 1;
+        }
+        (text, is_whole, may_lack, renamed) = (String::new(), false, false, None);
+    }
+    if members == 0 {
+        bail!("{name} has no members");
+    }
+    Ok(table)
+}
+
+/// The name of a field or of a variant, as it stands in a file.
+fn member(code: &str, is_variant: bool) -> Option<String> {
+    if is_variant {
+        let name: String = code.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+        let is_name = name.starts_with(|letter: char| letter.is_uppercase());
+        return is_name.then(|| snake_case(&name));
+    }
+    let name = code.strip_prefix("pub ").unwrap_or(code).split_once(':')?.0;
+    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    is_name.then(|| name.to_owned())
+}
+
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+/// A comment without links, for a cell of a table.
+fn told(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    if text == "See [`FORMAT_VERSION`]" {
+        return "The version of the format".to_owned();
+    }
+    text.replace("[`", "`")
+        .replace("`]", "`")
+        .replace("Self::", "")
+        .replace("crate::", "")
+        .replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_current() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let committed = fs::read_to_string(root.join(PAGE)).unwrap();
+        assert!(markdown(root).unwrap() == committed, "{PAGE} is not current: run `cargo xtask gen`");
+    }
+
+    #[test]
+    fn a_type_becomes_a_table() {
+        let source = "/// A thing.\npub struct Thing {\n    /// How many\n    /// there are, see [`Other`].\n    ///\n    /// More.\n    \
+                      pub n_items: usize,\n    /// When.\n    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    \
+                      pub when: Option<u64>,\n}\npub enum Kind {\n    /// One.\n    BigOne {\n        /// Its size.\n        size: u8,\n    },\n}\n";
+        assert_eq!(
+            table("Thing", source).unwrap(),
+            "\n### Thing\n\n| field | |\n|---|---|\n| `n_items` | How many there are, see `Other` |\n| `when`? | When |\n"
+        );
+        assert_eq!(
+            table("Kind", source).unwrap(),
+            "\n### Kind\n\n| value | |\n|---|---|\n| `big_one` | One |\n| · `size` | Its size |\n"
+        );
+        assert!(table("Other", source).is_err());
+    }
+}
