@@ -5,6 +5,40 @@
 //! Anybody who wants a stage by itself (to reflect on trajectories of their own, say), or who builds another
 //! trainer on the same stages. To train from a program or a configuration file, take the facade `skillrl`.
 //!
+//! ```
+//! use skill_core::{EditOp, ItemId, RolloutResult, SkillDoc};
+//! use skill_llm::scripted::ScriptedModel;
+//! use skill_pipeline::stage::reflect::{ReflectBatch, ReflectSettings, reflect};
+//! use skill_pipeline::stage::{Optimizer, StageCtx};
+//! use skill_pipeline::{NoEvents, PromptLibrary, Stage};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // What an agent did, and how it was scored.
+//! let failed = RolloutResult {
+//!     question: "When did she sail?".to_owned(),
+//!     predicted_answer: "on March 4th".to_owned(),
+//!     reference_text: "1898-03-04".to_owned(),
+//!     ..RolloutResult::new(ItemId::from("q1"), 0.0, 0.0)
+//! };
+//! let analyst = ScriptedModel::answering("analyst", |_| {
+//!     r#"{"edits": [{"op": "append", "content": "- Write dates as YYYY-MM-DD."}]}"#.to_owned()
+//! });
+//! let optimizer = Optimizer { model: &analyst, max_tokens: 4096 };
+//! let settings =
+//!     ReflectSettings { minibatch_size: 8, edit_budget: 4, failure_only: true, appendix_source: None };
+//! let batch = ReflectBatch { batch_idx: None, seed: 42, results: &[failed] };
+//! let ctx = StageCtx::new(Stage::Reflect, &NoEvents);
+//! let skill = SkillDoc::new("# Ships\n");
+//! let reflections =
+//!     reflect(&[batch], &skill, settings, &PromptLibrary::embedded()?, &optimizer, &ctx).await?;
+//! let edit = &reflections[0].patches[0].patch.edits[0];
+//! assert_eq!(edit.op, EditOp::Append);
+//! assert_eq!(edit.content, "- Write dates as YYYY-MM-DD.");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A step is data that flows through the [`stage`]s: rollout, reflect, aggregate, select, update, evaluate.
 //! The [`trainer::Trainer`] owns the state, writes each arrow of that flow into the [`run_dir`] and emits
 //! [`event::Event`]s. Nothing here names a provider or an environment, and nothing prints.
