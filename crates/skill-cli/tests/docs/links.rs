@@ -74,10 +74,9 @@ fn a_line_holds_one_sentence() {
     let mut failures = Vec::new();
     for page in pages() {
         // What is made from the program is laid out by the program.
-        let lines = page
-            .prose()
-            .into_iter()
-            .filter(|_| !["docs/cli.md", "docs/configuration.md"].contains(&&*page.name));
+        let lines = page.prose().into_iter().filter(|_| {
+            !["docs/cli.md", "docs/configuration.md", "docs/environment-variables.md"].contains(&&*page.name)
+        });
         for (line, text) in lines {
             let text = QUOTED.replace_all(text, "`x`");
             let is_second =
@@ -101,4 +100,65 @@ fn anchors_are_those_of_forges() {
     check("Costs, and how to lower them", "costs-and-how-to-lower-them");
     check("`[run]`", "run");
     check("1. Data", "1-data");
+}
+
+/// Tests are named in these pages as what holds a statement.
+#[test]
+fn tests_that_are_named_exist() {
+    static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`([a-z0-9]+(_[a-z0-9]+){4,})`").unwrap());
+    let mut sources = String::new();
+    for dir in ["crates", "xtask"] {
+        read_sources(&crate::markdown::root().join(dir), &mut sources);
+    }
+    let named_in = ["COMPARE.md", "ARCHITECTURE.md", "docs/gate.md"];
+    let (mut failures, mut n_named) = (Vec::new(), 0);
+    for page in pages().iter().filter(|page| named_in.contains(&page.name.as_str())) {
+        for (line, text) in page.prose() {
+            for found in NAME.captures_iter(text) {
+                n_named += 1;
+                if !sources.contains(&format!("fn {}(", &found[1])) {
+                    failures.push(format!("{}: there is no test {}", page.at(line), &found[1]));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(n_named > 80, "{n_named}");
+}
+
+fn read_sources(dir: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let pages = pages();
+    let summary = pages.iter().find(|page| page.name == "docs/SUMMARY.md").unwrap();
+    let listed: Vec<String> = summary
+        .prose()
+        .iter()
+        .flat_map(|(_, text)| {
+            LINK.captures_iter(text).map(|found| format!("docs/{}", &found[1])).collect::<Vec<_>>()
+        })
+        .collect();
+    let missing: Vec<&str> = pages
+        .iter()
+        .map(|page| page.name.as_str())
+        .filter(|name| name.starts_with("docs/") && *name != "docs/SUMMARY.md")
+        .filter(|name| !listed.iter().any(|page| page == name))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "add to docs/SUMMARY.md, which lists the pages of the book: {}",
+        missing.join(", ")
+    );
+    let once: BTreeSet<&String> = listed.iter().collect();
+    assert_eq!(once.len(), listed.len(), "docs/SUMMARY.md lists a page twice");
 }

@@ -1,16 +1,19 @@
 //! The documentation is what the program does: every command in it is run here, and what it shows is compared.
 //!
 //! A fence `sh` holds commands, one a line; a fence `console` holds commands behind `$ ` and what they print below.
+//! `include=PATH` behind a fence says that it shows a file of this repository.
 //! What is shown in part says so with `…`, for lines or within a line.
 //! The commands of a page share a directory, in which `examples/` lies; `file=NAME` behind a fence writes what it
 //! holds to that file, and a comment `<!-- run: COMMAND -->` makes what a page takes for granted.
 //! `exit=9,0` are the exit codes of a block's commands where one is not 0, and `until=TEXT` interrupts the last one
 //! when it has printed that.
+//! `other` says that a piece of TOML is not a configuration of skillrl.
 //! What cannot be run here is marked `external=WHY`; [`REASONS`] are all there are, and a snapshot counts them.
 //! Blocks that lack a program alone, such as Python, are run where `SKILLRL_DOCS_PROGRAMS` is set, as
 //! `cargo xtask ci --external` does.
 //!
-//! `SKILLRL_DOCS=update cargo test -p skill-cli --test docs` writes into the pages what the commands print now.
+//! `SKILLRL_DOCS=update cargo test -p skill-cli --test docs` writes into the pages what the commands print now;
+//! `SKILLRL_DOCS_PAGE=costs` runs the pages with this in their name alone.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -20,8 +23,10 @@
     reason = "a test fails by panicking"
 )]
 
+mod front_pages;
 mod links;
 mod markdown;
+mod mentions;
 mod sandbox;
 mod shown;
 
@@ -30,8 +35,9 @@ use sandbox::{Sandbox, stranger};
 use std::collections::BTreeMap;
 
 /// Why commands of a page are not run here.
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "build",    // They build this repository, or install the program.
+    "client",   // They set up a program of somebody else.
     "data",     // They need a data set that is not a part of this project.
     "key",      // They ask a provider that wants a key.
     "network",  // They fetch something.
@@ -85,6 +91,9 @@ fn commands_do_what_the_pages_say_5() {
 
 /// Runs what a page says, and returns what is not as it says.
 fn run_page(page: &Page) -> Vec<String> {
+    if std::env::var("SKILLRL_DOCS_PAGE").is_ok_and(|part| !page.name.contains(&part)) {
+        return Vec::new();
+    }
     let (mut sandbox, mut failures, mut news) = (None, Vec::new(), Vec::new());
     for part in page.parts() {
         let sandbox = sandbox.get_or_insert_with(|| Sandbox::new(&root()));
@@ -98,6 +107,13 @@ fn run_page(page: &Page) -> Vec<String> {
                 continue;
             }
         };
+        if let Some(path) = block.attributes.get("include") {
+            let text = std::fs::read_to_string(root().join(path)).unwrap();
+            if !shown::agrees(&block.lines, &text) {
+                failures.push(format!("{}: {path} holds something else", page.at(block.line)));
+                news.push((block.indent, block.line + 1, block.lines.len(), text));
+            }
+        }
         if let Some(file) = block.attributes.get("file") {
             sandbox.write(file, &(block.lines.join("\n") + "\n"));
         }
@@ -163,7 +179,9 @@ fn mistakes(block: &Block) -> Vec<String> {
             "external" => block.has_commands() && REASONS.contains(&value.as_str()),
             "exit" | "until" => block.has_commands() && !value.is_empty(),
             "file" => !block.has_commands() && !value.is_empty(),
+            "include" => !block.has_commands() && root().join(value).is_file(),
             "ignore" => block.language == "rust",
+            "other" => block.language == "toml",
             _ => false,
         };
         if !is_known {
@@ -215,7 +233,7 @@ fn every_block_is_run_or_says_why_not() {
     let n = |is_run: bool| -> usize {
         counts.values().flatten().filter(|(what, _)| (*what == "run") == is_run).map(|(_, n)| n).sum()
     };
-    assert!(n(true) > n(false), "{} blocks are run and {} are not", n(true), n(false));
+    assert!(n(true) > 2 * n(false), "{} blocks are run and {} are not", n(true), n(false));
     let lines = counts.iter().map(|(page, counts)| {
         let counts: Vec<String> = counts.iter().map(|(what, n)| format!("{n} {what}")).collect();
         format!("{page}: {}", counts.join(", "))

@@ -147,9 +147,10 @@ impl Page {
 }
 
 impl Block {
-    /// Whether it holds what a person types.
+    /// Whether it holds what a person types, and not a file.
     pub(crate) fn has_commands(&self) -> bool {
-        ["sh", "console", "bash", "shell"].contains(&self.language.as_str())
+        !self.attributes.contains_key("include")
+            && ["sh", "console", "bash", "shell"].contains(&self.language.as_str())
     }
 
     /// The commands of a `sh` block, one a line, or those behind the prompts of a `console` block.
