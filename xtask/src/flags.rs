@@ -34,6 +34,8 @@ xflags::xflags! {
             optional --micro
             /// Measures the worlds alone.
             optional --worlds
+            /// Measures large runs and journals alone.
+            optional --runs
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }

@@ -31,8 +31,10 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }
-        XtaskCmd::Bench(flags::Bench { quick, worlds, alfworld_python, .. }) => {
-            let mut args: Vec<OsString> = worlds.then(|| "--worlds".into()).into_iter().collect();
+        XtaskCmd::Bench(flags::Bench { quick, worlds, runs, alfworld_python, .. }) => {
+            let alone = [(worlds, "--worlds"), (runs, "--runs")];
+            let mut args: Vec<OsString> =
+                alone.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, flag)| flag.into()).collect();
             if let Some(python) = alfworld_python {
                 // A bare name is looked for, a path is meant from here; the link of a virtual environment stays one.
                 let is_path = python.components().count() > 1;
@@ -70,7 +72,7 @@ fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
 pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Result<()> {
     // What is not about time takes the build that the tests have made.
     let (profile, quick) = if quick { ("dev", Some("--quick")) } else { ("release", None) };
-    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --bins")
+    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --package skill-cli --bins")
         .run()?;
     cmd!(sh, "cargo run --profile {profile} --quiet --package skillrl-bench -- {quick...} {args...}")
         .quiet()

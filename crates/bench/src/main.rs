@@ -1,4 +1,4 @@
-//! The benchmark: skillrl against a bare HTTP loop and against its own critical path, and the worlds, as a table.
+//! The benchmark: skillrl against a bare HTTP loop and against its own critical path, the worlds, and large runs, as a table.
 //!
 //! The server is the program `mock-openai`, which stands beside this one. Whatever is measured runs in a process of
 //! its own, so that no measurement sees the memory, the connections or the threads of another; repetitions of what is
@@ -12,6 +12,7 @@ mod machine;
 mod measure;
 mod process;
 mod row;
+mod runs;
 mod server;
 mod table;
 mod training;
@@ -35,6 +36,9 @@ struct Cli {
     /// Measures the worlds alone.
     #[arg(long)]
     worlds: bool,
+    /// Measures large runs and journals alone.
+    #[arg(long, conflicts_with = "worlds")]
+    runs: bool,
     /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
     #[arg(long, value_name = "PATH")]
     alfworld_python: Option<PathBuf>,
@@ -55,6 +59,22 @@ enum Command {
     Webshop(worlds::WorldArgs),
     /// A program that is stepped through.
     Exec(worlds::exec::ExecArgs),
+    /// Writes a large run, to be looked at by a person; prints nothing.
+    MakeRun {
+        /// The directory, which is made.
+        dir: PathBuf,
+        /// Steps over a few items; without it, 40 steps and 15,000 rollouts.
+        #[arg(long)]
+        steps: Option<u32>,
+    },
+    /// Writes a large journal, to be looked at by a person; prints nothing.
+    MakeJournal {
+        /// The file, which is made if it is not there.
+        path: PathBuf,
+        /// About how large it becomes.
+        #[arg(long, default_value_t = 1_000)]
+        megabytes: u32,
+    },
 }
 
 fn main() -> Result<(), Failure> {
@@ -68,12 +88,17 @@ fn main() -> Result<(), Failure> {
             Some(Command::Alfworld(args)) => print_json(&worlds::alfworld::run(args).await?),
             Some(Command::Webshop(args)) => print_json(&worlds::webshop::run(args).await?),
             Some(Command::Exec(args)) => print_json(&worlds::exec::run(args).await?),
+            Some(Command::MakeRun { dir, steps }) => runs::make(dir, *steps),
+            Some(Command::MakeJournal { path, megabytes }) => runs::make_journal(path, *megabytes).await,
             None => {
                 let plan = if cli.quick { measure::Plan::quick() } else { measure::Plan::full() };
                 // First, since a Python that cannot play should be known at once.
-                let worlds = worlds::run(&plan, cli.alfworld_python.as_deref())?;
-                let engine = if cli.worlds { None } else { Some(measure::engine(&plan).await?) };
-                let measured = measure::Measured { engine, worlds };
+                let worlds =
+                    if cli.runs { None } else { Some(worlds::run(&plan, cli.alfworld_python.as_deref())?) };
+                let is_all = !cli.worlds && !cli.runs;
+                let engine = if is_all { Some(measure::engine(&plan).await?) } else { None };
+                let runs = if cli.worlds { None } else { Some(runs::run(&plan).await?) };
+                let measured = measure::Measured { engine, worlds, runs };
                 println!("{}", table::markdown(&machine::describe(), &plan, &measured));
                 Ok(())
             }

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::calls::{CallsReport, Stack};
 use crate::process::measure;
+use crate::runs::{RunReports, RunsArgs};
 use crate::server::Server;
 use crate::training::TrainReport;
 use crate::worlds::{WorldArgs, WorldReports};
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) counted_widths: Vec<u32>,
     /// How much is measured of each world.
     pub(crate) worlds: WorldArgs,
+    /// How large the runs are that are looked at.
+    pub(crate) runs: RunsArgs,
     /// How often the real engine of ALFWorld loads its game.
     pub(crate) real_loads: u32,
     /// How long it takes steps, in seconds.
@@ -65,6 +68,7 @@ impl Plan {
             counted_items: [400, 200],
             counted_widths: vec![1, 24],
             worlds: WorldArgs::FULL,
+            runs: RunsArgs::FULL,
             real_loads: 5,
             real_seconds: 15,
         }
@@ -81,6 +85,7 @@ impl Plan {
             items: [80, 40, 40],
             counted_items: [40, 40],
             worlds: WorldArgs::QUICK,
+            runs: RunsArgs::QUICK,
             real_loads: 1,
             real_seconds: 1,
             ..Self::full()
@@ -107,9 +112,10 @@ pub(crate) struct Share {
 /// What was measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
-    /// Calls and training runs; `None` where the worlds alone were asked for.
+    /// Calls and training runs; `None`, as the others, where something else alone was asked for.
     pub(crate) engine: Option<EngineReports>,
-    pub(crate) worlds: WorldReports,
+    pub(crate) worlds: Option<WorldReports>,
+    pub(crate) runs: Option<RunReports>,
 }
 
 /// What was measured of calls and training runs.

@@ -26,6 +26,11 @@ pub(crate) fn peak_memory() -> Option<u64> {
     memory("VmHWM:")
 }
 
+/// The same of another process.
+pub(crate) fn peak_memory_of(process: u32) -> Option<u64> {
+    parse_memory(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmHWM:")
+}
+
 /// By how many bytes this process grows with each of so many things that `make` makes and keeps.
 ///
 /// As many are made before, which take what was left free by then.

@@ -15,6 +15,8 @@ pub(crate) enum Unit {
     Ratio,
     Milliseconds,
     Megabytes,
+    /// Of something that is small beside the memory.
+    MillionBytes,
     Kilobytes,
     Percent,
     Seconds,
@@ -27,6 +29,7 @@ impl Unit {
             Self::Ratio => format!("{value:.3}"),
             Self::Milliseconds => format!("{value:.3} ms"),
             Self::Megabytes => format!("{value:.0} MB"),
+            Self::MillionBytes => format!("{value:.2} MB"),
             Self::Kilobytes => format!("{value:.1} kB"),
             Self::Percent => format!("{value:.1} %"),
             Self::Seconds => format!("{value:.2} s"),

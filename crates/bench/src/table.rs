@@ -4,7 +4,7 @@ use crate::calls::CallsReport;
 use crate::measure::{EngineReports, LATENCY_MS, Measured, PROMPT_BYTES, Plan, Rates, TRAINING_IN_FLIGHT};
 use crate::row::{Goal, Row, Unit, median};
 use crate::training::TrainReport;
-use crate::worlds;
+use crate::{runs, worlds};
 use std::fmt::Write as _;
 
 /// The table as Markdown.
@@ -21,7 +21,9 @@ pub(crate) fn markdown(machine: &str, plan: &Plan, measured: &Measured) -> Strin
     }
     text.push_str(".\n\n| what | goal | value | | beside it |\n|---|---|---|---|---|\n");
     let engine = measured.engine.iter().flat_map(|engine| rows(plan, engine));
-    for row in engine.chain(worlds::rows(&measured.worlds)) {
+    let worlds = measured.worlds.iter().flat_map(worlds::rows);
+    let runs = measured.runs.iter().flat_map(runs::rows);
+    for row in engine.chain(worlds).chain(runs) {
         writeln!(text, "{}", row.markdown()).unwrap_or_default();
     }
     text

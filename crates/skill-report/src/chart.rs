@@ -1,5 +1,6 @@
 //! The charts of a report, as SVG without scripts: colours come from the page's style, and texts are escaped.
 
+use crate::data::ScorePoint;
 use crate::data::epochs::SlowUpdateRow;
 use crate::data::steps::StepRow;
 use skill_core::stats::score_interval;
@@ -14,6 +15,8 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 30.0;
 /// How far behind the last step of an epoch, in steps, its end stands.
 const BEHIND_STEP: f64 = 0.5;
+/// How far points of a line are apart at least.
+const LEAST_DISTANCE: f64 = 0.4;
 /// The most labels below the chart.
 const MAX_LABELS: u32 = 12;
 
@@ -36,31 +39,38 @@ impl Scale {
     }
 }
 
-/// The score by step: current and best skill as lines, each candidate with its interval.
-pub(crate) fn scores(baseline: f64, steps: &[StepRow]) -> String {
+/// The score by step: current and best skill as lines over the whole course, and each step that is shown one by one
+/// with its candidate's interval.
+pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) -> String {
+    let last = course.last();
+    let has_end = last.is_some_and(|point| point.is_epoch_end)
+        || steps.last().is_some_and(|step| guidance(step).is_some());
     let scale = Scale {
-        n_steps: steps.last().map_or(1, |step| step.step),
-        margin: if steps.last().is_some_and(|step| guidance(step).is_some()) { BEHIND_STEP } else { 0.0 },
+        n_steps: last.map_or(1, |point| point.step),
+        margin: if has_end { BEHIND_STEP } else { 0.0 },
     };
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by step\">"
     );
     axes(&mut svg, &scale);
-    let line = |class: &str, score: fn(&StepRow) -> f64, guided: fn(&SlowUpdateRow) -> f64| {
+    let line = |class: &str, score: fn(&ScorePoint) -> f64| {
         let mut points = format!("M{:.1} {:.1}", scale.x(0.0), Scale::y(baseline));
-        for step in steps {
-            let x = scale.x(f64::from(step.step));
-            // A score holds until the step that changes it.
-            let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(step)));
-            if let Some(guidance) = guidance(step) {
-                let x = scale.x(f64::from(step.step) + BEHIND_STEP);
-                let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(guided(guidance)));
+        let mut last_x = f64::NEG_INFINITY;
+        for (point, is_last) in course.iter().zip((0..course.len()).rev().map(|n_left| n_left == 0)) {
+            let behind = if point.is_epoch_end { BEHIND_STEP } else { 0.0 };
+            let x = scale.x(f64::from(point.step) + behind);
+            // Nobody sees more, and the picture stays small however long the run is.
+            if x - last_x < LEAST_DISTANCE && !is_last {
+                continue;
             }
+            // A score holds until the step that changes it.
+            let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(point)));
+            last_x = x;
         }
         format!("<path class=\"{class}\" d=\"{points}\"/>")
     };
-    svg.push_str(&line("best", |step| step.best, |guidance| guidance.best));
-    svg.push_str(&line("current", |step| step.current, |guidance| guidance.current));
+    svg.push_str(&line("best", |point| point.best));
+    svg.push_str(&line("current", |point| point.current));
     let _ = write!(
         svg,
         "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>first skill: {baseline:.4}</title></circle>",
@@ -200,7 +210,7 @@ fn candidate(svg: &mut String, x: f64, mark: &Mark<'_>) {
 /// The edit budget by step, as bars.
 pub(crate) fn budgets(steps: &[StepRow]) -> String {
     const HEIGHT: f64 = 60.0;
-    let n_applied = |step: &StepRow| step.edits.iter().filter(|edit| edit.is_applied).count();
+    let n_applied = |step: &StepRow| step.n_applied;
     // A step without a budget has a bar for its edits alone.
     let budget = |step: &StepRow| step.edit_budget.map_or(0.0, f64::from);
     let highest = steps.iter().map(|step| budget(step).max(n_applied(step) as f64)).fold(1.0, f64::max);

@@ -60,7 +60,7 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
         report => Value::from(Serde(report)),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => Value::from_safe_string(chart::scores(baseline, &report.steps)),
+        scores => Value::from_safe_string(chart::scores(baseline, &report.course, &report.steps)),
         budgets => Value::from_safe_string(chart::budgets(&report.steps)),
     });
     Ok(rendered?)

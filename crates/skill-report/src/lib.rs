@@ -29,7 +29,7 @@ pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
-pub use data::{Report, ReportOptions, SkillLine, StageRow};
+pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
 pub use html::{SCRIPT, STYLE, content, grouped, page};
 
 /// The confidence level of all intervals.

@@ -140,7 +140,7 @@ impl Files {
             ..Self::default()
         };
         let Some(state) = state else { return Ok(files) };
-        let RunTotals { n_accepted, n_rejected, n_skipped, tokens } = run.totals()?;
+        let RunTotals { n_accepted, n_rejected, n_skipped, tokens, .. } = run.totals()?;
         let tokens = summary.as_ref().map_or(tokens, |summary| summary.token_summary.clone());
         for used in tokens.values() {
             files.used += *used;

@@ -3,9 +3,9 @@
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, LoadedConfig};
 use crate::{Error, assemble, cost};
-use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::atomic;
-use skill_report::{Report, ReportError, ReportOptions, RunComparison, page};
+use skill_pipeline::{PipelineError, RunReader};
+use skill_report::{Headline, Report, ReportError, ReportOptions, RunComparison, page};
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
@@ -38,6 +38,20 @@ pub fn read(run: &Path) -> Result<Report, Error> {
     Ok(report)
 }
 
+/// What a run came to, without the rest of its report; `None` before its first skill is measured.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn headline(run: &Path) -> Result<Option<Headline>, Error> {
+    let run = RunReader::open(run)?;
+    let gate = match configuration(&run) {
+        Some(loaded) => assemble::settings(&loaded.config)?.gate,
+        None => crate::import::gate_of(&run.config().config).unwrap_or_default(),
+    };
+    Headline::of_run(&run, gate).map_err(of_report)
+}
+
 /// Compares two runs: their best skills on the items that both have, by the metric of the first run's gate.
 ///
 /// # Errors
@@ -61,7 +75,16 @@ pub fn compare(first: &Path, second: &Path) -> Result<RunComparison, Error> {
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = page(&read(run)?).map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
-    atomic::write(&path, page.as_bytes())?;
+    if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+        // A device or a pipe is written to, and not replaced by a file.
+        std::fs::write(&path, page).map_err(|source| PipelineError::RunDir {
+            action: "write",
+            path: path.clone(),
+            source,
+        })?;
+    } else {
+        atomic::write(&path, page.as_bytes())?;
+    }
     Ok(path)
 }
 

@@ -8,20 +8,32 @@ use anyhow::Context as _;
 use serde::Serialize;
 use skillrl::core::{RegionKind, SkillDoc, estimate_tokens, protected_regions};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// How every SQLite database begins.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+/// A file that has more bytes is no skill: no model reads that much.
+const MAX_SKILL_BYTES: u64 = 64 << 20;
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let path = &args.path;
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.clone(), json: args.json });
     }
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if bytes.starts_with(SQLITE_MAGIC) {
+    let cannot_read = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).with_context(cannot_read)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot_read)?;
+    if bytes == SQLITE_MAGIC {
         let run = RunArg { run: path.clone() };
         return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: args.json }));
+    }
+    file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
+    if bytes.len() as u64 >= MAX_SKILL_BYTES {
+        let message = format!("{} is no skill, run or journal: it is too large for a skill", path.display());
+        return Err(UsageError::new(message).into());
     }
     let Ok(text) = String::from_utf8(bytes) else {
         let message = format!("{} is no skill, run or journal: it is not text", path.display());

@@ -32,7 +32,7 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
     }
     let mut text = status::described(&status);
-    if let Some(headline) = skillrl::report::read(&args.run)?.headline {
+    if let Some(headline) = skillrl::report::headline(&args.run)? {
         let _ = writeln!(text, "\n{}", headline.sentence);
     }
     if !history.is_empty() {

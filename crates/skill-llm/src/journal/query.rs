@@ -274,13 +274,20 @@ impl JournalReader {
         filter: &CallFilter,
         out: &mut dyn Write,
     ) -> Result<std::io::Result<u64>, JournalError> {
-        let ids: Vec<i64> = self.calls(filter)?.into_iter().map(|call| call.id).collect();
+        let (condition, values) = filter.condition();
+        let limit = filter.last.map_or(-1, i64::from);
+        // Numbers alone are put in order, so that one call at a time is in memory.
+        let sql = format!(
+            "SELECT id FROM (SELECT calls.id AS id FROM calls JOIN models ON models.id = calls.model WHERE {condition} \
+             ORDER BY calls.id DESC LIMIT {limit}) ORDER BY id"
+        );
         let connection = lock(&self.connection);
+        let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
+        let mut ids = statement.query(params_from_iter(values)).map_err(|error| self.unreadable(error))?;
         let mut n_lines = 0;
-        for id in ids {
-            let Some(call) = whole_call(&connection, id).map_err(|error| self.unreadable(error))? else {
-                continue;
-            };
+        while let Some(row) = ids.next().map_err(|error| self.unreadable(error))? {
+            let call = row.get(0).and_then(|id| whole_call(&connection, id));
+            let Some(call) = call.map_err(|error| self.unreadable(error))? else { continue };
             if let Err(error) = writeln!(out, "{call}") {
                 return Ok(Err(error));
             }

@@ -118,10 +118,14 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
         Version::After(step) => (step, None),
         Version::Text(text) => (state.last_completed_step, Some(text)),
     };
-    let versions = follow(run, last)?;
+    let course = Course::of(run)?;
     let tracked = match text {
-        None => versions.into_iter().next_back().unwrap_or_default(),
-        Some(text) => closest(versions, text),
+        None => follow(run, &course.history, last, |_| {})?,
+        Some(text) => {
+            let mut closest = Closest { text, version: TrackedSkill::default(), n_in_common: 0 };
+            follow(run, &course.history, last, |version| closest.meet(version))?;
+            closest.version.changed(text.clone(), |_| Origin::ByHand)
+        }
     };
     let (mut steps, mut epochs): (Vec<StepIdx>, Vec<EpochIdx>) = (Vec::new(), Vec::new());
     for origin in tracked.origins() {
@@ -132,7 +136,6 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
     steps.dedup();
     epochs.sort_unstable();
     epochs.dedup();
-    let course = Course::of(run)?;
     let steps: Result<_, PipelineError> =
         steps.into_iter().map(|step| evidence::of_step(&course, step)).collect();
     let slow_updates =
@@ -208,22 +211,25 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The current skill after each step from 0 to `last`, with the origins of its lines.
-fn follow(run: &RunReader, last: StepIdx) -> Result<Vec<TrackedSkill>, PipelineError> {
-    let mut versions = vec![TrackedSkill::new(run.skill_after(StepIdx(0))?, Origin::Initial)];
-    let history = run.history()?;
-    for step in (1..=last.0).map(StepIdx) {
-        let after = run.skill_after(step)?;
-        let before = versions.last().cloned().unwrap_or_default();
-        let epoch =
-            history.iter().find(|record| record.step == step).map_or(EpochIdx(0), |record| record.epoch);
-        versions.push(if before.skill() == &after {
-            before
-        } else {
-            through(run, before, after, (epoch, step))?
-        });
+/// The current skill after a step, with the origins of its lines; each version on the way there is shown once.
+fn follow(
+    run: &RunReader,
+    history: &[StepRecord],
+    last: StepIdx,
+    mut meet: impl FnMut(&TrackedSkill),
+) -> Result<TrackedSkill, PipelineError> {
+    let skills = run.skills(history)?;
+    let mut tracked = TrackedSkill::new(skills.after(StepIdx(0))?, Origin::Initial);
+    meet(&tracked);
+    let records = history.iter().take_while(|record| record.step <= last);
+    for record in records {
+        let after = skills.after(record.step)?;
+        if *tracked.skill() != after {
+            tracked = through(run, tracked, after, (record.epoch, record.step))?;
+            meet(&tracked);
+        }
     }
-    Ok(versions)
+    Ok(tracked)
 }
 
 /// A skill that a step has changed.
@@ -254,8 +260,18 @@ fn through(
     }))
 }
 
-/// The version with most lines of a text, as that text; the last one of equals.
-fn closest(versions: Vec<TrackedSkill>, text: &SkillDoc) -> TrackedSkill {
-    let best = versions.into_iter().max_by_key(|version| version.n_lines_in_common(text));
-    best.unwrap_or_default().changed(text.clone(), |_| Origin::ByHand)
+/// The version of a run's skill that has most lines of a text; the last one of equals.
+struct Closest<'a> {
+    text: &'a SkillDoc,
+    version: TrackedSkill,
+    n_in_common: usize,
+}
+
+impl Closest<'_> {
+    fn meet(&mut self, version: &TrackedSkill) {
+        let n_in_common = version.n_lines_in_common(self.text);
+        if n_in_common >= self.n_in_common {
+            (self.version, self.n_in_common) = (version.clone(), n_in_common);
+        }
+    }
 }

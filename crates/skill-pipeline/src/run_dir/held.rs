@@ -10,7 +10,7 @@ use super::format::{
 use super::path::{
     CARRIED_DIR, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
 };
-use super::read::{from_value, read_config, read_epoch_end, read_history, read_value, read_versioned};
+use super::read::{read_config, read_epoch_end, read_history, read_json, read_versioned};
 use super::unflushed::Unflushed;
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
@@ -442,8 +442,8 @@ impl RunDir {
     /// A file that is not there, cannot be read, or is not what it should be.
     pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
         let path = self.evaluation_dir(dir).join("results.json");
-        match read_value(&path)? {
-            Some(value) => from_value(&path, value),
+        match read_json(&path)? {
+            Some(results) => Ok(results),
             None => Err(PipelineError::Corrupt { path, message: "is missing".to_owned() }),
         }
     }

@@ -4,12 +4,13 @@ use super::epoch_format::EpochRecords;
 use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, StepRecord, Summary};
 use super::path::{META_SKILL_RESULT, SLOW_RESULT, meta_skill_path, slow_update_path};
 use crate::error::PipelineError;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use skill_core::{EpochIdx, StepIdx};
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How far a run has come, for those who only look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +78,7 @@ pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError>
 
 pub(super) fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
     let path = run.join("history.json");
-    let mut history: Vec<StepRecord> = match read_value(&path)? {
-        Some(value) => from_value(&path, value)?,
-        None => Vec::new(),
-    };
+    let mut history: Vec<StepRecord> = read_json(&path)?.unwrap_or_default();
     history.retain(|record| record.step <= last);
     let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
     if !in_order || history.len() != last.0 as usize {
@@ -90,28 +88,44 @@ pub(super) fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>,
     Ok(history)
 }
 
-pub(super) fn read_value(path: &Path) -> Result<Option<Value>, PipelineError> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
-    };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| PipelineError::Corrupt {
-        path: path.to_owned(),
-        message: format!("is not JSON: {error}"),
-    })
+fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
+    }
 }
 
-pub(super) fn from_value<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T, PipelineError> {
-    serde_json::from_value(value).map_err(|error| PipelineError::Corrupt {
-        path: path.to_owned(),
-        message: format!("is not of the expected form: {error}"),
-    })
+/// A file of JSON; it is never a tree of values in memory, which takes several times the room.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+    read_bytes(path)?.map(|bytes| parse(path, &bytes)).transpose()
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
+    serde_json::from_slice(bytes).map_err(|error| not_readable(path.to_owned(), &error))
+}
+
+pub(super) fn not_readable(path: PathBuf, error: &serde_json::Error) -> PipelineError {
+    let what = if error.is_data() { "is not of the expected form" } else { "is not JSON" };
+    PipelineError::Corrupt { path, message: format!("{what}: {error}") }
 }
 
 pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
-    let Some(value) = read_value(path)? else { return Ok(None) };
-    let version = value.get("format_version").and_then(Value::as_str).unwrap_or_default();
+    /// As much of a file as says whether it can be read.
+    #[derive(Deserialize)]
+    struct Versioned {
+        #[serde(default)]
+        format_version: Value,
+    }
+    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
+    let versioned: Option<Versioned> = match parse(path, &bytes) {
+        Ok(versioned) => Some(versioned),
+        // JSON of another form has no version.
+        Err(_) if serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() => None,
+        Err(error) => return Err(error),
+    };
+    let version =
+        versioned.as_ref().and_then(|versioned| versioned.format_version.as_str()).unwrap_or_default();
     if version.is_empty() {
         let message = "has no `format_version`: it is not a file of this program".to_owned();
         return Err(PipelineError::Corrupt { path: path.to_owned(), message });
@@ -123,7 +137,7 @@ pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<
             supported: FORMAT_VERSION.to_owned(),
         });
     }
-    from_value(path, value).map(Some)
+    parse(path, &bytes).map(Some)
 }
 
 pub(super) fn read_epoch_end(run: &Path, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {

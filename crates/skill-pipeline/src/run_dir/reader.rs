@@ -8,12 +8,14 @@ use super::format::{
 use super::live::{self, LiveState};
 use super::path::{COMPARISON_PAIRS, epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
 use super::read::{
-    from_value, read_config, read_epoch_end, read_history, read_summary, read_value, read_versioned,
+    not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
 };
 use crate::error::PipelineError;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use skill_core::{EditRow, EpochIdx, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
+use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ pub struct RunTotals {
     pub n_rejected: usize,
     /// Steps without an evaluation.
     pub n_skipped: usize,
+    /// The score of the current skill before the first step, if there is one.
+    pub first_score: Option<f64>,
     /// Calls and tokens by stage, those of the baseline among them.
     pub tokens: TokensByStage,
 }
@@ -48,7 +52,59 @@ pub struct RunTotals {
 struct StepBrief {
     step: StepIdx,
     action: StepAction,
+    score_before: f64,
     tokens: TokensByStage,
+}
+
+/// As much of a result as says how it was scored.
+#[derive(Deserialize)]
+struct ResultBrief {
+    id: ItemId,
+    hard: f64,
+    soft: f64,
+}
+
+impl RunTotals {
+    fn add(&mut self, brief: StepBrief) {
+        match (brief.action.is_accept(), brief.action.is_skip()) {
+            (true, _) => self.n_accepted += 1,
+            (false, true) => self.n_skipped += 1,
+            (false, false) => self.n_rejected += 1,
+        }
+        self.first_score.get_or_insert(brief.score_before);
+        for (stage, used) in brief.tokens {
+            *self.tokens.entry(stage).or_default() += used;
+        }
+    }
+}
+
+/// A history that is added up while it is read, so that no more than one step of it is in memory at a time.
+struct Sum<'a> {
+    totals: &'a mut RunTotals,
+    /// The step up to which the files are all written.
+    finished: StepIdx,
+    /// The last step that was added.
+    last: StepIdx,
+}
+
+impl<'de> Visitor<'de> for &mut Sum<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the records of steps")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<(), A::Error> {
+        let mut is_in_order = true;
+        while let Some(brief) = records.next_element::<StepBrief>()? {
+            is_in_order &= brief.step > self.finished || brief.step.0 == self.last.0.saturating_add(1);
+            if is_in_order && brief.step <= self.finished {
+                self.last = brief.step;
+                self.totals.add(brief);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl RunReader {
@@ -123,23 +179,7 @@ impl RunReader {
         if let Some(baseline) = self.evaluation_summary(EvaluationDir::Baseline)? {
             totals.tokens.insert("baseline".to_owned(), baseline.tokens);
         }
-        let finished =
-            self.step_briefs()?.into_iter().filter(|brief| brief.step <= state.last_completed_step);
-        let mut last = StepIdx(0);
-        for brief in finished {
-            if brief.step.0 != last.0.saturating_add(1) {
-                break;
-            }
-            last = brief.step;
-            match (brief.action.is_accept(), brief.action.is_skip()) {
-                (true, _) => totals.n_accepted += 1,
-                (false, true) => totals.n_skipped += 1,
-                (false, false) => totals.n_rejected += 1,
-            }
-            for (stage, used) in brief.tokens {
-                *totals.tokens.entry(stage).or_default() += used;
-            }
-        }
+        let last = self.add_history(&mut totals, state.last_completed_step)?;
         for (stage, used) in self.epoch_ends()?.iter().flat_map(EpochRecords::tokens).flatten() {
             *totals.tokens.entry(stage.clone()).or_default() += *used;
         }
@@ -150,27 +190,47 @@ impl RunReader {
         Ok(totals)
     }
 
-    fn step_briefs(&self) -> Result<Vec<StepBrief>, PipelineError> {
+    /// Adds up the steps up to `finished` that stand in order; returns the last of them.
+    fn add_history(&self, totals: &mut RunTotals, finished: StepIdx) -> Result<StepIdx, PipelineError> {
         let path = self.path.join("history.json");
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(StepIdx(0)),
             Err(source) => return Err(PipelineError::RunDir { action: "read", path, source }),
         };
-        serde_json::from_reader(BufReader::new(file)).map_err(|error| {
-            let what = if error.is_data() { "is not of the expected form" } else { "is not JSON" };
-            PipelineError::Corrupt { path, message: format!("{what}: {error}") }
-        })
+        let mut sum = Sum { totals, finished, last: StepIdx(0) };
+        let mut json = serde_json::Deserializer::from_reader(BufReader::new(file));
+        let added = json.deserialize_seq(&mut sum).and_then(|()| json.end());
+        added.map_err(|error| not_readable(path, &error))?;
+        Ok(sum.last)
     }
 
     /// The skill that was current after a step, and after the end of its epoch if the step was the last of it and the
     /// end is done; 0 is the initial skill.
     ///
+    /// Whoever wants those of many steps asks [`skills`](Self::skills) once.
+    ///
     /// # Errors
     ///
     /// A file that is not there or cannot be read.
     pub fn skill_after(&self, step: StepIdx) -> Result<SkillDoc, PipelineError> {
-        self.skill_of(step, self.epoch_ended_by(step)?)
+        self.skills(&self.history()?)?.after(step)
+    }
+
+    /// The skills of a run whose [`history`](Self::history) this is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`state`](Self::state).
+    pub fn skills(&self, history: &[StepRecord]) -> Result<RunSkills<'_>, PipelineError> {
+        let last_end = self.state()?.and_then(|state| state.epoch_end).map_or(EpochIdx(0), |end| end.epoch);
+        let nexts = history.iter().skip(1).map(|record| Some(record.epoch)).chain([None]);
+        let ended_by = history
+            .iter()
+            .zip(nexts)
+            .filter(|(record, next)| record.epoch <= last_end && *next != Some(record.epoch))
+            .map(|(record, _)| (record.step, record.epoch));
+        Ok(RunSkills { run: self, ended_by: ended_by.collect() })
     }
 
     /// The skill that was current after a step, before the end of its epoch; or after that, if an epoch is named.
@@ -212,16 +272,6 @@ impl RunReader {
     pub fn comparison_pairs(&self, epoch: EpochIdx) -> Result<Vec<PairRecord>, PipelineError> {
         let path = slow_update_path(&self.path, epoch).join(COMPARISON_PAIRS);
         Ok(read_json(&path)?.unwrap_or_default())
-    }
-
-    /// The epoch whose end, done by now, follows this step.
-    fn epoch_ended_by(&self, step: StepIdx) -> Result<Option<EpochIdx>, PipelineError> {
-        let Some(end) = self.state()?.and_then(|state| state.epoch_end) else { return Ok(None) };
-        let history = self.history()?;
-        let epoch_of =
-            |step: StepIdx| history.iter().find(|record| record.step == step).map(|record| record.epoch);
-        let epoch = epoch_of(step).filter(|epoch| *epoch <= end.epoch);
-        Ok(epoch.filter(|epoch| epoch_of(StepIdx(step.0.saturating_add(1))) != Some(*epoch)))
     }
 
     /// What the analysts of a step proposed, all micro-batches in order.
@@ -290,6 +340,20 @@ impl RunReader {
         read_versioned(&evaluation_path(&self.path, dir).join("summary.json"))
     }
 
+    /// The scores of an evaluation, the draws of an item side by side; `None` if it was not made.
+    ///
+    /// What the agent did is not kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`raw_patches`](Self::raw_patches).
+    pub fn scores(&self, dir: EvaluationDir) -> Result<Option<Vec<(ItemId, ItemScore)>>, PipelineError> {
+        let path = evaluation_path(&self.path, dir).join("results.json");
+        let briefs: Option<Vec<ResultBrief>> = read_json(&path)?;
+        let scores = |brief: ResultBrief| (brief.id, ItemScore { hard: brief.hard, soft: brief.soft });
+        Ok(briefs.map(|briefs| briefs.into_iter().map(scores).collect()))
+    }
+
     /// The results of an evaluation; `None` if it was not made.
     ///
     /// # Errors
@@ -297,6 +361,25 @@ impl RunReader {
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn results(&self, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
         read_json(&evaluation_path(&self.path, dir).join("results.json"))
+    }
+}
+
+/// The skills that were current in a run, for those who ask for many.
+#[derive(Debug, Clone)]
+pub struct RunSkills<'run> {
+    run: &'run RunReader,
+    /// The epochs whose ends are done, by their last steps.
+    ended_by: BTreeMap<StepIdx, EpochIdx>,
+}
+
+impl RunSkills<'_> {
+    /// The skill that was current after a step, as [`RunReader::skill_after`] says.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there or cannot be read.
+    pub fn after(&self, step: StepIdx) -> Result<SkillDoc, PipelineError> {
+        self.run.skill_of(step, self.ended_by.get(&step).copied())
     }
 }
 
@@ -315,8 +398,4 @@ fn read_skill_if_there(path: PathBuf) -> Result<Option<SkillDoc>, PipelineError>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
     }
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
-    read_value(path)?.map(|value| from_value(path, value)).transpose()
 }

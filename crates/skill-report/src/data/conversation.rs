@@ -4,10 +4,11 @@ use super::ReportOptions;
 use super::epochs::Maker;
 use super::headline::measured_at;
 use super::items::ItemOutcome;
+use super::source::Source;
 use serde::Serialize;
 use skill_core::{EpochIdx, Role, RolloutResult, StepIdx, Turn};
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::{RuntimeState, StepRecord};
+use skill_pipeline::run_dir::format::StepRecord;
 use skill_pipeline::stage::evaluate::draw_of;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ impl Trajectories {
     /// As for [`of_step`](Self::of_step).
     pub fn of_best(run: &RunReader, options: &ReportOptions) -> Result<Option<Self>, PipelineError> {
         let Some(state) = run.state()? else { return Ok(None) };
-        read(run, &state, &run.history()?, options).map(Some)
+        Ok(Some(read(&Source::read(run, &state)?, options)))
     }
 
     /// Those of a step's candidate, against the skill that was current before it, on the selection split: the candidate
@@ -103,26 +104,12 @@ impl Trajectories {
     }
 }
 
-pub(super) fn read(
-    run: &RunReader,
-    state: &RuntimeState,
-    history: &[StepRecord],
-    options: &ReportOptions,
-) -> Result<Trajectories, PipelineError> {
-    let summary = run.summary()?;
-    let test = match &summary {
-        Some(_) => run.results(EvaluationDir::TestBaseline)?,
-        None => None,
+pub(super) fn read(source: &Source<'_>, options: &ReportOptions) -> Trajectories {
+    let (split, pair) = match &source.test {
+        Some(test) => ("test", test),
+        None => ("selection", &source.selection),
     };
-    let (split, before, after) = match test {
-        Some(before) => ("test", before, run.results(EvaluationDir::TestBest)?),
-        None => {
-            let best = Maker::of_best(state, summary.as_ref()).measured(history);
-            ("selection", run.results(EvaluationDir::Baseline)?.unwrap_or_default(), run.results(best)?)
-        }
-    };
-    let after = after.unwrap_or_else(|| before.clone());
-    Ok(choose(split, &before, &after, options))
+    choose(split, &pair.before, pair.after(), options)
 }
 
 fn choose(

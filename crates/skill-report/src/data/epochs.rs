@@ -1,12 +1,12 @@
 //! The ends of epochs: guidance for the agent, and the optimizer's notes to itself.
 
-use super::steps::{DiffLine, difference, evidence};
+use super::steps::{DiffLine, difference, evidence, n_characters};
 use serde::Serialize;
 use skill_core::{EpochIdx, SkillDoc, StepIdx};
-use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
 use skill_pipeline::run_dir::paired_format::PairedRecord;
+use skill_pipeline::run_dir::{EvaluationDir, RunSkills};
 use skill_pipeline::{PipelineError, RunReader, SlowUpdateAction, SlowUpdateRecord};
 
 /// The end of an epoch.
@@ -20,6 +20,15 @@ pub struct EpochRow {
     pub notes_to_self: String,
     /// What went wrong without stopping the run.
     pub notes: Vec<String>,
+}
+
+impl EpochRow {
+    /// How many characters of a run's texts it holds.
+    pub(super) fn n_characters(&self) -> usize {
+        let of_slow_update = |update: &SlowUpdateRow| update.reasoning.len() + n_characters(&update.diff);
+        let of_notes: usize = self.notes.iter().map(String::len).sum();
+        self.notes_to_self.len() + of_notes + self.slow_update.as_ref().map_or(0, of_slow_update)
+    }
 }
 
 /// A slow update.
@@ -59,6 +68,7 @@ pub struct SlowUpdateRow {
 
 /// The end of the epoch whose last step this is; `None` if it is not the last one or the end is not done.
 pub(super) fn after_step(
+    skills: &RunSkills<'_>,
     run: &RunReader,
     ends: &[EpochRecords],
     record: &StepRecord,
@@ -68,7 +78,7 @@ pub(super) fn after_step(
     let is_last = next.is_none_or(|next| next.epoch != epoch);
     let place = usize::try_from(epoch.0).unwrap_or(usize::MAX).checked_sub(1).filter(|_| is_last);
     let Some(end) = place.and_then(|place| ends.get(place)) else { return Ok(None) };
-    let slow_update = end.slow_update.as_ref().map(|record| slow_update(run, record)).transpose()?;
+    let slow_update = end.slow_update.as_ref().map(|record| slow_update(skills, run, record)).transpose()?;
     let meta_skill = end.meta_skill.as_ref();
     let of_slow_update = end.slow_update.as_ref().map(|record| &record.notes);
     let notes = of_slow_update.into_iter().chain(meta_skill.map(|record| &record.notes));
@@ -80,12 +90,16 @@ pub(super) fn after_step(
     }))
 }
 
-fn slow_update(run: &RunReader, record: &SlowUpdateRecord) -> Result<SlowUpdateRow, PipelineError> {
+fn slow_update(
+    skills: &RunSkills<'_>,
+    run: &RunReader,
+    record: &SlowUpdateRecord,
+) -> Result<SlowUpdateRow, PipelineError> {
     // What the last step made of the skill; guidance is written into that.
     let before = run.skill_of(record.step, None)?;
     let after = match run.guided_candidate(record.epoch)? {
         Some(candidate) => candidate,
-        None => run.skill_after(record.step)?,
+        None => skills.after(record.step)?,
     };
     let pairs = record.n_pairs.iter().filter(|(_, count)| **count > 0);
     Ok(SlowUpdateRow {

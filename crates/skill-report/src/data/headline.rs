@@ -1,12 +1,13 @@
 //! What a run came to, with its interval.
 
 use super::epochs::Maker;
-use crate::LEVEL;
+use super::source::Source;
+use super::tokens;
+use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
 use skill_core::{Gate, ItemScore, RolloutResult, StepIdx};
-use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary, TokensByStage};
+use skill_pipeline::run_dir::format::{StepRecord, TokensByStage};
 use skill_pipeline::run_dir::paired_format::FreshRecord;
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
@@ -90,36 +91,38 @@ impl Comparison {
 }
 
 impl Headline {
+    /// What a run came to, without the rest of its report; `None` before its first skill is measured.
+    ///
+    /// # Errors
+    ///
+    /// A file of the run that cannot be read or is not what it should be.
+    pub fn of_run(run: &RunReader, gate: Gate) -> Result<Option<Self>, ReportError> {
+        let Some(state) = run.state()? else { return Ok(None) };
+        let source = Source::read(run, &state)?;
+        Ok(Some(Self::read(&source, &tokens(&source)?, gate)?))
+    }
+
     pub(super) fn read(
-        run: &RunReader,
-        state: &RuntimeState,
-        history: &[StepRecord],
-        summary: Option<&Summary>,
+        source: &Source<'_>,
         tokens: &TokensByStage,
         gate: Gate,
     ) -> Result<Self, PipelineError> {
-        let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
-        let maker = Maker::of_best(state, summary);
-        let best = run.results(maker.measured(history))?;
-        let best = best.unwrap_or_else(|| baseline.clone());
-        let selection = Comparison::of(gate, &baseline, &best).ok_or_else(|| PipelineError::Corrupt {
-            path: run.path().join("baseline_selection_eval"),
-            message: "holds no results".to_owned(),
+        let Source { run, history, summary, ends, maker, selection, test } = source;
+        let selection = Comparison::of(gate, &selection.before, selection.after()).ok_or_else(|| {
+            PipelineError::Corrupt {
+                path: run.path().join("baseline_selection_eval"),
+                message: "holds no results".to_owned(),
+            }
         })?;
-        let test_before = run.results(EvaluationDir::TestBaseline)?.unwrap_or_default();
-        let test_after = run.results(EvaluationDir::TestBest)?;
-        // Where the best skill is the first one, it was measured once.
-        let test_after = test_after.unwrap_or_else(|| test_before.clone());
-        let test = summary.and_then(|_| Comparison::of(gate, &test_before, &test_after));
-        let ends = run.epoch_ends()?;
+        let test = test.as_ref().and_then(|test| Comparison::of(gate, &test.before, test.after()));
         let slow_updates = || ends.iter().filter_map(|end| end.slow_update.as_ref());
         let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
             + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
         Ok(Self {
-            sentence: sentence(test.as_ref(), &selection, maker),
+            sentence: sentence(test.as_ref(), &selection, *maker),
             test,
             selection,
-            fresh: summary.and_then(|summary| summary.fresh_selection.clone()),
+            fresh: summary.as_ref().and_then(|summary| summary.fresh_selection.clone()),
             best_of: n_candidates + 1,
             best_step: maker.step.0,
             best_skill: maker.name(),

@@ -1,13 +1,13 @@
 //! The items of the selection split over time.
 
 use super::epochs::Maker;
+use super::source::Source;
+use super::steps::Chosen;
 use serde::Serialize;
-use skill_core::{ItemScore, RolloutResult, StepIdx};
-use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::format::{StepRecord, Summary};
+use skill_core::{ItemId, ItemScore, RolloutResult, StepIdx};
+use skill_pipeline::PipelineError;
 use skill_pipeline::stage::evaluate::by_item;
-use skill_pipeline::{PipelineError, RunReader};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Items in rows, evaluations in columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -18,6 +18,10 @@ pub struct Items {
     pub is_accepted: Vec<bool>,
     /// The items, in the order of the split.
     pub rows: Vec<ItemRow>,
+    /// How many items are left out for their number: first those that no skill has changed.
+    pub n_left_out: usize,
+    /// How many measured skills are left out for their number.
+    pub n_columns_left_out: usize,
 }
 
 /// An item over time.
@@ -33,64 +37,89 @@ pub struct ItemRow {
     pub outcome: ItemOutcome,
 }
 
-/// What became of an item between the first and the best skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What became of an item between the first and the best skill; what says most comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
     /// Failed before, solved now; with several draws, in at least half of them.
     Won,
     /// Solved before, failed now.
     Lost,
-    /// Solved by both.
-    Kept,
     /// Failed by both, and solved by a candidate in between.
     Passing,
     /// Solved by no skill.
     Never,
+    /// Solved by both.
+    Kept,
 }
 
 pub(super) fn read(
-    run: &RunReader,
-    history: &[StepRecord],
-    summary: Option<&Summary>,
+    source: &Source<'_>,
+    chosen: &Chosen<'_>,
+    max_items: usize,
 ) -> Result<Items, PipelineError> {
-    let baseline = run.results(EvaluationDir::Baseline)?.unwrap_or_default();
-    let mut items =
-        Items { columns: vec!["the first one".to_owned()], is_accepted: vec![true], rows: Vec::new() };
+    let Source { run, history, ends, maker: best, selection, .. } = source;
+    let mut items = Items {
+        columns: vec!["the first one".to_owned()],
+        is_accepted: vec![true],
+        rows: Vec::new(),
+        n_left_out: 0,
+        n_columns_left_out: 0,
+    };
     let mut makers = vec![Maker { step: StepIdx(0), slow_epoch: None, is_measured_last: false }];
-    let mut columns: Vec<Column> = vec![column(&baseline)];
+    let mut columns: Vec<Column> = vec![scored(&selection.before)];
     // A skill that was measured before has no results of its own.
     let of_steps = history.iter().filter(|record| record.selection_n_seen.is_some());
     let of_steps = of_steps.map(|record| (record.step, None, record.action.is_accept()));
-    let ends = run.epoch_ends()?;
     let of_ends = ends.iter().filter_map(|end| end.slow_update.as_ref());
     let of_ends = of_ends.filter(|record| record.selection_n_seen.is_some());
     let of_ends = of_ends.map(|record| (record.step, Some(record.epoch), record.action.is_accept()));
     let mut measured: Vec<_> = of_steps.chain(of_ends).collect();
     measured.sort_unstable();
-    let best = run.state()?.map(|state| Maker::of_best(&state, summary));
+    let n_measured = measured.len();
+    measured.retain(|(step, ..)| chosen.holds(*step) || *step == best.step);
+    items.n_columns_left_out = n_measured - measured.len();
     let measured = measured.into_iter().map(|(step, slow_epoch, is_accepted)| {
         (Maker { step, slow_epoch, is_measured_last: false }, is_accepted)
     });
-    let measured_last = best.filter(|best| best.is_measured_last).map(|best| (best, true));
+    let measured_last = Some(best).filter(|best| best.is_measured_last).map(|best| (*best, true));
     for (maker, is_accepted) in measured.chain(measured_last) {
-        let results = run.results(maker.measured(history))?;
+        let scores = run.scores(maker.measured(history))?;
         items.columns.push(maker.name());
         items.is_accepted.push(is_accepted);
-        columns.push(column(&results.unwrap_or_default()));
+        columns.push(column(&scores.unwrap_or_default()));
         makers.push(maker);
     }
-    let best_column = makers.iter().position(|maker| Some(*maker) == best).unwrap_or(0);
-    items.rows = by_item(&baseline).map(|(result, _)| row(result, &columns, best_column)).collect();
+    let best_column = makers.iter().position(|maker| maker == best).unwrap_or(0);
+    items.rows = by_item(&selection.before).map(|(result, _)| row(result, &columns, best_column)).collect();
+    items.n_left_out = items.rows.len().saturating_sub(max_items);
+    if items.n_left_out > 0 {
+        // What changed says more than what did not; what is left stays in the order of the split.
+        let mut places: Vec<usize> = (0..items.rows.len()).collect();
+        places.sort_by_key(|place| items.rows.get(*place).map(|row| row.outcome));
+        places.truncate(max_items);
+        let kept: BTreeSet<usize> = places.into_iter().collect();
+        let mut place = 0..;
+        items.rows.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
+    }
     Ok(items)
 }
 
 /// Of each item how many draws were solved, and how many there were.
 type Column = BTreeMap<String, (usize, usize)>;
 
-fn column(results: &[RolloutResult]) -> Column {
-    let count = |draws: Vec<ItemScore>| (draws.iter().filter(|draw| draw.is_success()).count(), draws.len());
-    by_item(results).map(|(result, draws)| (result.id.as_str().to_owned(), count(draws))).collect()
+fn column(scores: &[(ItemId, ItemScore)]) -> Column {
+    let mut column = Column::new();
+    for (item, score) in scores {
+        let (n_solved, n_draws) = column.entry(item.as_str().to_owned()).or_default();
+        *n_solved += usize::from(score.is_success());
+        *n_draws += 1;
+    }
+    column
+}
+
+fn scored(results: &[RolloutResult]) -> Column {
+    column(&results.iter().map(|result| (result.id.clone(), ItemScore::from(result))).collect::<Vec<_>>())
 }
 
 fn row(result: &RolloutResult, columns: &[Column], best_column: usize) -> ItemRow {

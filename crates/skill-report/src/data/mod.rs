@@ -6,6 +6,7 @@ pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod overview;
+mod source;
 pub(crate) mod steps;
 
 use crate::ReportError;
@@ -16,12 +17,11 @@ use items::Items;
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
-use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::epoch_format::EpochRecords;
-use skill_pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
+use skill_pipeline::run_dir::format::{StageTokens, StepAction, TokensByStage};
 use skill_pipeline::{PipelineError, RunReader};
+use source::Source;
 use std::path::Path;
-use steps::StepRow;
+use steps::{Chosen, StepRow};
 
 /// What a report holds besides what it always holds.
 #[derive(Debug, Clone)]
@@ -32,6 +32,12 @@ pub struct ReportOptions {
     pub max_turn_characters: usize,
     /// The most characters of all trajectories together.
     pub max_trajectory_characters: usize,
+    /// The most steps that are shown one by one.
+    pub max_steps: usize,
+    /// The most characters of edits, differences and notes of all steps together.
+    pub max_step_characters: usize,
+    /// The most items that are shown over time.
+    pub max_items: usize,
     /// What each stage cost, where prices are known.
     pub money: IndexMap<String, f64>,
     /// The gate of the run; the default is the paper's.
@@ -44,6 +50,9 @@ impl Default for ReportOptions {
             max_trajectories: 60,
             max_turn_characters: 4_000,
             max_trajectory_characters: 400_000,
+            max_steps: 400,
+            max_step_characters: 600_000,
+            max_items: 2_000,
             money: IndexMap::new(),
             gate: Gate::default(),
         }
@@ -65,8 +74,12 @@ pub struct Report {
     pub is_finished: bool,
     /// What it came to; `None` before the first skill is measured.
     pub headline: Option<Headline>,
-    /// Every finished step.
+    /// The finished steps that are shown, in order; all of them, unless they are too many.
     pub steps: Vec<StepRow>,
+    /// How many steps are left out for their number: none that was accepted before all others are.
+    pub n_steps_left_out: usize,
+    /// The score of the current and of the best skill wherever one of them changes, over all steps.
+    pub course: Vec<ScorePoint>,
     /// Calls, tokens and money by stage.
     pub stages: Vec<StageRow>,
     /// The best skill.
@@ -77,6 +90,19 @@ pub struct Report {
     pub trajectories: Trajectories,
     /// What was not measured, and what the numbers do not say, one sentence each.
     pub not_measured: Vec<String>,
+}
+
+/// The scores from a point of the run on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScorePoint {
+    /// The step after which they hold.
+    pub step: u32,
+    /// Whether it is the end of the step's epoch after which they hold.
+    pub is_epoch_end: bool,
+    /// The score of the current skill.
+    pub current: f64,
+    /// The score of the best skill.
+    pub best: f64,
 }
 
 /// Calls and tokens of a stage.
@@ -111,44 +137,76 @@ impl Report {
     ///
     /// A file that cannot be read or is not what it should be. What is not there yet is no error.
     pub fn read(run: &RunReader, options: &ReportOptions) -> Result<Self, ReportError> {
-        let (state, history, summary) = (run.state()?, run.history()?, run.summary()?);
         let name = name_of(run.path());
-        let env = summary.as_ref().map(|summary| summary.env.clone());
-        let env = env.or_else(|| run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned));
-        let Some(state) = state else {
-            let not_measured = vec!["The first skill is not measured yet: nothing can be said.".to_owned()];
-            return Ok(Self {
-                name,
-                env: env.unwrap_or_default(),
-                version: None,
-                n_steps: 0,
-                is_finished: false,
-                headline: None,
-                steps: Vec::new(),
-                stages: Vec::new(),
-                skill: Vec::new(),
-                items: Items::default(),
-                trajectories: Trajectories::default(),
-                not_measured,
-            });
-        };
-        let tokens = tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?;
-        let headline = Headline::read(run, &state, &history, summary.as_ref(), &tokens, options.gate)?;
+        let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+        let env = env.unwrap_or_default().to_owned();
+        let Some(state) = run.state()? else { return Ok(Self::not_begun(name, env)) };
+        let source = Source::read(run, &state)?;
+        let tokens = tokens(&source)?;
+        let headline = Headline::read(&source, &tokens, options.gate)?;
+        let chosen = Chosen::of(&source.history, options.max_steps);
+        let steps = steps::read(&source, &chosen, options.max_step_characters)?;
+        let items = items::read(&source, &chosen, options.max_items)?;
+        let skill = skill_lines(&blame(run, Version::Best)?);
+        let summary = source.summary.as_ref();
         Ok(Self {
             name,
-            env: env.unwrap_or_default(),
-            n_steps: history.len(),
+            env: summary.map_or(env, |summary| summary.env.clone()),
+            n_steps: source.history.len(),
             is_finished: summary.is_some(),
-            steps: steps::read(run, &history)?,
+            n_steps_left_out: source.history.len() - steps.len(),
+            course: course(&source),
             stages: stages(&tokens, options),
-            skill: skill_lines(&blame(run, Version::Best)?),
-            items: items::read(run, &history, summary.as_ref())?,
-            trajectories: conversation::read(run, &state, &history, options)?,
-            not_measured: not_measured(&headline, &history, &run.epoch_ends()?, summary.is_some()),
+            skill,
+            trajectories: conversation::read(&source, options),
+            not_measured: not_measured(&headline, &source),
+            steps,
+            items,
             headline: Some(headline),
-            version: summary.map(|summary| summary.version),
+            version: summary.map(|summary| summary.version.clone()),
         })
     }
+
+    fn not_begun(name: String, env: String) -> Self {
+        Self {
+            name,
+            env,
+            version: None,
+            n_steps: 0,
+            is_finished: false,
+            headline: None,
+            steps: Vec::new(),
+            n_steps_left_out: 0,
+            course: Vec::new(),
+            stages: Vec::new(),
+            skill: Vec::new(),
+            items: Items::default(),
+            trajectories: Trajectories::default(),
+            not_measured: vec!["The first skill is not measured yet: nothing can be said.".to_owned()],
+        }
+    }
+}
+
+/// The scores wherever they change, with those of the last step.
+fn course(source: &Source<'_>) -> Vec<ScorePoint> {
+    let of_steps = source.history.iter().map(|record| ScorePoint {
+        step: record.step.0,
+        is_epoch_end: false,
+        current: record.current_score,
+        best: record.best_score,
+    });
+    let of_ends = source.ends.iter().filter_map(|end| end.slow_update.as_ref()).map(|record| ScorePoint {
+        step: record.step.0,
+        is_epoch_end: true,
+        current: record.current_score,
+        best: record.best_score,
+    });
+    let mut points: Vec<ScorePoint> = of_steps.chain(of_ends).collect();
+    points.sort_by_key(|point| (point.step, point.is_epoch_end));
+    let last = points.last().copied();
+    points.dedup_by(|next, point| next.current == point.current && next.best == point.best);
+    points.extend(last.filter(|last| points.last().is_some_and(|point| point.step != last.step)));
+    points
 }
 
 /// The name of a directory; one that is only called `run` has the name of what it is in.
@@ -160,24 +218,11 @@ fn name_of(path: &Path) -> String {
 }
 
 /// What the run used so far, by stage.
-fn tokens(
-    run: &RunReader,
-    history: &[StepRecord],
-    total: Option<&TokensByStage>,
-) -> Result<TokensByStage, PipelineError> {
-    if let Some(total) = total {
-        return Ok(total.clone());
+fn tokens(source: &Source<'_>) -> Result<TokensByStage, PipelineError> {
+    if let Some(summary) = &source.summary {
+        return Ok(summary.token_summary.clone());
     }
-    let mut tokens = TokensByStage::new();
-    if let Some(baseline) = run.evaluation_summary(EvaluationDir::Baseline)? {
-        tokens.insert("baseline".to_owned(), baseline.tokens);
-    }
-    let ends = run.epoch_ends()?;
-    let of_steps = history.iter().map(|record| &record.tokens);
-    for (stage, used) in of_steps.chain(ends.iter().flat_map(EpochRecords::tokens)).flatten() {
-        *tokens.entry(stage.clone()).or_default() += *used;
-    }
-    Ok(tokens)
+    Ok(source.run.totals()?.tokens)
 }
 
 fn stages(tokens: &TokensByStage, options: &ReportOptions) -> Vec<StageRow> {
@@ -200,13 +245,9 @@ fn skill_lines(blame: &Blame) -> Vec<SkillLine> {
 }
 
 /// What a reader should know before believing the numbers.
-fn not_measured(
-    headline: &Headline,
-    history: &[StepRecord],
-    ends: &[EpochRecords],
-    is_finished: bool,
-) -> Vec<String> {
-    let mut said = Vec::new();
+fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
+    let Source { history, ends, summary, .. } = source;
+    let (mut said, is_finished) = (Vec::new(), summary.is_some());
     if !is_finished {
         said.push("The run is not finished; everything here may still change.".to_owned());
     }

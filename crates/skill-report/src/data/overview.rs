@@ -1,9 +1,8 @@
 //! Where a run stands, in short: for lists of runs, and for those who look on while it works.
 
-use super::{name_of, tokens};
+use super::name_of;
 use serde::Serialize;
 use skill_llm::error::with_causes;
-use skill_pipeline::run_dir::format::StepRecord;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{is_held, is_run};
 use skill_pipeline::{PipelineError, RunReader};
@@ -148,10 +147,10 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 }
 
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
-    let (state, history, summary) = (run.state()?, run.history()?, run.summary()?);
+    let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
     let live = run.live();
     let phase = RunPhase::of(run.path(), summary.is_some());
-    let used = tokens(run, &history, summary.as_ref().map(|summary| &summary.token_summary))?;
+    let used = summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary);
     let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
     let test = summary.as_ref().and_then(|summary| Some([summary.baseline_test_hard?, summary.test_hard?]));
     Ok(RunOverview {
@@ -159,11 +158,11 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         env: env.unwrap_or_default().to_owned(),
         n_steps: state.as_ref().map_or(0, |state| state.last_completed_step.0),
         total_steps: total_steps(run, live.as_ref(), summary.as_ref().map(|summary| summary.total_steps)),
-        baseline: baseline(&history).or(state.as_ref().map(|state| state.best_score)),
+        baseline: totals.first_score.or(state.as_ref().map(|state| state.best_score)),
         current: state.as_ref().map(|state| state.current_score),
         best: state.as_ref().map(|state| state.best_score),
         best_step: state.as_ref().map(|state| state.best_step.0),
-        n_accepted: history.iter().filter(|record| record.action.is_accept()).count(),
+        n_accepted: totals.n_accepted,
         test,
         calls: used.values().map(|used| used.calls).sum(),
         tokens: used.values().map(|used| used.prompt_tokens + used.completion_tokens).sum(),
@@ -171,11 +170,6 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         live,
         ..RunOverview::unknown(run.path())
     })
-}
-
-/// The gate's score of the first skill, which the first step began with.
-fn baseline(history: &[StepRecord]) -> Option<f64> {
-    history.first().map(|record| record.score_before)
 }
 
 fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {

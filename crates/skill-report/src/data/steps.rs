@@ -2,16 +2,21 @@
 
 use super::epochs::{self, EpochRow};
 use super::headline::{p_words, points};
+use super::source::Source;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use skill_core::{EditRow, StepIdx};
+use skill_pipeline::run_dir::RunSkills;
 use skill_pipeline::run_dir::format::{StepAction, StepRecord};
 use skill_pipeline::run_dir::paired_format::PairedRecord;
 use skill_pipeline::{PipelineError, RunReader};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 2;
+/// About as many characters a page needs around a line of a difference.
+const LINE_MARKUP: usize = 12;
 
 /// A step of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,6 +37,10 @@ pub struct StepRow {
     pub batch_n: usize,
     /// The most edits it might apply; absent if nobody said.
     pub edit_budget: Option<u32>,
+    /// Edits that changed the skill.
+    pub n_applied: usize,
+    /// Edits that there were.
+    pub n_edits: usize,
     /// The score of the current skill before it.
     pub before: f64,
     /// The candidate's score; `None` if not every item was measured.
@@ -58,6 +67,8 @@ pub struct StepRow {
     pub notes: Vec<String>,
     /// The end of its epoch, if it is the last step of one and the end is done.
     pub epoch_end: Option<EpochRow>,
+    /// Whether its edits, its difference, its notes and the end of its epoch are left out for the size of the report.
+    pub is_cut: bool,
 }
 
 /// An edit, and what became of it.
@@ -91,28 +102,89 @@ impl StepRow {
     ///
     /// A file of the step that cannot be read or is not what it should be.
     pub fn read(run: &RunReader, record: &StepRecord) -> Result<Self, PipelineError> {
-        row(run, record)
+        row(run, &run.skills(&run.history()?)?, record)
+    }
+
+    /// How many characters of a run's texts it holds.
+    fn n_characters(&self) -> usize {
+        let of_edits = self.edits.iter().map(|edit| edit.target.len() + edit.content.len());
+        let of_notes = self.notes.iter().map(String::len);
+        of_edits.chain(of_notes).sum::<usize>()
+            + n_characters(&self.diff)
+            + self.epoch_end.as_ref().map_or(0, EpochRow::n_characters)
     }
 }
 
-pub(super) fn read(run: &RunReader, history: &[StepRecord]) -> Result<Vec<StepRow>, PipelineError> {
-    let ends = run.epoch_ends()?;
-    let nexts = history.iter().skip(1).map(Some).chain([None]);
-    let rows = history.iter().zip(nexts).map(|(record, next)| {
-        let epoch_end = epochs::after_step(run, &ends, record, next)?;
-        Ok(StepRow { epoch_end, ..row(run, record)? })
-    });
-    rows.collect()
+/// How many characters a difference has; each line has some for its markup.
+pub(super) fn n_characters(diff: &[DiffLine]) -> usize {
+    diff.iter().map(|line| line.text.len() + LINE_MARKUP).sum()
 }
 
-fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
+/// The steps that are shown one by one.
+pub(super) struct Chosen<'run> {
+    /// The place of each in the history, and its record.
+    records: BTreeMap<StepIdx, (usize, &'run StepRecord)>,
+}
+
+impl<'run> Chosen<'run> {
+    /// Of too many steps those that were accepted, and the last of the others; of too many of these the last ones.
+    pub(super) fn of(history: &'run [StepRecord], max_steps: usize) -> Self {
+        let is_accepted = |(_, record): &(usize, &StepRecord)| record.action.is_accept();
+        let latest = || history.iter().enumerate().rev();
+        let accepted = latest().filter(is_accepted);
+        let others = latest().filter(|step| !is_accepted(step));
+        let chosen = accepted.chain(others).take(max_steps);
+        Self { records: chosen.map(|(place, record)| (record.step, (place, record))).collect() }
+    }
+
+    pub(super) fn holds(&self, step: StepIdx) -> bool {
+        self.records.contains_key(&step)
+    }
+}
+
+pub(super) fn read(
+    source: &Source<'_>,
+    chosen: &Chosen<'_>,
+    max_characters: usize,
+) -> Result<Vec<StepRow>, PipelineError> {
+    let (run, history) = (source.run, &source.history);
+    let skills = run.skills(history)?;
+    // Where there is not room for all, what became part of the skill comes first.
+    let mut in_order: Vec<_> = chosen.records.values().collect();
+    in_order.sort_by_key(|(_, record)| !record.action.is_accept());
+    let mut n_characters = 0;
+    let mut rows = Vec::with_capacity(in_order.len());
+    for (place, record) in in_order {
+        let is_whole = n_characters < max_characters;
+        let row = if is_whole {
+            let epoch_end = epochs::after_step(&skills, run, &source.ends, record, history.get(place + 1))?;
+            StepRow { epoch_end, ..row(run, &skills, record)? }
+        } else {
+            brief(record)
+        };
+        n_characters += row.n_characters();
+        rows.push(row);
+    }
+    rows.sort_by_key(|row| row.step);
+    Ok(rows)
+}
+
+fn row(run: &RunReader, skills: &RunSkills<'_>, record: &StepRecord) -> Result<StepRow, PipelineError> {
     let rows = run.apply_report(record.step)?.unwrap_or_default();
-    let before = run.skill_after(StepIdx(record.step.0.saturating_sub(1)))?;
     let diff = match run.candidate(record.step)? {
-        Some(candidate) => difference(before.text(), candidate.text()),
+        Some(candidate) => {
+            let before = skills.after(StepIdx(record.step.0.saturating_sub(1)))?;
+            difference(before.text(), candidate.text())
+        }
         None => Vec::new(),
     };
-    Ok(StepRow {
+    let edits = rows.into_iter().map(edit_line).collect();
+    Ok(StepRow { edits, diff, is_cut: false, notes: record.notes.clone(), ..brief(record) })
+}
+
+/// A step as its record has it, without its files.
+fn brief(record: &StepRecord) -> StepRow {
+    StepRow {
         step: record.step.0,
         epoch: record.epoch.0,
         action: record.action,
@@ -121,6 +193,8 @@ fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
         batch: record.rollout_hard,
         batch_n: record.rollout_n,
         edit_budget: record.edit_budget,
+        n_applied: record.apply_report.map_or(0, |report| report.applied),
+        n_edits: record.apply_report.map_or(0, |report| report.total),
         before: record.score_before,
         score: record.candidate_gate_score,
         interval: record.selection_interval,
@@ -130,11 +204,12 @@ fn row(run: &RunReader, record: &StepRecord) -> Result<StepRow, PipelineError> {
         n_items: record.selection_n,
         current: record.current_score,
         best: record.best_score,
-        edits: rows.into_iter().map(edit_line).collect(),
-        diff,
-        notes: record.notes.clone(),
+        edits: Vec::new(),
+        diff: Vec::new(),
+        notes: Vec::new(),
         epoch_end: None,
-    })
+        is_cut: true,
+    }
 }
 
 fn edit_line(row: EditRow) -> EditLine {

@@ -1,0 +1,55 @@
+//! What a report reads of a run: each file once, however many parts of the report stand on it.
+
+use super::epochs::Maker;
+use skill_core::RolloutResult;
+use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::epoch_format::EpochRecords;
+use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
+use skill_pipeline::{PipelineError, RunReader};
+
+/// A run whose first skill is measured.
+pub(super) struct Source<'run> {
+    pub(super) run: &'run RunReader,
+    pub(super) history: Vec<StepRecord>,
+    pub(super) summary: Option<Summary>,
+    pub(super) ends: Vec<EpochRecords>,
+    /// What made the best skill.
+    pub(super) maker: Maker,
+    /// The first and the best skill on the selection split.
+    pub(super) selection: Pair,
+    /// The same on the test split; `None` before the end of the run, and where it was not read.
+    pub(super) test: Option<Pair>,
+}
+
+/// Results of the first and of the best skill on the same items.
+pub(super) struct Pair {
+    pub(super) before: Vec<RolloutResult>,
+    /// `None` where the best skill is the first one, which was measured once.
+    best: Option<Vec<RolloutResult>>,
+}
+
+impl Pair {
+    pub(super) fn after(&self) -> &[RolloutResult] {
+        self.best.as_ref().unwrap_or(&self.before)
+    }
+}
+
+impl<'run> Source<'run> {
+    pub(super) fn read(run: &'run RunReader, state: &RuntimeState) -> Result<Self, PipelineError> {
+        let (history, summary) = (run.history()?, run.summary()?);
+        let maker = Maker::of_best(state, summary.as_ref());
+        let place = maker.measured(&history);
+        let selection = Pair {
+            before: run.results(EvaluationDir::Baseline)?.unwrap_or_default(),
+            best: if place == EvaluationDir::Baseline { None } else { run.results(place)? },
+        };
+        let test = match &summary {
+            Some(_) => run.results(EvaluationDir::TestBaseline)?,
+            None => None,
+        };
+        let test = test.map(|before| {
+            Ok::<_, PipelineError>(Pair { before, best: run.results(EvaluationDir::TestBest)? })
+        });
+        Ok(Self { run, ends: run.epoch_ends()?, maker, selection, test: test.transpose()?, history, summary })
+    }
+}
