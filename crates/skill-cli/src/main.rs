@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod exit_code;
 mod progress;
+mod progress_bar;
 mod report_line;
 mod skill_diff;
 mod table;

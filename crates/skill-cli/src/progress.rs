@@ -1,10 +1,11 @@
 //! Readers of events that show a run to a person or to a program.
 
+use crate::progress_bar::StageBar;
 use crate::report_line::{slow_update_line, step_line};
 use crate::table::counted;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::{Event, EventSink};
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// How a run is shown.
@@ -27,7 +28,9 @@ pub(crate) struct Progress {
 
 #[derive(Default)]
 struct State {
-    bar: Option<ProgressBar>,
+    bar: Option<StageBar>,
+    /// The directory of the run, where there is one.
+    run_dir: Option<PathBuf>,
     total_steps: u32,
     is_stdout_closed: bool,
 }
@@ -57,7 +60,7 @@ impl State {
     fn show(&mut self, event: &Event, is_terminal: bool) {
         match event {
             Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers } => {
-                self.total_steps = *total_steps;
+                (self.total_steps, self.run_dir) = (*total_steps, Some(dir.clone()));
                 let [n_train, n_val, n_test] = n_items;
                 let resumed = match finished_steps {
                     0 => String::new(),
@@ -74,16 +77,19 @@ impl State {
                 score.hard, score.soft
             )),
             Event::StageStarted { step, stage, total } if is_terminal && *total > 0 => {
-                self.clear_bar();
-                let place = step.map(|step| format!("step {step} ")).unwrap_or_default();
-                self.bar = Some(new_bar(*total, format!("{place}{}", stage.as_str())));
+                // The old one has to be gone before the new one is drawn.
+                self.bar = None;
+                let total_steps = self.total_steps;
+                let place = step.map(|step| format!("step {step}/{total_steps} ")).unwrap_or_default();
+                let place = format!("{place}{}", stage.as_str().replace('_', " "));
+                self.bar = Some(StageBar::start(place, *total, self.run_dir.as_deref()));
             }
             Event::StageProgress { done, .. } => {
                 if let Some(bar) = &self.bar {
-                    bar.set_position(*done as u64);
+                    bar.set_done(*done);
                 }
             }
-            Event::StageFinished { .. } => self.clear_bar(),
+            Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
             Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
             Event::EpochEnded { epoch, slow_update, .. } => {
                 if let Some(record) = slow_update {
@@ -94,7 +100,6 @@ impl State {
                 self.line(&format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft));
             }
             Event::Warning { .. } => self.show_warning(event),
-            Event::RunStopped { .. } => self.clear_bar(),
             Event::StageStarted { .. } | Event::StepStarted { .. } | Event::RunFinished { .. } => {}
         }
     }
@@ -115,12 +120,6 @@ impl State {
         .unwrap_or_default();
     }
 
-    fn clear_bar(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-
     fn write_json(&mut self, event: &Event) {
         if self.is_stdout_closed {
             return;
@@ -130,12 +129,4 @@ impl State {
         // A reader that went away ends the output, not the run.
         self.is_stdout_closed = writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err();
     }
-}
-
-fn new_bar(total: usize, prefix: String) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix:24} {bar:30} {pos}/{len}  {elapsed} (left {eta})")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr())
-        .with_style(style)
-        .with_prefix(prefix)
 }

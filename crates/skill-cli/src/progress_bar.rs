@@ -1,0 +1,284 @@
+//! The two lines at the foot of the terminal while a stage works: how far it is, and what the run does and has spent.
+//!
+//! What the models do comes from the run's `live.json`, as for everybody who looks on; without a run there is one line.
+
+use crate::command::status::seconds;
+use crate::table::grouped;
+use console::{Term, measure_text_width, truncate_str};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::run_dir::live::{LiveState, Spend};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the lines are drawn anew while no work is finished; the run writes what it does as often.
+const PERIOD: Duration = Duration::from_millis(500);
+/// The width where the terminal does not say its own.
+const USUAL_WIDTH: usize = 80;
+/// A bar that is shorter says nothing.
+const SHORTEST_BAR: usize = 8;
+const LONGEST_BAR: usize = 30;
+/// Between the parts of a line.
+const GAP: &str = "  ";
+/// Stands where the end of a line was cut off.
+const CUT: &str = "…";
+
+/// The lines of one stage; they go when it is dropped.
+pub(crate) struct StageBar {
+    shared: Arc<Shared>,
+    /// Gone when the bar is: that ends the thread.
+    still_there: Option<Sender<()>>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    bar: ProgressBar,
+    run: Option<RunReader>,
+    stage: Mutex<StageView>,
+}
+
+/// What is known of a stage.
+#[derive(Debug, Clone)]
+struct StageView {
+    /// Such as `step 3/12 rollout`.
+    place: String,
+    done: usize,
+    total: usize,
+    /// For how long it has worked.
+    elapsed: Duration,
+    live: Option<LiveState>,
+}
+
+impl StageBar {
+    /// Shows a stage that begins now, of the run in this directory if there is one.
+    pub(crate) fn start(place: String, total: usize, run_dir: Option<&Path>) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix}\n{msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let stage = StageView { place, done: 0, total, elapsed: Duration::ZERO, live: None };
+        let run = run_dir.and_then(|dir| RunReader::open(dir).ok());
+        let shared = Arc::new(Shared { bar, run, stage: Mutex::new(stage) });
+        let (still_there, gone) = channel::<()>();
+        let of_thread = Arc::clone(&shared);
+        let began = Instant::now();
+        let tick = move || {
+            loop {
+                of_thread.refresh(began.elapsed());
+                if gone.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        // Without a thread the lines are drawn when work is finished.
+        let ticker = std::thread::Builder::new().name("progress".to_owned()).spawn(tick).ok();
+        Self { shared, still_there: Some(still_there), ticker }
+    }
+
+    pub(crate) fn set_done(&self, done: usize) {
+        lock(&self.shared.stage).done = done;
+        self.shared.draw();
+    }
+
+    /// Does something with the terminal while the lines are away.
+    pub(crate) fn suspend<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.shared.bar.suspend(work)
+    }
+}
+
+impl Drop for StageBar {
+    fn drop(&mut self) {
+        self.still_there = None;
+        if let Some(ticker) = self.ticker.take() {
+            // It cannot panic; and if it did, there would be nothing to save.
+            let _ = ticker.join();
+        }
+        self.shared.bar.finish_and_clear();
+    }
+}
+
+impl Shared {
+    /// Looks at what the run does, and draws.
+    fn refresh(&self, elapsed: Duration) {
+        let live = self.run.as_ref().and_then(RunReader::live);
+        {
+            let mut stage = lock(&self.stage);
+            (stage.elapsed, stage.live) = (elapsed, live);
+        }
+        self.draw();
+    }
+
+    fn draw(&self) {
+        let size = Term::stderr().size_checked();
+        // A character in the last column would make some terminals begin a new line.
+        let width = size.map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns)).saturating_sub(1);
+        let (first, second) = {
+            let stage = lock(&self.stage);
+            (stage.first_line(width), stage.live.as_ref().map(|live| second_line(live, width)))
+        };
+        self.bar.set_prefix(first);
+        self.bar.set_message(second.unwrap_or_default());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each value is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl StageView {
+    /// Where the stage is: its place, a bar, its rate and the time that it still takes.
+    fn first_line(&self, width: usize) -> String {
+        let head = format!("{} {}/{}", self.place, self.done, self.total);
+        let rate = self.done as f64 / self.elapsed.as_secs_f64();
+        let mut parts = Vec::new();
+        if self.done > 0 && rate.is_finite() {
+            parts.push((1, format!("{rate:.1}/s")));
+            let n_left = self.total.saturating_sub(self.done);
+            if n_left > 0 {
+                parts.push((2, format!("{} left", seconds(n_left as f64 / rate))));
+            }
+        }
+        let tail = fitting(parts, width.saturating_sub(measure_text_width(&head) + GAP.len()));
+        let text = if tail.is_empty() { head.clone() } else { format!("{head}{GAP}{tail}") };
+        let room = width.saturating_sub(measure_text_width(&text) + GAP.len()).min(LONGEST_BAR);
+        if room < SHORTEST_BAR {
+            return truncate_str(&text, width, CUT).into_owned();
+        }
+        let n_full = (room * self.done).checked_div(self.total).unwrap_or(0).min(room);
+        let bar = format!("{}{}", "━".repeat(n_full), "─".repeat(room - n_full));
+        if tail.is_empty() { format!("{head}{GAP}{bar}") } else { format!("{head}{GAP}{bar}{GAP}{tail}") }
+    }
+}
+
+/// What the run does and has spent, each against its cap where there is one.
+fn second_line(live: &LiveState, width: usize) -> String {
+    let pulse = &live.pulse;
+    let Spend { calls, tokens, money, cap_calls, cap_tokens, cap_money, cap_seconds, .. } = pulse.spend;
+    let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
+    let mut parts = vec![(4, format!("{} in flight", pulse.in_flight))];
+    if pulse.waiting > 0 {
+        parts.push((3, format!("{} waiting", pulse.waiting)));
+    }
+    // What has a cap may stop the run, so it is worth more room than what has none.
+    let capped = |cap: bool, usual: u8| if cap { 5 } else { usual };
+    parts.push((
+        capped(cap_calls.is_some(), 2),
+        format!("{}{} calls", grouped(calls), of(cap_calls.map(grouped))),
+    ));
+    let tokens = format!("{}{} tokens", short(tokens), of(cap_tokens.map(short)));
+    parts.push((capped(cap_tokens.is_some(), 1), tokens));
+    if money > 0.0 || cap_money.is_some() {
+        let cap = of(cap_money.map(|cap| format!("{cap:.2}")));
+        parts.push((6, format!("{money:.2}{cap} spent")));
+    }
+    if let Some(cap) = cap_seconds {
+        parts.push((5, format!("{} of {}", seconds(pulse.spend.seconds), seconds(cap))));
+    }
+    if let Some(left) = live.run_seconds_left() {
+        parts.push((7, format!("run {} left", seconds(left))));
+    }
+    fitting(parts, width)
+}
+
+/// The parts in their order, of which those that matter least (with the lowest number) go until the others fit.
+fn fitting(mut parts: Vec<(u8, String)>, width: usize) -> String {
+    loop {
+        let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(GAP);
+        if measure_text_width(&line) <= width {
+            return line;
+        }
+        let least = parts.iter().enumerate().min_by_key(|(_, (matters, _))| *matters).map(|(place, _)| place);
+        match least {
+            Some(place) => drop(parts.remove(place)),
+            None => return String::new(),
+        }
+    }
+}
+
+/// A large number in few characters.
+fn short(number: u64) -> String {
+    match number {
+        ..=9_999 => grouped(number),
+        10_000..=999_999 => format!("{} k", number / 1_000),
+        1_000_000.. => format!("{:.1} M", number as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skillrl::core::StepIdx;
+    use skillrl::pipeline::run_dir::live::Pulse;
+
+    fn live(spend: Spend) -> LiveState {
+        LiveState {
+            format_version: "1.0".to_owned(),
+            pid: 1,
+            started_unix_ms: 0,
+            updated_unix_ms: 120_000,
+            total_steps: 12,
+            finished_at_start: 0,
+            finished_steps: 2,
+            step: Some(StepIdx(3)),
+            stage: Some("rollout".to_owned()),
+            stage_started_unix_ms: 100_000,
+            done: 23,
+            total: 40,
+            pulse: Pulse { in_flight: 12, limit: 64, waiting: 3, spend },
+        }
+    }
+
+    fn stage(done: usize) -> StageView {
+        let (place, elapsed) = ("step 3/12 rollout".to_owned(), Duration::from_secs(20));
+        StageView { place, done, total: 40, elapsed, live: None }
+    }
+
+    #[track_caller]
+    fn check(line: &str, width: usize, expect: &str) {
+        assert_eq!(line, expect);
+        assert!(measure_text_width(line) <= width, "{line:?} in {width}");
+    }
+
+    #[test]
+    fn a_stage_has_its_bar_where_there_is_room() {
+        let expect = "step 3/12 rollout 23/40  ━━━━━━━━━━━━━━━━━─────────────  1.1/s  14.8 s left";
+        check(&stage(23).first_line(100), 100, expect);
+        let expect = "step 3/12 rollout 23/40  ━━━━━━━━━━━━━━━─────────────  1.1/s  14.8 s left";
+        check(&stage(23).first_line(73), 73, expect);
+        check(&stage(23).first_line(39), 39, "step 3/12 rollout 23/40  14.8 s left");
+        check(&stage(23).first_line(30), 30, "step 3/12 rollout 23/40");
+        check(&stage(23).first_line(12), 12, "step 3/12 r…");
+        check(&stage(0).first_line(39), 39, "step 3/12 rollout 0/40  ───────────────");
+        check(&stage(40).first_line(39), 39, "step 3/12 rollout 40/40  2.0/s");
+        let empty = StageView { total: 0, ..stage(0) };
+        check(&empty.first_line(39), 39, "step 3/12 rollout 0/0  ────────────────");
+    }
+
+    #[test]
+    fn what_a_run_spends_stands_against_its_caps_and_what_matters_stays() {
+        let spend = Spend {
+            calls: 1_412,
+            tokens: 2_345_678,
+            money: 0.4213,
+            seconds: 120.0,
+            cap_calls: Some(5_000),
+            cap_money: Some(2.0),
+            ..Spend::default()
+        };
+        let expect = "12 in flight  3 waiting  1,412 of 5,000 calls  2.3 M tokens  0.42 of 2.00 spent  run 10.0 min left";
+        check(&second_line(&live(spend), 110), 110, expect);
+        let expect = "12 in flight  1,412 of 5,000 calls  0.42 of 2.00 spent  run 10.0 min left";
+        check(&second_line(&live(spend), 79), 79, expect);
+        check(&second_line(&live(spend), 39), 39, "0.42 of 2.00 spent  run 10.0 min left");
+        check(&second_line(&live(spend), 5), 5, "");
+        let first =
+            LiveState { finished_steps: 0, ..live(Spend { calls: 7, tokens: 12_000, ..Spend::default() }) };
+        check(&second_line(&first, 79), 79, "12 in flight  3 waiting  7 calls  12 k tokens");
+        let capped = Spend { cap_seconds: Some(3_600.0), seconds: 120.0, ..Spend::default() };
+        let expect = "12 in flight  2.0 min of 1.0 h  run 10.0 min left";
+        check(&second_line(&live(capped), 50), 50, expect);
+    }
+}
