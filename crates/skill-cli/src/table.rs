@@ -43,6 +43,8 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// The table with its titles, a line for each row; rows have as many cells as there are columns.
+///
+/// Where the terminal is too narrow for that, each row becomes a few lines, one for each cell.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let mut widths: Vec<usize> = columns.iter().map(|column| measure_text_width(column.title)).collect();
     for row in rows {
@@ -52,6 +54,9 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
     }
     if let Some(width) = width {
         shrink(columns, &mut widths, width);
+        if total(&widths) > width && !rows.is_empty() {
+            return stacked(columns, rows, width);
+        }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let cells = cells.zip(columns).zip(&widths).map(|((cell, column), width)| {
@@ -64,10 +69,29 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
     rows.iter().fold(titles, |text, row| text + &line(&mut row.iter().map(String::as_str)))
 }
 
+/// Each row as lines of a title and a cell, with an empty line between rows; a cell that is empty has no line.
+fn stacked(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+    let titles = columns.iter().map(|column| measure_text_width(column.title)).max().unwrap_or(0);
+    let room = width.saturating_sub(titles + GAP.len()).max(MIN_WIDTH);
+    let rows = rows.iter().map(|row| {
+        let cells = columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        let lines = cells.map(|(column, cell)| {
+            let title = pad_str(column.title, titles, Alignment::Left, None);
+            format!("{title}{GAP}{}\n", truncate_str(cell, room, CUT))
+        });
+        lines.collect::<String>()
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+/// How wide a line is with columns of these widths.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
 /// Takes from the widest column that may be cut, until the table fits or nothing more can be taken.
 fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
-    let gaps = GAP.len() * columns.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > limit {
+    while total(widths) > limit {
         let cuttable = columns.iter().zip(widths.iter_mut()).filter(|(column, _)| column.may_be_cut);
         match cuttable.map(|(_, width)| width).max() {
             Some(widest) if *widest > MIN_WIDTH => *widest -= 1,
@@ -142,8 +166,23 @@ mod tests {
             ],
         );
         let narrow = ["   id  place     model", "    7  step 1 …  m", "12345  x         a-model…"];
-        check(Some(24), &narrow);
-        check(Some(1), &narrow);
+        check(Some(25), &narrow);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_becomes_lines() {
+        let stacked = [
+            "id     7",
+            "place  step 1 / rollou…",
+            "model  m",
+            "",
+            "id     12345",
+            "place  x",
+            "model  a-model-of-a-name",
+        ];
+        check(Some(24), &stacked);
+        let text = table(&COLUMNS, &rows(), Some(1));
+        assert!(text.lines().all(|line| line.chars().count() <= 15), "{text}");
     }
 
     #[test]

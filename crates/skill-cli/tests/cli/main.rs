@@ -20,11 +20,16 @@ mod import;
 mod interrupt;
 mod journal;
 mod killed;
+#[cfg(unix)]
+mod large;
 mod lean;
 mod look;
 mod mcp;
 mod modes;
+#[cfg(target_os = "linux")]
+mod narrow;
 mod noise;
+mod output;
 mod packages;
 mod prompts;
 mod prune;
@@ -35,5 +40,7 @@ mod serve;
 mod server;
 mod status;
 mod tasks;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod train;
 mod worlds;

@@ -1,0 +1,53 @@
+//! Journals that are larger than the memory: nothing reads one whole.
+
+use crate::context::{Outcome, TestContext, code};
+use std::process::Command;
+
+/// Far more than the program may have.
+const JOURNAL_BYTES: u32 = 128 << 20;
+const RESULT_BYTES: u32 = 1 << 20;
+/// The memory that the program may ask for, in kilobytes.
+const MOST_MEMORY_KB: u32 = 56 << 10;
+
+fn with_large_journal() -> TestContext {
+    let context = TestContext::with_finished_demo();
+    let journal = context.path("demo/run/journal.sqlite");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let added = run_maker::add_results(&journal, JOURNAL_BYTES / RESULT_BYTES, RESULT_BYTES as usize);
+    runtime.block_on(added).unwrap();
+    assert!(journal.metadata().unwrap().len() > u64::from(JOURNAL_BYTES));
+    context
+}
+
+/// The program with a limit on its memory.
+fn run_with_limit(context: &TestContext, args: &[&str]) -> Outcome {
+    let program = context.command(args);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -d {MOST_MEMORY_KB} && exec \"$0\" \"$@\"")]);
+    limited
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(program.get_current_dir().unwrap());
+    Outcome::of(limited.output().unwrap())
+}
+
+#[test]
+fn a_large_journal_is_never_in_memory() {
+    let context = with_large_journal();
+    let commands: [&[&str]; 6] = [
+        &["inspect", "demo/run/journal.sqlite"],
+        &["journal", "list", "demo/run"],
+        &["journal", "stats", "demo/run"],
+        &["journal", "export", "demo/run", "--out", "calls.jsonl"],
+        &["report", "demo/run"],
+        // The run goes on: there is nothing left to do.
+        &["train", "demo/skillrl.toml", "--quiet"],
+    ];
+    for args in commands {
+        let outcome = run_with_limit(&context, args);
+        assert_eq!(outcome.code, Some(code::SUCCESS), "{args:?}: {}", outcome.stderr);
+    }
+    let n_lines = context.read("calls.jsonl").lines().count();
+    assert!(n_lines > (JOURNAL_BYTES / RESULT_BYTES) as usize, "{n_lines}");
+    assert!(context.path("calls.jsonl").metadata().unwrap().len() > u64::from(JOURNAL_BYTES));
+}

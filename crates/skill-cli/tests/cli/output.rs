@@ -1,0 +1,118 @@
+//! Output that has nowhere to go: a reader that has seen enough, and a disk that is full.
+
+use crate::context::{Outcome, TestContext, code};
+
+/// Commands that print, of which each may be in front of `head -1`.
+const PRINTING: &[&[&str]] = &[
+    &["--help"],
+    &["--version"],
+    &["train", "--help"],
+    &["train", "demo/skillrl.toml"],
+    &["train", "demo/skillrl.toml", "--json"],
+    &["eval", "demo/skillrl.toml"],
+    &["doctor", "demo/skillrl.toml", "--offline"],
+    &["try", "val-01", "demo/skillrl.toml"],
+    &["estimate", "demo/skillrl.toml"],
+    &["estimate", "demo/skillrl.toml", "--json"],
+    &["init", "other.toml"],
+    &["demo"],
+    &["config", "show", "demo/skillrl.toml"],
+    &["config", "schema"],
+    &["journal", "list", "demo/run"],
+    &["journal", "list", "demo/run", "--json"],
+    &["journal", "show", "demo/run", "1"],
+    &["journal", "stats", "demo/run"],
+    &["journal", "export", "demo/run"],
+    &["journal", "prune", "demo/run", "--all", "--dry-run"],
+    &["replay", "demo/run"],
+    &["report", "demo/run"],
+    &["report", "demo/run", "--json"],
+    &["blame", "demo/run"],
+    &["blame", "demo/run", "--json"],
+    &["status", "."],
+    &["status", "demo/run", "--json"],
+    &["show", "demo/run"],
+    &["show", "demo/run", "--json"],
+    &["show", "demo/run", "--step", "2"],
+    &["show", "demo/run", "--item", "val-01"],
+    &["diff", "demo/run"],
+    &["compare", "demo/run", "demo/run"],
+    &["inspect", "demo/run/best_skill.md"],
+    &["inspect", "demo/run"],
+    &["env", "check", "demo/skillrl.toml"],
+    &["export", "demo/run", "--to", "package"],
+    &["lint", "demo/run/best_skill.md"],
+    &["completions", "zsh"],
+    &["man", "man"],
+    &["prompts", "export", "prompts"],
+];
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let context = TestContext::with_finished_demo();
+    for args in PRINTING {
+        // Whoever would read has gone before the first byte.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let outcome = Outcome::of(context.command(args).stdout(writer).output().unwrap());
+        assert_eq!(outcome.code, Some(code::SUCCESS), "{args:?}: {}", outcome.stderr);
+        for word in ["panicked", "error:", "Broken pipe"] {
+            assert!(!outcome.stderr.contains(word), "{args:?}: {}", outcome.stderr);
+        }
+    }
+}
+
+/// The program with a limit on how large a file may become: to it, the disk is full then.
+#[cfg(unix)]
+fn run_on_full_disk(context: &TestContext, args: &[&str]) -> Outcome {
+    let program = context.command(args);
+    let mut limited = std::process::Command::new("sh");
+    // Without the trap the system ends the program, instead of telling it.
+    limited.args(["-c", "trap '' XFSZ && ulimit -f 8 && exec \"$0\" \"$@\""]);
+    limited
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(program.get_current_dir().unwrap());
+    Outcome::of(limited.output().unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_report_that_the_disk_does_not_take_leaves_the_old_one() {
+    let context = TestContext::with_finished_demo();
+    let before = context.files("demo/run");
+    for args in [&["report", "demo/run"][..], &["report", "demo/run", "--output", "new.html"]] {
+        let outcome = run_on_full_disk(&context, args);
+        outcome.assert_code(code::RUN_DIR);
+        for said in ["error: cannot write ", ".html: ", "hint: ", "free space"] {
+            assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
+        }
+    }
+    assert!(!context.path("new.html").exists());
+    // Neither a changed file nor half of one.
+    let after = context.files("demo/run");
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_run_whose_report_cannot_be_written_is_finished_all_the_same() {
+    let context = TestContext::with_demo();
+    context.write("demo/run/report.html/in-the-way", "a directory of this name\n");
+    let outcome = context.run(&["train", "demo/skillrl.toml", "--set", "train.epochs=1"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stdout.contains("best skill"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("the report of the run could not be written"), "{}", outcome.stderr);
+    assert!(context.path("demo/run/summary.json").is_file());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_is_written_to_and_not_replaced() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let context = TestContext::with_finished_demo();
+    let outcome = context.run(&["report", "demo/run", "--output", "/dev/full"]);
+    outcome.assert_code(code::RUN_DIR);
+    assert!(outcome.stderr.contains("/dev/full: No space left on device"), "{}", outcome.stderr);
+    assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+}
