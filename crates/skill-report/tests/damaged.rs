@@ -1,7 +1,9 @@
 //! Runs whose files are not all there, or not whole: every reader says which file, and none panics.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use run_maker::{RunSize, make_run};
 use skill_core::StepIdx;
+use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_pipeline::provenance::{StepEvidence, Version, blame};
 use skill_report::{Report, ReportOptions, RunOverview, RunPhase, StepRow, page};
@@ -48,11 +50,6 @@ fn ask(dir: &Path) -> Vec<(&'static str, Result<(), Box<dyn Error>>)> {
     ]
 }
 
-fn words(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 #[test]
 fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
     let room = run_maker::temporary_dir().unwrap();
@@ -72,7 +69,7 @@ fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
             make(file, &bytes);
             for (what, outcome) in ask(&dir) {
                 if let Err(error) = outcome {
-                    let said = words(error.as_ref());
+                    let said = with_causes(error.as_ref());
                     // A baseline without its results has none of them, wherever they should stand.
                     let is_named = said.contains(&*name) || (damage == "missing" && said.contains("no"));
                     assert!(is_named, "{what} with {} {damage}: {said}", file.display());
@@ -109,7 +106,7 @@ fn a_newer_format_is_refused_by_name() {
         let reason = overview.reason.unwrap();
         assert!(reason.contains(name) && reason.contains("has format version 7.0"), "{reason}");
         let (_, report) = ask(room.path()).swap_remove(0);
-        assert!(words(report.unwrap_err().as_ref()).contains(name));
+        assert!(with_causes(report.unwrap_err().as_ref()).contains(name));
         std::fs::write(&path, text).unwrap();
     }
 }

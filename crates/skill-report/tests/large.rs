@@ -1,4 +1,5 @@
 //! Runs that are larger than a page: what is shown is bounded, and what is not shown is said.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use run_maker::{RunSize, make_run};
 use skill_pipeline::RunReader;
