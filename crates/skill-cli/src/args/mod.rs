@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Estimate(EstimateArgs),
     /// Measures the first skill twice: how much its score varies, and what the selection split can show.
     Noise(NoiseArgs),
-    /// Writes a commented configuration file, or the demo's files.
+    /// Writes a commented configuration file, by a few questions on a terminal, or the demo's files.
     Init(InitArgs),
     /// Trains on a bundled task with simulated models: no network, no key.
     Demo(DemoArgs),
@@ -271,14 +271,14 @@ pub(crate) struct InitArgs {
     world: String,
 
     /// What the tasks are: `qa`, `tasks` for data of your own, `exec` for a program of your own, or a built-in world.
+    /// Without it a person on a terminal is asked, and elsewhere it is `qa`.
     #[arg(
         long,
         value_name = "KIND",
-        default_value = "qa",
         value_parser = ["qa", "tasks", "exec", "alfworld", "webshop"],
         conflicts_with = "demo"
     )]
-    pub(crate) kind: String,
+    pub(crate) kind: Option<String>,
 
     /// Replaces files that are there.
     #[arg(long)]

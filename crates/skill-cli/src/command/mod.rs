@@ -192,6 +192,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// An error if a file is there that nobody asked to replace.
+pub(crate) fn check_absent(path: &Path, force: bool) -> Result<(), UsageError> {
+    if path.exists() && !force {
+        return Err(UsageError::new(format!("{} is there already; --force replaces it", path.display())));
+    }
+    Ok(())
+}
+
 /// Writes files into a directory, all or none: nothing is replaced unless that is asked.
 pub(crate) fn write_files<'a>(
     dir: &Path,
@@ -199,10 +207,7 @@ pub(crate) fn write_files<'a>(
     force: bool,
 ) -> anyhow::Result<Vec<PathBuf>> {
     let files: Vec<(PathBuf, &str)> = files.into_iter().map(|(path, text)| (dir.join(path), text)).collect();
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists() && !force) {
-        let message = format!("{} is there already; --force replaces it", path.display());
-        return Err(UsageError::new(message).into());
-    }
+    files.iter().try_for_each(|(path, _)| check_absent(path, force))?;
     let mut written = Vec::with_capacity(files.len());
     for (path, text) in files {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -17,6 +17,8 @@ mod eval;
 mod exec;
 mod first;
 mod import;
+#[cfg(target_os = "linux")]
+mod init;
 mod interrupt;
 mod journal;
 mod killed;

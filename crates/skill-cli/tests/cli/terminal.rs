@@ -30,6 +30,8 @@ pub(crate) fn on_terminal(context: &TestContext, args: &[&str], columns: u16, ty
     drop(command);
     let mut ours = File::from(ours);
     ours.write_all(typed.as_bytes()).unwrap();
+    // A command that asks for more than was typed finds the end of its input.
+    ours.write_all(b"\x04").unwrap();
     let mut shown = Vec::new();
     // A terminal that nobody holds any more is an error to read from.
     let _ = ours.read_to_end(&mut shown);

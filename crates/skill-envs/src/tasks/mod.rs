@@ -30,6 +30,7 @@ pub(crate) mod load;
 mod preset;
 pub(crate) mod rollout;
 mod rubric;
+mod sample;
 pub(crate) mod scorer;
 pub(crate) mod task;
 mod world;
@@ -43,6 +44,7 @@ pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileToo
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
+pub use sample::DataSample;
 pub use world::TasksWorld;
 
 use crate::env::{Env, Item, RolloutCtx, Split};

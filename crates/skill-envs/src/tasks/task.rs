@@ -11,10 +11,10 @@ use skill_core::ItemId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "question_id", "qid"];
-const ANSWER_FIELDS: [&str; 4] = ["answers", "answer", "ground_truth", "correct_choice"];
-const CHOICE_FIELDS: [&str; 2] = ["choices", "options"];
-const TYPE_FIELDS: [&str; 1] = ["task_type"];
+pub(super) const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "question_id", "qid"];
+pub(super) const ANSWER_FIELDS: [&str; 4] = ["answers", "answer", "ground_truth", "correct_choice"];
+pub(super) const CHOICE_FIELDS: [&str; 2] = ["choices", "options"];
+pub(super) const TYPE_FIELDS: [&str; 1] = ["task_type"];
 
 /// The fields that the built-in prompt shows, in this order: what a task is asked with under its usual names.
 pub(super) const SHOWN_FIELDS: [&str; 12] = [

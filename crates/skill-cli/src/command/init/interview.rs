@@ -1,0 +1,205 @@
+//! What a person who starts is asked: what the tasks are, which models, and what the run may spend.
+//!
+//! No answer is repeated in a complaint, since it may be a key that was put into the wrong line.
+
+use super::questions::Questions;
+use crate::table::harmless;
+use skillrl::envs::tasks::DataSample;
+use skillrl::llm::{PROVIDERS, Provider};
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+const KINDS: [(&str, &str); 4] = [
+    ("data", "a file, or several, of tasks with right answers"),
+    ("exec", "a program of your own is the environment"),
+    ("alfworld", "chores in a household, generated"),
+    ("webshop", "purchases in a shop, bundled"),
+];
+const SCORERS: [(&str, &str); 7] = [
+    ("em_f1", "the same words, as question answering has it"),
+    ("contains", "the right answer stands in the reply"),
+    ("exact", "the same text"),
+    ("choice", "one of the choices"),
+    ("numeric", "the same number"),
+    ("anls", "nearly the same text"),
+    ("json_fields", "the same fields of a JSON object"),
+];
+/// What the data may be called that lies in the directory of the configuration.
+const DATA_NAMES: [&str; 6] = ["data", "data.jsonl", "tasks.jsonl", "data.json", "data.csv", "train.jsonl"];
+/// Requests that a first run may make; a person who means more says so.
+const PROPOSED_CALLS: &str = "5000";
+/// No name of a variable is longer; a key may be.
+const LONGEST_VARIABLE: usize = 48;
+
+/// Asks for everything; returns settings in the form `KEY=VALUE`.
+///
+/// `dir` is that of the configuration, and `is_set` says whether an environment variable is there.
+pub(super) fn ask<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    dir: &Path,
+    is_set: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<String>> {
+    questions.say("A few questions for a configuration. Enter takes what stands in brackets.\n")?;
+    let mut settings = Vec::new();
+    match questions.choice("What are the tasks?", &KINDS, "data")? {
+        "data" => data(questions, dir, &mut settings)?,
+        "exec" => {
+            let program =
+                questions.understood("Which command starts the program?", "python3 env.py", some)?;
+            let words: Vec<&str> = program.split_whitespace().collect();
+            settings.push(setting("env.kind", "exec"));
+            settings.push(setting("env.program", &serde_json::to_string(&words)?));
+        }
+        world => settings.push(setting("env.kind", world)),
+    }
+    let skill = questions.text("\nA skill to start from, a file or a folder (Enter: an empty one)", "")?;
+    if !skill.is_empty() {
+        settings.push(setting("skill.initial", &skill));
+    }
+    models(questions, is_set, &mut settings)?;
+    caps(questions, &mut settings)?;
+    Ok(settings)
+}
+
+fn setting(key: &str, value: &str) -> String {
+    format!("{key}={value}")
+}
+
+fn some(answer: &str) -> Result<String, String> {
+    if answer.is_empty() { Err("this one is needed".to_owned()) } else { Ok(answer.to_owned()) }
+}
+
+fn data<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    dir: &Path,
+    settings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let there = DATA_NAMES.into_iter().find(|name| dir.join(name).exists()).unwrap_or("data");
+    let path =
+        questions.text("\nWhere is the data? A file, or a directory (JSON Lines, JSON, CSV)", there)?;
+    settings.push(setting("env.data", &path));
+    let sample = match DataSample::read(&dir.join(&path)) {
+        Ok(sample) => sample,
+        Err(error) => {
+            let said = skillrl::llm::error::with_causes(&error);
+            questions.say(&format!("  {}", harmless(&said)))?;
+            questions.say("  so its fields are not looked at; the data has to be there before you train")?;
+            return Ok(());
+        }
+    };
+    let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
+    questions.say(&format!("  the first item has the fields {}", harmless(&names.join(", "))))?;
+    let is_field = |answer: &str| {
+        let is_there = sample.fields.contains_key(answer);
+        if is_there { Ok(answer.to_owned()) } else { Err("the first item has no such field".to_owned()) }
+    };
+    let proposed = sample.answer_field.unwrap_or_default();
+    let answer = questions.understood("Which field holds the right answer?", proposed, is_field)?;
+    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, sample.scorer(&answer))?;
+    settings.extend([setting("env.kind", "tasks"), setting("env.scorer", scorer)]);
+    if sample.answer_field != Some(answer.as_str()) {
+        settings.push(setting("env.answer_field", &answer));
+    }
+    let proposed = sample.prompt(&answer).unwrap_or_default().replace('\n', "\\n");
+    questions.say("\nWhat is the agent asked? Fields stand in braces, \\n begins a new line.")?;
+    let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
+    // The built-in prompt shows the usual fields, and says what each is.
+    if prompt != proposed || !sample.has_usual_fields() {
+        settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt.replace("\\n", "\n"))?));
+    }
+    if !sample.is_split {
+        questions.say("  it is split into train, val and test by 2 : 1 : 7; env.split_ratio changes that")?;
+    }
+    Ok(())
+}
+
+fn models<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    is_set: &dyn Fn(&str) -> bool,
+    settings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let meanings: Vec<String> = PROVIDERS.iter().map(|provider| meaning(provider, is_set)).collect();
+    let options =
+        PROVIDERS.iter().zip(&meanings).map(|(provider, meaning)| (provider.name, meaning.as_str()));
+    let has_key = |provider: &&Provider| provider.key_variable.is_some_and(is_set);
+    let proposed = PROVIDERS.iter().find(has_key).map_or("openai", |provider| provider.name);
+    let name = questions.choice("\nWho serves the models?", &options.collect::<Vec<_>>(), proposed)?;
+    let Some(provider) = Provider::find(name) else { return Ok(()) };
+    let mut of_both = vec![("provider", name.to_owned())];
+    if provider.base_url.is_none() {
+        let url = questions.understood("Address of the server, up to and with /v1", "", |answer| {
+            let is_url = answer.starts_with("https://") || answer.starts_with("http://");
+            if is_url { Ok(answer.to_owned()) } else { Err("an address begins with https://".to_owned()) }
+        })?;
+        of_both.push(("base_url", url));
+    }
+    if let Some(usual) = provider.key_variable {
+        let variable = questions.understood("Environment variable that holds the key", usual, variable)?;
+        if !is_set(&variable) {
+            questions.say(&format!("  {variable} is not set yet: export it before you train"))?;
+        }
+        if variable != usual {
+            of_both.push(("api_key_env", variable));
+        }
+    }
+    let usual = if name == "openai" { "gpt-5-mini" } else { "" };
+    let target = questions.understood("Model that does the tasks", usual, some)?;
+    let optimizer = questions.understood("Model that proposes edits", &target, some)?;
+    for (role, model) in [("target", target), ("optimizer", optimizer)] {
+        let own = [("model", model)];
+        let keys = of_both.iter().chain(&own);
+        settings.extend(keys.map(|(key, value)| setting(&format!("models.{role}.{key}"), value)));
+    }
+    Ok(())
+}
+
+fn meaning(provider: &Provider, is_set: &dyn Fn(&str) -> bool) -> String {
+    match (provider.key_variable, provider.base_url) {
+        (Some(variable), _) if is_set(variable) => format!("{variable} is set"),
+        (Some(variable), _) => variable.to_owned(),
+        (None, address) => address.unwrap_or_default().to_owned(),
+    }
+}
+
+fn variable(answer: &str) -> Result<String, String> {
+    let is_name =
+        |character: char| character.is_ascii_uppercase() || character.is_ascii_digit() || character == '_';
+    if answer.chars().all(is_name) && (1..=LONGEST_VARIABLE).contains(&answer.len()) {
+        Ok(answer.to_owned())
+    } else {
+        Err("the name of a variable, such as OPENAI_API_KEY; the key itself is asked for nowhere".to_owned())
+    }
+}
+
+fn caps<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    settings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let number =
+        |answer: &str| answer.parse::<u64>().map_err(|_| "a whole number, or 0 for no cap".to_owned());
+    let calls =
+        questions.understood("\nMost requests that the run may send (0: no cap)", PROPOSED_CALLS, number)?;
+    if calls > 0 {
+        settings.push(setting("budget.calls", &calls.to_string()));
+    }
+    let amount = |answer: &str| match answer.parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(amount),
+        Ok(_) | Err(_) => Err("a number, such as 2.5, or 0".to_owned()),
+    };
+    let money = questions.understood(
+        "Most money that it may cost (0: no cap, else prices are asked for)",
+        "0",
+        amount,
+    )?;
+    if money > 0.0 {
+        settings.push(setting("budget.money", &format!("{money:?}")));
+        for (role, what) in [("target", "does the tasks"), ("optimizer", "proposes edits")] {
+            for (key, tokens) in [("price_input", "prompt"), ("price_output", "reply")] {
+                let question = format!("Price of a million {tokens} tokens of the model that {what}");
+                let price = questions.understood(&question, "", amount)?;
+                settings.push(setting(&format!("models.{role}.{key}"), &format!("{price:?}")));
+            }
+        }
+    }
+    Ok(())
+}

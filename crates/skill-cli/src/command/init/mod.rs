@@ -1,0 +1,71 @@
+//! `skillrl init`: a configuration to start from, by answers where a person can be asked.
+
+mod interview;
+mod questions;
+
+use crate::args::InitArgs;
+use questions::Questions;
+use skillrl::demo::DemoWorld;
+use std::io::{BufRead, IsTerminal as _, Write};
+use std::path::Path;
+
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
+    if let Some(dir) = &args.demo {
+        write_demo(dir, args.world(), args.force)?;
+        let config = dir.join(skillrl::demo::CONFIG_FILE);
+        return super::print(&format!(
+            "wrote the demo to {}\nnext: skillrl train {}\n",
+            dir.display(),
+            config.display()
+        ));
+    }
+    let parent = args.path.parent().unwrap_or(Path::new(""));
+    let Some(name) = args.path.file_name().and_then(|name| name.to_str()) else {
+        let message = format!("{} is not the path of a file", args.path.display());
+        return Err(super::UsageError::new(message).into());
+    };
+    if args.kind.is_none() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        let mut questions = Questions { input: std::io::stdin().lock(), output: anstream::stdout() };
+        return interviewed(&mut questions, args, parent, name);
+    }
+    let kind = match args.kind.as_deref() {
+        None | Some("qa") => Vec::new(),
+        Some(kind) => vec![format!("env.kind={kind}")],
+    };
+    let text = skillrl::config::default_file(&kind).map_err(skillrl::Error::Config)?;
+    super::write_files(parent, [(name, text.as_str())], args.force)?;
+    super::print(&format!(
+        "wrote {0}\nnext: say in it where your data is and which models to use, then: skillrl train {0}\n",
+        args.path.display()
+    ))
+}
+
+/// Asks, shows what was chosen, and writes the file if that is wanted.
+fn interviewed<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    args: &InitArgs,
+    parent: &Path,
+    name: &str,
+) -> anyhow::Result<()> {
+    // Before anybody has answered anything in vain.
+    super::check_absent(&args.path, args.force)?;
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let settings = interview::ask(questions, parent, &is_set)?;
+    let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
+    let path = args.path.display();
+    questions.say(&format!("\n{path} will say, beside the defaults and what each setting means:\n"))?;
+    for setting in &settings {
+        questions.say(&format!("  {}", setting.replacen('=', " = ", 1)))?;
+    }
+    if !questions.agrees("\nWrite it?")? {
+        return questions.say("nothing was written");
+    }
+    super::write_files(parent, [(name, text.as_str())], args.force)?;
+    questions.say(&format!("wrote {path}\nnext: skillrl doctor {path}"))
+}
+
+/// Writes the demo's files.
+pub(super) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> anyhow::Result<()> {
+    super::write_files(dir, world.files().iter().map(|file| (file.path, file.text)), force)?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `skillrl init` on a terminal.
+
+use crate::context::{TestContext, code};
+use crate::terminal::{Screen, on_terminal};
+
+const TICKETS: &str = "{\"number\": 7, \"ticket text\": \"My parcel is late.\", \"label\": \"shipping\"}\n\
+                       {\"number\": 8, \"ticket text\": \"I was charged twice.\", \"label\": \"billing\"}\n";
+
+fn init(context: &TestContext, typed: &str) -> Screen {
+    on_terminal(context, &["init"], 100, typed)
+}
+
+#[test]
+fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
+    let context = TestContext::new();
+    context.write("tickets.jsonl", TICKETS);
+    // Data, where it is, its answer, the proposed scorer and prompt, no skill; then the models and the caps.
+    let typed = "\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
+    let screen = init(&context, typed);
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    for said in [
+        "the first item has the fields number, ticket text, label",
+        "the first item has no such field",
+        "Prompt [{{ item[\"ticket text\"] }}]",
+        "the key itself is asked for nowhere",
+        "MY_KEY is not set yet",
+        "next: skillrl doctor skillrl.toml",
+    ] {
+        assert!(screen.text.contains(said), "{said}:\n{}", screen.text);
+    }
+    let file = context.read("skillrl.toml");
+    for line in [
+        "kind = \"tasks\"",
+        "data = \"tickets.jsonl\"",
+        "scorer = \"em_f1\"",
+        "answer_field = \"label\"",
+        "provider = \"anthropic\"",
+        "api_key_env = \"MY_KEY\"",
+        "model = \"small\"",
+        "model = \"large\"",
+        "price_input = 1.0",
+        "price_output = 15.0",
+        "calls = 300",
+        "money = 1.5",
+    ] {
+        assert!(file.lines().any(|found| found == line), "{line}");
+    }
+    assert!(!file.contains("sk-ant"), "no key is written");
+    let shown = context.succeed(&["env", "check", "skillrl.toml"]);
+    assert!(shown.contains("My parcel is late.") || shown.contains("I was charged twice."), "{shown}");
+}
+
+#[test]
+fn enter_takes_what_is_proposed() {
+    let context = TestContext::new();
+    context.write("data/train.jsonl", "{\"question\": \"1 + 1?\", \"answer\": \"2\"}\n");
+    context.write("data/val.jsonl", "{\"question\": \"1 + 2?\", \"answer\": \"3\"}\n");
+    context.write("data/test.jsonl", "{\"question\": \"2 + 2?\", \"answer\": \"4\"}\n");
+    let screen = init(&context, &"\n".repeat(20));
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    let file = context.read("skillrl.toml");
+    for line in [
+        "kind = \"tasks\"",
+        "data = \"data\"",
+        "scorer = \"numeric\"",
+        "provider = \"openai\"",
+        "calls = 5000",
+    ] {
+        assert!(file.lines().any(|found| found == line), "{line}");
+    }
+    // The usual fields need no prompt of their own.
+    assert!(!file.lines().any(|line| line.starts_with("user_prompt")));
+    context.succeed(&["env", "check", "skillrl.toml"]);
+}
+
+#[test]
+fn a_program_a_world_and_a_no() {
+    let context = TestContext::new();
+    let screen = init(
+        &context,
+        "exec\n./play --fast\nskill.md\nazure\nwhat\nhttps://me.openai.azure.com/openai/v1\n\nmine\n\n0\n0\n\n",
+    );
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    let file = context.read("skillrl.toml");
+    for line in [
+        "kind = \"exec\"",
+        "program = [\"./play\", \"--fast\"]",
+        "initial = \"skill.md\"",
+        "provider = \"azure\"",
+    ] {
+        assert!(file.lines().any(|found| found == line), "{line}:\n{}", screen.text);
+    }
+    assert!(!file.lines().any(|line| line.starts_with("calls =")), "no cap was wanted");
+    // A file that is there is not asked about in vain.
+    let again = init(&context, "");
+    assert_eq!(again.code, Some(code::USAGE));
+    assert!(again.text.contains("is there already") && !again.text.contains("questions"), "{}", again.text);
+    context.remove("skillrl.toml");
+    let screen = init(&context, "4\n\nollama\nqwen\n\n\n\nno\n");
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    assert!(
+        screen.text.contains("env.kind = webshop") && screen.text.contains("nothing was written"),
+        "{}",
+        screen.text
+    );
+    assert!(!context.path("skillrl.toml").exists());
+}
+
+#[test]
+fn flags_and_pipes_are_not_asked() {
+    let context = TestContext::new();
+    let screen = on_terminal(&context, &["init", "a.toml", "--kind", "tasks"], 80, "");
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    assert!(!screen.text.contains("questions"), "{}", screen.text);
+    assert!(context.succeed(&["init", "b.toml"]).starts_with("wrote b.toml\n"));
+    assert!(context.read("b.toml").contains("kind = \"qa\""));
+}
