@@ -4,12 +4,13 @@
 //! and words of its own alone.
 
 use crate::data::headline::{p_words, percent, points};
-use crate::{Report, ReportError, chart};
+use crate::{Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 const PAGE: &str = include_str!("../assets/report.html");
+const COMPARISON: &str = include_str!("../assets/compare.html");
 
 /// The style of the page.
 pub const STYLE: &str = include_str!("../assets/style.css");
@@ -43,6 +44,42 @@ enum Part {
 }
 
 fn render(report: &Report, part: Part) -> Result<String, ReportError> {
+    let rendered = environment()?.get_template("report.html")?.render(context! {
+        is_page => part == Part::Page,
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        scores => scores(report),
+        budgets => Value::from_safe_string(chart::budgets(&report.steps)),
+    });
+    Ok(rendered?)
+}
+
+/// Two runs side by side as one HTML page, as self-contained as a [`page`]; the reports are those of the two runs.
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn comparison_page(comparison: &RunComparison, reports: [&Report; 2]) -> Result<String, ReportError> {
+    let [first, second] = reports;
+    let text =
+        |report: &Report| report.skill.iter().map(|line| format!("{}\n", line.text)).collect::<String>();
+    let rendered = environment()?.get_template("compare.html")?.render(context! {
+        comparison => Value::from(Serde(comparison)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        scores => vec![scores(first), scores(second)],
+        skills => Value::from(Serde(&difference(&text(first), &text(second)))),
+    });
+    Ok(rendered?)
+}
+
+fn scores(report: &Report) -> Value {
+    let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
+    Value::from_safe_string(chart::scores(baseline, &report.course, &report.steps))
+}
+
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -54,16 +91,8 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
     environment.add_filter("grouped", |number: u64| grouped(number));
     environment.add_filter("p", |p: f64| p_words(p));
     environment.add_template("report.html", PAGE)?;
-    let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
-    let rendered = environment.get_template("report.html")?.render(context! {
-        is_page => part == Part::Page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => Value::from_safe_string(chart::scores(baseline, &report.course, &report.steps)),
-        budgets => Value::from_safe_string(chart::budgets(&report.steps)),
-    });
-    Ok(rendered?)
+    environment.add_template("compare.html", COMPARISON)?;
+    Ok(environment)
 }
 
 /// A number with its digits in groups of three.

@@ -22,7 +22,7 @@ mod chart;
 mod data;
 mod html;
 
-pub use data::compare::{RunComparison, RunSide, SettingDifference};
+pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
@@ -30,7 +30,7 @@ pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
-pub use html::{SCRIPT, STYLE, content, grouped, page};
+pub use html::{SCRIPT, STYLE, comparison_page, content, grouped, page};
 
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;

@@ -5,7 +5,7 @@ use crate::config::{Config, LoadedConfig};
 use crate::{Error, assemble, cost};
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
-use skill_report::{Headline, Report, ReportError, ReportOptions, RunComparison, page};
+use skill_report::{Headline, Report, ReportError, ReportOptions, RunComparison, comparison_page, page};
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
@@ -58,13 +58,29 @@ pub fn headline(run: &Path) -> Result<Option<Headline>, Error> {
 ///
 /// As for [`read`].
 pub fn compare(first: &Path, second: &Path) -> Result<RunComparison, Error> {
+    compared(first, second).map(|(comparison, _)| comparison)
+}
+
+/// Writes the comparison of two runs as one HTML page, whole or not at all; returns what it says.
+///
+/// # Errors
+///
+/// As for [`read`], and a file that cannot be written.
+pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunComparison, Error> {
+    let (comparison, [a, b]) = compared(first, second)?;
+    write_page(into, &comparison_page(&comparison, [&a, &b]).map_err(of_report)?)?;
+    Ok(comparison)
+}
+
+fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [Report; 2]), Error> {
     let reports = [read(first)?, read(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
     let gate = match configuration(&runs[0]) {
         Some(loaded) => assemble::settings(&loaded.config)?.gate,
         None => ReportOptions::default().gate,
     };
-    RunComparison::of([(&runs[0], &reports[0]), (&runs[1], &reports[1])], gate).map_err(of_report)
+    let sides = [(&runs[0], &reports[0]), (&runs[1], &reports[1])];
+    Ok((RunComparison::of(sides, gate).map_err(of_report)?, reports))
 }
 
 /// Writes the report of a run, whole or not at all; returns its path. Without one it goes into the run's directory.
@@ -75,17 +91,20 @@ pub fn compare(first: &Path, second: &Path) -> Result<RunComparison, Error> {
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = page(&read(run)?).map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
+    write_page(&path, &page)?;
+    Ok(path)
+}
+
+fn write_page(path: &Path, page: &str) -> Result<(), PipelineError> {
     if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         // A device or a pipe is written to, and not replaced by a file.
-        std::fs::write(&path, page).map_err(|source| PipelineError::RunDir {
+        return std::fs::write(path, page).map_err(|source| PipelineError::RunDir {
             action: "write",
-            path: path.clone(),
+            path: path.to_owned(),
             source,
-        })?;
-    } else {
-        atomic::write(&path, page.as_bytes())?;
+        });
     }
-    Ok(path)
+    atomic::write(path, page.as_bytes())
 }
 
 fn of_report(error: ReportError) -> Error {

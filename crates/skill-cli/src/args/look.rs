@@ -108,6 +108,10 @@ pub(crate) struct CompareArgs {
     #[arg(value_name = "RUN_B")]
     pub(crate) second: PathBuf,
 
+    /// Writes the comparison into this file too, as one HTML page that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

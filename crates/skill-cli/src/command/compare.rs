@@ -6,7 +6,10 @@ use skillrl::reports::{Comparison, RunComparison, RunSide};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let comparison = skillrl::report::compare(&args.first, &args.second)?;
+    let comparison = match &args.html {
+        Some(path) => skillrl::report::write_comparison(&args.first, &args.second, path)?,
+        None => skillrl::report::compare(&args.first, &args.second)?,
+    };
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?));
     }

@@ -101,6 +101,45 @@ fn what_models_and_data_say_is_text_in_a_report() {
     );
     assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"), "what it said is there as text");
     assert_eq!(page.matches("<script>").count(), 1);
+    // Nor in the page of a comparison.
+    context.succeed(&["compare", run, run, "--html", "both.html"]);
+    let page = context.read("both.html");
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    assert_eq!(page.matches("<script>").count(), 1);
+}
+
+#[test]
+fn two_runs_are_compared_on_one_page() {
+    let context = TestContext::with_finished_demo();
+    let args = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.epochs=1", "--set", "run.dir=short"];
+    context.succeed(&args);
+    let said = context.succeed(&["compare", "demo/run", "short", "--html", "both.html"]);
+    assert_eq!(said, context.succeed(&["compare", "demo/run", "short"]), "the terminal says it too");
+    let page = context.read("both.html");
+    assert!(page.len() < 200_000, "{}", page.len());
+    for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let json: Value =
+        serde_json::from_str(&context.succeed(&["compare", "demo/run", "short", "--json"])).unwrap();
+    let items = json["items"].as_array().unwrap();
+    assert_eq!(items.len(), 40);
+    let n_of = |outcome: &str| items.iter().filter(|item| item["outcome"] == outcome).count() as u64;
+    let counts = &json["test"]["counts"];
+    assert_eq!(
+        (&counts["wins"], &counts["losses"]),
+        (&n_of("only_second").into(), &n_of("only_first").into())
+    );
+    for item in items {
+        assert!(page.contains(item["id"].as_str().unwrap()), "{item}");
+    }
+    for said in ["<h1>A demo · B short</h1>", "A is better", "train.epochs", "- only in A", "<svg viewBox"] {
+        assert!(page.contains(said) || page.contains(&said.replace('-', "−")), "{said}");
+    }
+    assert_eq!(page.matches("<svg viewBox").count(), 2);
+    // A page that is the same twice: nothing in it knows the time.
+    context.succeed(&["compare", "demo/run", "short", "--html", "again.html"]);
+    assert_eq!(context.read("again.html"), page);
 }
 
 #[test]

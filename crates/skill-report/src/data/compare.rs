@@ -6,10 +6,14 @@ use super::headline::Comparison;
 use crate::ReportError;
 use serde::Serialize;
 use serde_json::Value;
-use skill_core::{Gate, RolloutResult};
+use skill_core::{Gate, ItemScore, RolloutResult};
 use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The most items that a comparison names.
+const MAX_ITEMS: usize = 2_000;
 
 /// Two runs, and their best skills on the items that both have measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,8 +26,38 @@ pub struct RunComparison {
     pub test: Option<Comparison>,
     /// The same on the selection items of both.
     pub selection: Option<Comparison>,
+    /// The items that both have measured, of the test split or else of the selection split, each with its outcome
+    /// under the two best skills; what differs comes first.
+    pub items: Vec<PairedItem>,
+    /// How many items are left out for their number: first those that come out the same.
+    pub n_items_left_out: usize,
     /// What the comparison does not say, one sentence each.
     pub not_compared: Vec<String>,
+}
+
+/// An item under the best skills of two runs; with several draws, solved in at least half of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PairedItem {
+    /// The item.
+    pub id: String,
+    /// Its kind, where items have one.
+    pub task_type: String,
+    /// Who solved it.
+    pub outcome: PairedOutcome,
+}
+
+/// Which of two runs solves an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairedOutcome {
+    /// The first run alone.
+    OnlyFirst,
+    /// The second run alone.
+    OnlySecond,
+    /// Neither.
+    Neither,
+    /// Both.
+    Both,
 }
 
 /// One of two runs.
@@ -84,7 +118,13 @@ impl RunComparison {
             }
         }
         let compare = |[before, after]: &[Vec<RolloutResult>; 2]| Comparison::of(gate, before, after);
+        let of_test = items(&test);
+        let mut items = if of_test.is_empty() { items(&selection) } else { of_test };
+        let n_items_left_out = items.len().saturating_sub(MAX_ITEMS);
+        items.truncate(MAX_ITEMS);
         Ok(Self {
+            items,
+            n_items_left_out,
             runs: [side(first.1), side(second.1)],
             settings: settings(&first.0.config().config, &second.0.config().config),
             test: compare(&test),
@@ -92,6 +132,27 @@ impl RunComparison {
             not_compared,
         })
     }
+}
+
+/// The items of both, what differs first.
+fn items([first, second]: &[Vec<RolloutResult>; 2]) -> Vec<PairedItem> {
+    let is_solved =
+        |draws: &[ItemScore]| 2 * draws.iter().filter(|draw| draw.is_success()).count() >= draws.len();
+    let known: BTreeMap<_, bool> =
+        by_item(first).map(|(result, draws)| (&result.id, is_solved(&draws))).collect();
+    let paired = by_item(second).filter_map(|(result, draws)| {
+        let outcome = match (known.get(&result.id)?, is_solved(&draws)) {
+            (true, true) => PairedOutcome::Both,
+            (true, false) => PairedOutcome::OnlyFirst,
+            (false, true) => PairedOutcome::OnlySecond,
+            (false, false) => PairedOutcome::Neither,
+        };
+        let (id, task_type) = (result.id.as_str().to_owned(), result.task_type.clone());
+        Some(PairedItem { id, task_type, outcome })
+    });
+    let mut items: Vec<PairedItem> = paired.collect();
+    items.sort_by_key(|item| item.outcome);
+    items
 }
 
 fn side(report: &Report) -> RunSide {
