@@ -246,7 +246,7 @@ mod tests {
     fn a_stage_has_its_bar_where_there_is_room() {
         let expect = "step 3/12 rollout 23/40  ━━━━━━━━━━━━━━━━━─────────────  1.1/s  14.8 s left";
         check(&stage(23).first_line(100), 100, expect);
-        let expect = "step 3/12 rollout 23/40  ━━━━━━━━━━━━━━━─────────────  1.1/s  14.8 s left";
+        let expect = "step 3/12 rollout 23/40  ━━━━━━━━━━━━━━━━────────────  1.1/s  14.8 s left";
         check(&stage(23).first_line(73), 73, expect);
         check(&stage(23).first_line(39), 39, "step 3/12 rollout 23/40  14.8 s left");
         check(&stage(23).first_line(30), 30, "step 3/12 rollout 23/40");

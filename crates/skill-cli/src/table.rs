@@ -173,7 +173,7 @@ mod tests {
     fn a_table_that_is_too_wide_becomes_lines() {
         let stacked = [
             "id     7",
-            "place  step 1 / rollou…",
+            "place  step 1 / rollout…",
             "model  m",
             "",
             "id     12345",

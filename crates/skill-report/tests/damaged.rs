@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 const SIZE: RunSize =
     RunSize { n_steps: 9, steps_per_epoch: 3, batch: 2, n_selection: 3, n_test: 2, reply_characters: 20 };
 
+type Damage = (&'static str, fn(&Path, &[u8]));
+type Asked = Result<(), Box<dyn Error>>;
+
 /// What can have happened to a file.
-const DAMAGES: [(&str, fn(&Path, &[u8])); 6] = [
+const DAMAGES: [Damage; 6] = [
     ("missing", |path, _| std::fs::remove_file(path).unwrap()),
     ("empty", |path, _| std::fs::write(path, "").unwrap()),
     ("half", |path, bytes| std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap()),
@@ -31,8 +34,8 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// What a person asks of a run, each with its outcome.
-fn ask(dir: &Path) -> Vec<(&'static str, Result<(), Box<dyn Error>>)> {
-    let look = |read: &dyn Fn(&RunReader) -> Result<(), Box<dyn Error>>| read(&RunReader::open(dir)?);
+fn ask(dir: &Path) -> Vec<(&'static str, Asked)> {
+    let look = |read: &dyn Fn(&RunReader) -> Asked| read(&RunReader::open(dir)?);
     vec![
         ("report", look(&|run| Ok(page(&Report::read(run, &ReportOptions::default())?).map(drop)?))),
         ("blame", look(&|run| Ok(blame(run, Version::Best).map(drop)?))),
@@ -82,7 +85,7 @@ fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    assert!(name == "config.json" && damage == "missing", "{name} {damage}: {error}")
+                    assert!(name == "config.json" && damage == "missing", "{name} {damage}: {error}");
                 }
             }
             std::fs::write(file, &bytes).unwrap();

@@ -3,8 +3,18 @@
 use crate::context::{TestContext, code};
 use crate::terminal::{Screen, on_terminal};
 
-const TICKETS: &str = "{\"number\": 7, \"ticket text\": \"My parcel is late.\", \"label\": \"shipping\"}\n\
-                       {\"number\": 8, \"ticket text\": \"I was charged twice.\", \"label\": \"billing\"}\n";
+/// Enough for three splits.
+fn tickets() -> String {
+    let ticket = |number: u32| {
+        let (text, label) = if number.is_multiple_of(2) {
+            ("My parcel is late.", "shipping")
+        } else {
+            ("Charged twice.", "billing")
+        };
+        format!("{{\"number\": {number}, \"ticket text\": \"{text}\", \"label\": \"{label}\"}}\n")
+    };
+    (1..=20).map(ticket).collect()
+}
 
 fn init(context: &TestContext, typed: &str) -> Screen {
     on_terminal(context, &["init"], 100, typed)
@@ -13,7 +23,7 @@ fn init(context: &TestContext, typed: &str) -> Screen {
 #[test]
 fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let context = TestContext::new();
-    context.write("tickets.jsonl", TICKETS);
+    context.write("tickets.jsonl", &tickets());
     // Data, where it is, its answer, the proposed scorer and prompt, no skill; then the models and the caps.
     let typed = "\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
     let screen = init(&context, typed);
@@ -47,7 +57,7 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     }
     assert!(!file.contains("sk-ant"), "no key is written");
     let shown = context.succeed(&["env", "check", "skillrl.toml"]);
-    assert!(shown.contains("My parcel is late.") || shown.contains("I was charged twice."), "{shown}");
+    assert!(shown.contains("My parcel is late.") || shown.contains("Charged twice."), "{shown}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ const PRINTING: &[&[&str]] = &[
     &["inspect", "demo/run/best_skill.md"],
     &["inspect", "demo/run"],
     &["env", "check", "demo/skillrl.toml"],
-    &["export", "demo/run", "--to", "package"],
+    &["export", "demo/run", "--to", "package", "--description", "Answers. Use it for questions."],
     &["lint", "demo/run/best_skill.md"],
     &["completions", "zsh"],
     &["man", "man"],
