@@ -141,10 +141,6 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
-#[cfg_attr(
-    not(feature = "mcp"),
-    expect(dead_code, reason = "without the server, nobody asks what it was told")
-)]
 pub(crate) struct McpArgs {
     /// A directory with runs in it, or that of one run; without it, `runs` if that is there, else this directory.
     #[arg(long, value_name = "DIR")]
