@@ -71,6 +71,7 @@ pub mod scope;
 pub mod scripted;
 pub mod secret;
 pub mod simulated;
+pub mod telemetry;
 #[cfg(any(test, feature = "testbed"))]
 pub mod testbed;
 pub mod transport;

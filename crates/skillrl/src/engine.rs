@@ -114,7 +114,8 @@ impl<'config> Engine<'config> {
             },
         };
         // Nothing is in the way of these models, so they need neither patience nor pace.
-        Ok(Arc::new(Budgeted::new(plain, self.budget(), Prices::default())))
+        let budgeted = Budgeted::new(plain, self.budget(), Prices::default());
+        Ok(Arc::new(Traced::new(Arc::new(budgeted))))
     }
 
     /// The list of models that the server of one of the models keeps; `None` for a model that no server answers for.

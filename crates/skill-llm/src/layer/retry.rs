@@ -8,11 +8,14 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, GiveUpReason, LlmError};
 use crate::simulated::hash::Dice;
+use crate::telemetry;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 /// How far the wait between attempts is spread: from one minus this to one plus this times the planned wait.
 const JITTER: f64 = 0.5;
@@ -240,7 +243,17 @@ impl Trial<'_> {
             CallCtx { deadline: Some(self.deadline), attempts: Arc::clone(&log), ..self.call.clone() };
         let waited_before = self.call.attempts.take_wait();
         let (started, sent) = (SystemTime::now(), Instant::now());
-        let outcome = inner.chat(request, &inner_call).await;
+        let span = tracing::trace_span!(
+            telemetry::ATTEMPT,
+            { telemetry::ATTEMPT_NUMBER } = self.attempts + 1,
+            { telemetry::ERROR_TYPE } = Empty,
+            { telemetry::STATUS } = Empty,
+        );
+        let outcome = inner.chat(request, &inner_call).instrument(span.clone()).await;
+        if let Err(error) = &outcome {
+            span.record(telemetry::ERROR_TYPE, error.class().as_str());
+            span.record(telemetry::STATUS, telemetry::FAILED);
+        }
         let (elapsed, waited_inside) = (sent.elapsed(), log.take_wait());
         self.turns += 1;
         if log.take_unsent() {

@@ -1,0 +1,101 @@
+//! The names of spans and of their fields: those of OpenTelemetry's conventions for generative AI
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and our own beside them.
+//!
+//! All crates name their spans here, so that what reads them has one place to look at. Spans around calls have the
+//! level `DEBUG`, all others `TRACE`: a log for people needs neither.
+
+/// The span around a run, as one process works on it.
+pub const RUN: &str = "run";
+/// The span around a step.
+pub const STEP: &str = "step";
+/// The span around a stage of a step, or outside of steps.
+pub const STAGE: &str = "stage";
+/// The span around what the agent does on an item.
+pub const ROLLOUT: &str = "rollout";
+/// The span around a call of a model, and what its operation is called.
+pub const CHAT: &str = "chat";
+/// The span around one request of a call.
+pub const ATTEMPT: &str = "attempt";
+
+/// What a span is called where that differs from its name here, such as `chat gpt-5`.
+pub const NAME: &str = "otel.name";
+/// On which side of a request a span stands.
+pub const KIND: &str = "otel.kind";
+/// Whether what the span is around has failed.
+pub const STATUS: &str = "otel.status_code";
+/// The value of [`STATUS`] for what has failed.
+pub const FAILED: &str = "ERROR";
+
+/// What the model is asked for.
+pub const OPERATION: &str = "gen_ai.operation.name";
+/// Who answers.
+pub const PROVIDER: &str = "gen_ai.provider.name";
+/// The model.
+pub const REQUEST_MODEL: &str = "gen_ai.request.model";
+/// The temperature.
+pub const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
+/// The share of the likeliest tokens.
+pub const REQUEST_TOP_P: &str = "gen_ai.request.top_p";
+/// The most tokens of the reply.
+pub const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+/// The seed.
+pub const REQUEST_SEED: &str = "gen_ai.request.seed";
+/// Why the reply ended; the conventions have a list here.
+pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+/// Tokens of the prompt.
+pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+/// Those of them that came from the provider's cache.
+pub const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+/// Tokens of the reply.
+pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+/// The class of a failure.
+pub const ERROR_TYPE: &str = "error.type";
+
+/// Where in the run a call stands.
+pub const CALL_PLACE: &str = "skillrl.call.place";
+/// How many requests were sent for it.
+pub const CALL_ATTEMPTS: &str = "skillrl.call.attempts";
+/// Which request of its call it is, from 1.
+pub const ATTEMPT_NUMBER: &str = "skillrl.attempt.number";
+/// The name of the run's directory.
+pub const RUN_NAME: &str = "skillrl.run.name";
+/// The environment.
+pub const RUN_ENV: &str = "skillrl.run.env";
+/// Steps of the run.
+pub const RUN_STEPS: &str = "skillrl.run.steps";
+/// The number of a step, from 1.
+pub const STEP_NUMBER: &str = "skillrl.step.number";
+/// The number of its epoch, from 1.
+pub const STEP_EPOCH: &str = "skillrl.step.epoch";
+/// What the step came to.
+pub const STEP_ACTION: &str = "skillrl.step.action";
+/// The gate's score of the current skill before it.
+pub const STEP_SCORE_BEFORE: &str = "skillrl.step.score_before";
+/// That of its candidate.
+pub const STEP_SCORE: &str = "skillrl.step.candidate_score";
+/// The stage.
+pub const STAGE_NAME: &str = "skillrl.stage.name";
+/// How many units of work it has.
+pub const STAGE_TOTAL: &str = "skillrl.stage.total";
+/// The item.
+pub const ROLLOUT_ITEM: &str = "skillrl.rollout.item";
+/// Which draw of it, from 0.
+pub const ROLLOUT_DRAW: &str = "skillrl.rollout.draw";
+/// The strict score.
+pub const ROLLOUT_HARD: &str = "skillrl.rollout.hard";
+/// The graded score.
+pub const ROLLOUT_SOFT: &str = "skillrl.rollout.soft";
+/// Whether it was made before and stands in the journal.
+pub const ROLLOUT_RECORDED: &str = "skillrl.rollout.is_recorded";
+
+/// The target of the event that holds the texts of a call, at the level `TRACE`, inside the span of the call.
+///
+/// It is made for those who ask for this target, and a log for people is to leave it out: prompts are long, and hold
+/// what somebody's data says.
+pub const CONTENT: &str = "skill_llm::content";
+/// The name of that event.
+pub const CONTENT_EVENT: &str = "gen_ai.client.inference.operation.details";
+/// What the model was asked, as JSON.
+pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+/// What it answered, as JSON.
+pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
