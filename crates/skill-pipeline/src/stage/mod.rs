@@ -20,7 +20,7 @@ use skill_core::StepIdx;
 use skill_llm::journal::Journal;
 use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Message, Meter, ResponseSchema,
-    Sampling,
+    Sampling, telemetry,
 };
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -28,6 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
 pub(crate) const FINISH_LIMIT: Duration = Duration::from_secs(120);
@@ -149,6 +151,30 @@ impl<'run> StageCtx<'run> {
     /// `watch` sees each output when it comes, in any order; it breaks, or says how many inputs from the first one on
     /// may be begun. What is under way when it breaks is dropped.
     async fn map_until<Input, Output, Work>(
+        &self,
+        inputs: Vec<Input>,
+        work: impl Fn(usize, Input) -> Work,
+        watch: impl FnMut(usize, &Output) -> ControlFlow<(), usize>,
+    ) -> Result<Vec<Option<Output>>, PipelineError>
+    where
+        Work: Future<Output = Result<Output, PipelineError>>,
+    {
+        let span = tracing::trace_span!(
+            telemetry::STAGE,
+            { telemetry::NAME } = self.stage.as_str(),
+            { telemetry::STAGE_NAME } = self.stage.as_str(),
+            { telemetry::STEP_NUMBER } = self.step.map(|step| step.0),
+            { telemetry::STAGE_TOTAL } = inputs.len(),
+            { telemetry::STATUS } = Empty,
+        );
+        let outcome = self.map_within(inputs, work, watch).instrument(span.clone()).await;
+        if outcome.is_err() {
+            span.record(telemetry::STATUS, telemetry::FAILED);
+        }
+        outcome
+    }
+
+    async fn map_within<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
         work: impl Fn(usize, Input) -> Work,

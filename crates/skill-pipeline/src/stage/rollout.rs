@@ -13,8 +13,10 @@ use skill_core::canonical::{canonical_hash, canonical_json, hex_sha256};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
-use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading};
+use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
 use std::sync::Arc;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 /// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
 pub const ROLLOUT_ATTEMPTS: u32 = 3;
@@ -162,6 +164,29 @@ impl<'run> Agent<'run> {
     ///
     /// Draws have places and keys of their own, but for the first one, which has those of an item that is measured once.
     pub(super) async fn work_on(&self, item: &Item, draw: usize) -> Result<Rollout, PipelineError> {
+        let span = tracing::trace_span!(
+            telemetry::ROLLOUT,
+            { telemetry::ROLLOUT_ITEM } = item.id.as_str(),
+            { telemetry::ROLLOUT_DRAW } = draw,
+            { telemetry::ROLLOUT_RECORDED } = Empty,
+            { telemetry::ROLLOUT_HARD } = Empty,
+            { telemetry::ROLLOUT_SOFT } = Empty,
+            { telemetry::STATUS } = Empty,
+        );
+        let outcome = self.look_up_or_make(item, draw, &span).instrument(span.clone()).await;
+        match &outcome {
+            Ok(Rollout { result, .. }) => {
+                span.record(telemetry::ROLLOUT_HARD, result.hard);
+                span.record(telemetry::ROLLOUT_SOFT, result.soft);
+            }
+            Err(_) => {
+                span.record(telemetry::STATUS, telemetry::FAILED);
+            }
+        }
+        outcome
+    }
+
+    async fn look_up_or_make(&self, item: &Item, draw: usize, span: &Span) -> Result<Rollout, PipelineError> {
         let call = self.call(item, draw);
         let failed =
             |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
@@ -177,8 +202,10 @@ impl<'run> Agent<'run> {
         if let Some((journal, key)) = &kept
             && let Some(stored) = journal.result(*key)?
         {
+            span.record(telemetry::ROLLOUT_RECORDED, true);
             return read(&stored, journal.path());
         }
+        span.record(telemetry::ROLLOUT_RECORDED, false);
         let (mut result, used) = self.attempt(item, draw).await.map_err(failed)?;
         // What the environment leaves open is filled from the item, so that every record can be joined to it.
         result.id = item.id.clone();

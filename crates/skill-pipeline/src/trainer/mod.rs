@@ -5,6 +5,7 @@ mod evidence;
 mod finish;
 mod fresh;
 mod run;
+mod spans;
 mod speculate;
 mod state;
 mod step;

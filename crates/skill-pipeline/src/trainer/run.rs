@@ -1,6 +1,6 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
-use super::{TrainState, Trainer};
+use super::{TrainState, Trainer, spans};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
@@ -21,6 +21,7 @@ use skill_llm::{ChatModel, Journal, Journaled, Meter, Metered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument as _;
 
 /// With fewer items in the selection split a person is warned.
 const SMALL_SELECTION_SPLIT: usize = 20;
@@ -68,8 +69,10 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         dir,
         log,
     };
-    let outcome = run.work().await;
+    let span = spans::of_run(path, run.env.name(), run.length.1);
+    let outcome = run.work().instrument(span.clone()).await;
     if let Err(error) = &outcome {
+        spans::fail(&span);
         run.log.emit(&Event::RunStopped { reason: with_causes(error) });
     }
     // Obeyed, or come too late: nobody is left whom it could stop.
@@ -242,7 +245,8 @@ impl Run<'_> {
             let is_likely = |next: &&StepPlan| next.epoch == plan.epoch || !self.settings.epoch_end.is_due();
             plan.upcoming = plans.peek().filter(is_likely).map(|next| (next.step, next.batches.clone()));
             self.check_stop(state.last_step, total_steps)?;
-            self.make_step(&mut state, plan).await?;
+            let span = spans::of_step(&plan);
+            self.make_step(&mut state, plan).instrument(span).await?;
             self.end_epoch_if_due(&mut state).await?;
         }
         self.check_stop(state.last_step, total_steps)?;
@@ -318,6 +322,7 @@ impl Run<'_> {
         let outcome =
             self.step(state, plan).await.map_err(|error| self.or_stopped(error, state.last_step))?;
         let record = outcome.record.clone();
+        spans::tell(&record);
         // What the step stands on is on the disk before the step is.
         self.journal.flush().await?;
         self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), &record)?;
