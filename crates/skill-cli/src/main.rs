@@ -3,6 +3,9 @@
 mod args;
 mod command;
 mod exit_code;
+mod log;
+#[cfg(feature = "otel")]
+mod otel;
 mod progress;
 mod progress_bar;
 mod report_line;
@@ -16,7 +19,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_log(cli.verbose);
+    let log = log::start(cli.verbose);
+    let code = run(cli);
+    log.finish();
+    code
+}
+
+fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => command::train::run(&args),
         Command::Eval(args) => command::eval::run(&args),
@@ -88,25 +97,4 @@ fn report(error: &anyhow::Error) -> u8 {
 /// A reader that has seen enough, such as `head`, is no failure.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-fn start_log(verbose: u8) {
-    let default = match verbose {
-        0 => "warn",
-        1 => {
-            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,warn"
-        }
-        2 => {
-            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,skill_watch=debug,skill_mcp=debug,info"
-        }
-        _ => "trace",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_env(skillrl::environment::LOG)
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(is_coloured)
-        .with_writer(std::io::stderr)
-        .init();
 }

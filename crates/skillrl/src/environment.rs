@@ -36,6 +36,15 @@ pub fn variables() -> Vec<Variable> {
         open("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies for requests to models and to live servers; lower case means the same"),
         open("NO_PROXY", "addresses that are asked without a proxy; it needs `127.0.0.1` where a proxy is set and a model runs on this machine"),
         open("NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM", "whether output is coloured; without them it is where a terminal shows it"),
+        open(
+            "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "where [traces](opentelemetry.md) go, in programs that are built with the feature `otel`; that page has the other variables of OpenTelemetry",
+        ),
+        Variable {
+            name: "OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+            meaning: "headers for the collector of traces, such as its token".to_owned(),
+            is_secret: true,
+        },
         open("PATH", "where programs are found: agents, environments, scorers, commands that print a key"),
     ]);
     variables

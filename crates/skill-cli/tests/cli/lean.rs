@@ -3,7 +3,17 @@
 use std::process::Command;
 
 /// Crates that stand behind a feature, and the families that they come in.
-const BEHIND_FEATURES: [&str; 5] = ["skill-mcp", "rmcp", "schemars", "chrono", "uuid"];
+const BEHIND_FEATURES: [&str; 9] = [
+    "skill-mcp",
+    "rmcp",
+    "schemars",
+    "chrono",
+    "uuid",
+    "opentelemetry",
+    "opentelemetry_sdk",
+    "prost",
+    "tracing-opentelemetry",
+];
 
 #[test]
 fn what_is_behind_a_feature_is_not_in_the_default_program() {

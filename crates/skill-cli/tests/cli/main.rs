@@ -31,6 +31,8 @@ mod modes;
 #[cfg(target_os = "linux")]
 mod narrow;
 mod noise;
+#[cfg(feature = "otel")]
+mod otel;
 mod output;
 mod packages;
 mod prompts;

@@ -1,0 +1,68 @@
+//! Where what the library crates tell goes: to standard error for people, and to a collector of traces if one is named.
+
+use skillrl::llm::telemetry;
+use tracing_subscriber::filter::{EnvFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, Registry};
+
+/// A log that was started.
+#[must_use = "what is not sent yet is sent when it is finished"]
+pub(crate) struct Log {
+    #[cfg(feature = "otel")]
+    export: Option<crate::otel::Export>,
+}
+
+impl Log {
+    /// Sends what is not sent yet; the program ends afterwards.
+    pub(crate) fn finish(self) {
+        #[cfg(feature = "otel")]
+        if let Some(export) = self.export {
+            export.finish();
+        }
+    }
+}
+
+/// Starts the log.
+pub(crate) fn start(verbose: u8) -> Log {
+    let default = match verbose {
+        0 => "warn",
+        1 => {
+            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,warn"
+        }
+        2 => {
+            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,skill_watch=debug,skill_mcp=debug,info"
+        }
+        _ => "trace",
+    };
+    let filter =
+        EnvFilter::try_from_env(skillrl::environment::LOG).unwrap_or_else(|_| EnvFilter::new(default));
+    let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let people = tracing_subscriber::fmt::layer()
+        .with_ansi(is_coloured)
+        .with_writer(std::io::stderr)
+        // Prompts and replies are in the journal; nobody wants them in a log.
+        .with_filter(filter_fn(|metadata| metadata.target() != telemetry::CONTENT))
+        .with_filter(filter);
+    let registry = Registry::default();
+    #[cfg(feature = "otel")]
+    {
+        let (traces, export) = match crate::otel::layer() {
+            Ok(Some((layer, export))) => (Some(layer), Some(export)),
+            Ok(None) => (None, None),
+            Err(problem) => {
+                use std::io::Write as _;
+                // There is no log yet, and a closed standard error is no reason to stop.
+                writeln!(anstream::stderr(), "warning: no traces are sent: {problem}").unwrap_or_default();
+                (None, None)
+            }
+        };
+        registry.with(traces).with(people).init();
+        Log { export }
+    }
+    #[cfg(not(feature = "otel"))]
+    {
+        registry.with(people).init();
+        Log {}
+    }
+}
