@@ -19,6 +19,7 @@ const CHECKS: &[Check] = &[
     ("the original ALFWorld", original_alfworld),
     ("pages in a browser", pages),
     ("an MCP client", mcp_client),
+    ("public interface", public_interface),
 ];
 
 /// Runs every check.
@@ -86,6 +87,11 @@ fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
     let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     let program = PathBuf::from(target).join("debug/skillrl");
     Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {program}").run()?)
+}
+
+/// The lists in `api/`, where the tool that makes them is there; it is not installed, since it needs a nightly toolchain.
+fn public_interface(sh: &Shell) -> anyhow::Result<()> {
+    crate::api::run(sh, true)
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.

@@ -39,6 +39,11 @@ xflags::xflags! {
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }
+        /// Writes the lists of the public interface in `api/`; takes cargo-public-api and a nightly toolchain.
+        cmd api {
+            /// Compares them with the code instead, where that can be done.
+            optional --check
+        }
         /// Writes the files that are copies of others.
         cmd gen {
             /// Fails if one is not current, instead of writing it.

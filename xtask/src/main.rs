@@ -1,6 +1,7 @@
 //! Tasks of this repository: `cargo xtask TASK`. Kept quick to compile: it starts other programs and does little itself.
 #![expect(clippy::print_stderr, reason = "a task talks to the person who started it")]
 
+mod api;
 mod ci;
 mod external;
 mod flags;
@@ -43,6 +44,7 @@ fn main() -> anyhow::Result<()> {
             }
             bench(&sh, quick, &args)
         }
+        XtaskCmd::Api(api_) => api::run(&sh, api_.check),
         XtaskCmd::Gen(gen_) => generated::run(&sh, gen_.check),
     }
 }
