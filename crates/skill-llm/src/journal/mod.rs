@@ -344,22 +344,18 @@ impl Drop for Shared {
 }
 
 fn read_index(connection: &Connection) -> rusqlite::Result<Index> {
-    let mut index = Index::default();
-    read_reply_keys(connection, |key, row| drop(index.calls.insert(key, Known::Row(row))))?;
+    let calls = read_reply_keys(connection, Known::Row)?;
     let mut statement = connection.prepare("SELECT id, key FROM results")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        index.results.insert(ResultKey(row.get(1)?), Known::Row(row.get(0)?));
-    }
-    Ok(index)
+    let rows = statement.query_map([], |row| Ok((ResultKey(row.get(1)?), Known::Row(row.get(0)?))))?;
+    Ok(Index { calls, results: rows.collect::<Result<_, _>>()? })
 }
 
-/// Tells the key and the row of every reply.
-fn read_reply_keys(connection: &Connection, mut tell: impl FnMut(CallKey, i64)) -> rusqlite::Result<()> {
+/// The key of every reply, with what is to be known of its row.
+fn read_reply_keys<T>(
+    connection: &Connection,
+    known: impl Fn(i64) -> T,
+) -> rusqlite::Result<HashMap<CallKey, T>> {
     let mut statement = connection.prepare("SELECT id, key FROM calls WHERE outcome = 'reply'")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        tell(CallKey(row.get(1)?), row.get(0)?);
-    }
-    Ok(())
+    let rows = statement.query_map([], |row| Ok((CallKey(row.get(1)?), known(row.get(0)?))))?;
+    rows.collect()
 }

@@ -321,11 +321,7 @@ impl JournalReader {
         let rows = match self.rows.get() {
             Some(rows) => rows,
             None => {
-                let mut rows = HashMap::new();
-                let insert = |key, row| {
-                    rows.insert(key, row);
-                };
-                read_reply_keys(&connection, insert).map_err(|error| self.unreadable(error))?;
+                let rows = read_reply_keys(&connection, |row| row).map_err(|error| self.unreadable(error))?;
                 self.rows.get_or_init(|| rows)
             }
         };

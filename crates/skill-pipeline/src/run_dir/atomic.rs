@@ -2,19 +2,22 @@
 //!
 //! What a process that was killed leaves is whole in any case; flushing is for the loss of power.
 
-use super::unflushed::{flush_all, flush_file};
 use crate::error::PipelineError;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
+use std::thread;
 use tempfile::NamedTempFile;
 
 /// How the names of files begin that are being written.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
-pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PipelineError {
+/// The most files that are flushed at a time.
+const MAX_FLUSHED_AT_ONCE: usize = 8;
+
+pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PipelineError {
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
 }
 
@@ -56,13 +59,11 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], is_executable: bool) -> Result
 pub(super) fn write_all(files: &[(&Path, &[u8])]) -> Result<(), PipelineError> {
     let beside =
         files.iter().map(|(path, bytes)| write_beside(path, bytes, false)).collect::<Result<Vec<_>, _>>()?;
-    let paths: Vec<&Path> = beside.iter().map(NamedTempFile::path).collect();
-    flush_all(&paths, flush_file)?;
+    flush_files(beside.iter().map(NamedTempFile::path))?;
     for (file, (path, _)) in beside.into_iter().zip(files) {
         rename(file, path)?;
     }
-    let parents: BTreeSet<&Path> = files.iter().map(|(path, _)| parent_of(path)).collect();
-    flush_all(&parents.into_iter().collect::<Vec<_>>(), sync_dir)
+    flush_names(files.iter().map(|(path, _)| *path))
 }
 
 /// As [`write`](fn@write), but nothing waits for the disk: after a loss of power the file may be anything.
@@ -72,6 +73,45 @@ pub(super) fn write_all(files: &[(&Path, &[u8])]) -> Result<(), PipelineError> {
 /// [`PipelineError::RunDir`] naming the file; the old file is untouched.
 pub(super) fn write_unflushed(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
     rename(write_beside(path, bytes, false)?, path)
+}
+
+/// Sees to it that what files hold is on the disk.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file; one that is gone is no error.
+pub(super) fn flush_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), PipelineError> {
+    flush_all(&paths.collect::<Vec<_>>(), |path| fs::File::options().write(true).open(path)?.sync_all())
+}
+
+/// Sees to it that the directories that name files are on the disk.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the directory; one that is gone is no error.
+pub(super) fn flush_names<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), PipelineError> {
+    let parents: BTreeSet<&Path> = paths.map(parent_of).collect();
+    flush_all(&parents.into_iter().collect::<Vec<_>>(), sync_dir)
+}
+
+/// Flushes at the same time what can be: file systems commit what waits for them together.
+fn flush_all(paths: &[&Path], flush: impl Fn(&Path) -> io::Result<()> + Sync) -> Result<(), PipelineError> {
+    let flush_one = |path: &Path| match flush(path) {
+        // What is gone again belonged to a step that was begun anew.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done.map_err(failed("write", path)),
+    };
+    let share = paths.len().div_ceil(MAX_FLUSHED_AT_ONCE).max(1);
+    thread::scope(|scope| {
+        let threads: Vec<_> = paths
+            .chunks(share)
+            .map(|share| scope.spawn(|| share.iter().try_for_each(|path| flush_one(path))))
+            .collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -106,8 +146,8 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineErr
 
 /// A value as [`write_json`] writes it.
 pub(super) fn json_bytes(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, PipelineError> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|error| failed("write", path)(std::io::Error::from(error)))?;
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|error| failed("write", path)(io::Error::from(error)))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -120,7 +160,7 @@ pub(super) fn json_bytes(path: &Path, value: &impl Serialize) -> Result<Vec<u8>,
 pub fn remove_half_written(dir: &Path) -> Result<(), PipelineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed("read", dir)(error)),
     };
     for entry in entries {
@@ -143,30 +183,30 @@ pub fn remove_half_written(dir: &Path) -> Result<(), PipelineError> {
 pub fn remove_dir(path: &Path) -> Result<(), PipelineError> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed("write", path)(error)),
     }
 }
 
 /// Temporary files are private by default; a run directory is read by other people's programs.
 #[cfg(unix)]
-fn set_readable(file: &fs::File, is_executable: bool) -> std::io::Result<()> {
+fn set_readable(file: &fs::File, is_executable: bool) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(fs::Permissions::from_mode(if is_executable { 0o755 } else { 0o644 }))
 }
 
 #[cfg(not(unix))]
-fn set_readable(_file: &fs::File, _is_executable: bool) -> std::io::Result<()> {
+fn set_readable(_file: &fs::File, _is_executable: bool) -> io::Result<()> {
     Ok(())
 }
 
 /// A rename is on the disk only when its directory is.
 #[cfg(unix)]
-pub(super) fn sync_dir(path: &Path) -> std::io::Result<()> {
+fn sync_dir(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }
 
 #[cfg(not(unix))]
-pub(super) fn sync_dir(_path: &Path) -> std::io::Result<()> {
+fn sync_dir(_path: &Path) -> io::Result<()> {
     Ok(())
 }
