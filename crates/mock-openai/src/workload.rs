@@ -10,10 +10,10 @@
 //! # The optimizer
 //!
 //! A request with a `response_format` is the optimizer's. An analyst's reply appends one line to the skill. About
-//! one of [`Workload::improve_every`] of these lines holds the next `BETTER-n`; each other is new text that changes
-//! nothing or, with [`Workload::harm`], the next `WORSE-n`. A merge keeps only improvements if there are any and all
-//! edits otherwise, and a ranking puts improvements first, so a candidate is better if and only if one of the step's
-//! analysts found an improvement.
+//! one of [`Workload::improve_every`] of these lines holds the next `BETTER-n`, which the seed and the items that the
+//! analyst reads about decide; each other is new text that changes nothing or, with [`Workload::harm`], the next
+//! `WORSE-n`. A merge keeps only improvements if there are any and all edits otherwise, and a ranking puts improvements
+//! first, so a candidate is better if and only if one of the step's analysts found an improvement.
 
 mod data;
 mod optimizer;
@@ -85,8 +85,11 @@ impl Workload {
     }
 
     /// Whether the analyst with this request finds an improvement.
+    ///
+    /// The items that it reads about decide, and not how the prompt is worded: a benchmark keeps its candidates.
     fn improves(&self, request: &[u8]) -> bool {
-        let thrown = throw(self.seed, hash(0, request), 0, "improve");
+        let key = asked_items(request).fold(0, |key, id| hash(key, id));
+        let thrown = throw(self.seed, key, 0, "improve");
         thrown.checked_rem(self.improve_every) == Some(0)
     }
 
@@ -108,6 +111,15 @@ fn item(request: &[u8]) -> Option<(&[u8], &str)> {
     let rest = rest.strip_prefix(ITEM_MARKER)?;
     let id = rest.get(..memchr::memchr(b'\\', rest)?)?;
     Some((skill, std::str::from_utf8(id).ok()?))
+}
+
+/// The ids of the items whose questions a request holds, in its order.
+fn asked_items(request: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let [before, after] = data::QUESTION;
+    memmem::find_iter(request, before).filter_map(move |at| {
+        let rest = request.get(at + before.len()..)?;
+        rest.get(..memmem::find(rest, after.as_bytes())?)
+    })
 }
 
 /// The different numbers behind a marker.
@@ -183,6 +195,21 @@ mod tests {
         for request in ["", "{}", r#"<item id=\""#, r#"<item id=\"cut"#] {
             assert_eq!(workload.reply(request.as_bytes()), WRONG_ANSWER);
         }
+    }
+
+    #[test]
+    fn what_an_analyst_finds_depends_on_its_items_and_not_on_the_wording() {
+        let workload = Workload { improve_every: 4, ..Workload::default() };
+        let improves = |wording: &str, ids: [usize; 2]| {
+            let questions = ids.map(|n| question(&format!("train-{n}"))).join("\n");
+            workload.improves(format!("{wording}\n{questions}").as_bytes())
+        };
+        let found = |wording| (0..400).map(|n| improves(wording, [n, n + 1])).collect::<Vec<bool>>();
+        let first = found("Read these.");
+        assert_eq!(first, found("Look at these and say what went wrong."));
+        let n_improved = first.iter().filter(|improves| **improves).count();
+        assert!((60..140).contains(&n_improved), "{n_improved} of 400");
+        assert!((0..50).any(|n| improves("", [n, n + 1]) != improves("", [n, n + 2])));
     }
 
     #[test]

@@ -13,6 +13,9 @@ const WORDS: [&str; 32] = [
     "in", "ink", "by", "order", "without", "remark", "later", "filed",
 ];
 
+/// What stands before and behind the id of an item in its question.
+pub(super) const QUESTION: [&str; 2] = ["What is the code of ", "?"];
+
 /// How many words a sentence has.
 const WORDS_PER_SENTENCE: u64 = 12;
 
@@ -55,7 +58,8 @@ pub fn write_data(dir: &Path, size: &DataSize) -> io::Result<()> {
 
 /// What is asked about an item.
 pub fn question(id: &str) -> String {
-    format!("What is the code of {id}?")
+    let [before, after] = QUESTION;
+    format!("{before}{id}{after}")
 }
 
 /// The right answer.
