@@ -3,6 +3,7 @@
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, LoadedConfig};
 use crate::{Error, assemble, cost};
+use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{Headline, Report, ReportError, ReportOptions, RunComparison, comparison_page, page};
@@ -18,24 +19,25 @@ pub const REPORT_FILE: &str = "report.html";
 /// A directory without a run, and files of the run that cannot be read.
 pub fn read(run: &Path) -> Result<Report, Error> {
     let run = RunReader::open(run)?;
-    let mut options = ReportOptions::default();
-    let mut report = match configuration(&run) {
-        Some(loaded) => {
-            options.gate = assemble::settings(&loaded.config)?.gate;
-            let report = Report::read(&run, &options).map_err(of_report)?;
-            let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
-            options.money.extend(cost::costs_by_stage(&loaded.config, &used, run.path()));
-            report
+    let loaded = configuration(&run);
+    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..ReportOptions::default() };
+    let mut report = Report::read(&run, &options).map_err(of_report)?;
+    if let Some(loaded) = loaded {
+        let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
+        let costs = cost::costs_by_stage(&loaded.config, &used, run.path());
+        for stage in &mut report.stages {
+            stage.money = costs.get(&stage.stage).copied();
         }
-        None => {
-            options.gate = crate::import::gate_of(&run.config().config).unwrap_or_default();
-            Report::read(&run, &options).map_err(of_report)?
-        }
-    };
-    for stage in &mut report.stages {
-        stage.money = options.money.get(&stage.stage).copied();
     }
     Ok(report)
+}
+
+/// The gate by which a run decided: that of its configuration, of the run that it was imported from, or the usual one.
+fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
+    match loaded {
+        Some(loaded) => Ok(assemble::settings(&loaded.config)?.gate),
+        None => Ok(crate::import::gate_of(&run.config().config).unwrap_or_default()),
+    }
 }
 
 /// What a run came to, without the rest of its report; `None` before its first skill is measured.
@@ -45,11 +47,7 @@ pub fn read(run: &Path) -> Result<Report, Error> {
 /// As for [`read`].
 pub fn headline(run: &Path) -> Result<Option<Headline>, Error> {
     let run = RunReader::open(run)?;
-    let gate = match configuration(&run) {
-        Some(loaded) => assemble::settings(&loaded.config)?.gate,
-        None => crate::import::gate_of(&run.config().config).unwrap_or_default(),
-    };
-    Headline::of_run(&run, gate).map_err(of_report)
+    Headline::of_run(&run, gate(&run, configuration(&run).as_ref())?).map_err(of_report)
 }
 
 /// Compares two runs: their best skills on the items that both have, by the metric of the first run's gate.
@@ -75,10 +73,7 @@ pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunC
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [Report; 2]), Error> {
     let reports = [read(first)?, read(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
-    let gate = match configuration(&runs[0]) {
-        Some(loaded) => assemble::settings(&loaded.config)?.gate,
-        None => ReportOptions::default().gate,
-    };
+    let gate = gate(&runs[0], configuration(&runs[0]).as_ref())?;
     let sides = [(&runs[0], &reports[0]), (&runs[1], &reports[1])];
     Ok((RunComparison::of(sides, gate).map_err(of_report)?, reports))
 }

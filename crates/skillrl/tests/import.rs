@@ -317,6 +317,14 @@ fn a_run_of_skillopt_can_be_read() {
     // The score of a step is under the run's own metric.
     let report = serde_json::to_value(skillrl::report::read(&run).unwrap()).unwrap();
     insta::assert_json_snapshot!("skillopt_run.headline", report["headline"]["selection"]);
+    // So are those of a comparison: mixed = (0.5 + 0.75) / 2.
+    let path = run.join("steps/step_0001/selection_eval/results.json");
+    let mut results: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    results[1]["soft"] = json!(0.5);
+    std::fs::write(&path, results.to_string()).unwrap();
+    let compared = skillrl::report::compare(&run, &run).unwrap();
+    assert_eq!(compared.runs.map(|side| side.selection), [Some(0.625); 2]);
+    assert_eq!(compared.selection.map(|both| [both.before, both.after]), Some([0.625; 2]));
 }
 
 fn read_history(run: &Path) -> Vec<Value> {
