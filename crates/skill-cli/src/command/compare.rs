@@ -59,10 +59,7 @@ fn rows(sides: &[RunSide; 2]) -> Vec<Vec<String>> {
             format!("{}{}", side.n_steps, if side.is_finished { "" } else { ", not finished" })
         }),
         row("accepted", &|side| format!("{} of {} candidates", side.n_accepted, side.n_candidates)),
-        row("best skill", &|side| match side.best_step {
-            0 => "the first one".to_owned(),
-            step => format!("of step {step}"),
-        }),
+        row("best skill", &|side| side.best_skill.clone()),
         row("selection", &|side| score(side.selection)),
         row("test", &|side| score(side.test)),
         row("calls", &|side| grouped(side.calls)),

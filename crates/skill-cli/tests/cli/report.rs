@@ -77,6 +77,16 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     for step in steps.iter().filter(|step| !step["paired"].is_null()) {
         assert!(step["evidence"].as_str().unwrap().contains("2 draws of each item"), "{step}");
     }
+    // Beside a run that tries each once: what cannot be paired is said.
+    let args = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.epochs=1", "--set", "run.dir=once"];
+    context.succeed(&args);
+    let args = ["compare", "demo/run", "once", "--json", "--html", "both.html"];
+    let both: Value = serde_json::from_str(&context.succeed(&args)).unwrap();
+    let said = "40 items of the selection split were not tried equally often (2 and 1 draws of each): their scores are \
+                not compared.";
+    assert_eq!((&both["not_compared"], &both["selection"]), (&Value::from(vec![said]), &Value::Null));
+    assert_eq!((&both["items_split"], &both["test"]["n"]), (&"test".into(), &40.into()));
+    assert!(context.read("both.html").contains("Test split, each item"));
 }
 
 #[test]

@@ -26,9 +26,10 @@ pub struct RunComparison {
     pub test: Option<Comparison>,
     /// The same on the selection items of both.
     pub selection: Option<Comparison>,
-    /// The items that both have measured, of the test split or else of the selection split, each with its outcome
-    /// under the two best skills; what differs comes first.
+    /// The items that both have measured, each with its outcome under the two best skills; what differs comes first.
     pub items: Vec<PairedItem>,
+    /// Of which split these are: `test`, or else `selection`.
+    pub items_split: &'static str,
     /// How many items are left out for their number: first those that come out the same.
     pub n_items_left_out: usize,
     /// What the comparison does not say, one sentence each.
@@ -77,6 +78,8 @@ pub struct RunSide {
     pub n_accepted: usize,
     /// The step that made its best skill; 0 is the initial one.
     pub best_step: u32,
+    /// What made its best skill, in words.
+    pub best_skill: String,
     /// The score of its best skill on its selection split.
     pub selection: Option<f64>,
     /// The score of its best skill on its test split.
@@ -111,6 +114,7 @@ impl RunComparison {
         let mut not_compared = Vec::new();
         for (split, [before, after]) in [("selection", &selection), ("test", &test)] {
             not_compared.extend(unshared(split, before, after));
+            not_compared.extend(differently_drawn(split, before, after));
         }
         for (_, report) in runs {
             if !report.is_finished {
@@ -119,11 +123,13 @@ impl RunComparison {
         }
         let compare = |[before, after]: &[Vec<RolloutResult>; 2]| Comparison::of(gate, before, after);
         let of_test = items(&test);
-        let mut items = if of_test.is_empty() { items(&selection) } else { of_test };
+        let (items_split, mut items) =
+            if of_test.is_empty() { ("selection", items(&selection)) } else { ("test", of_test) };
         let n_items_left_out = items.len().saturating_sub(MAX_ITEMS);
         items.truncate(MAX_ITEMS);
         Ok(Self {
             items,
+            items_split,
             n_items_left_out,
             runs: [side(first.1), side(second.1)],
             settings: settings(&first.0.config().config, &second.0.config().config),
@@ -167,6 +173,8 @@ fn side(report: &Report) -> RunSide {
         n_candidates: headline.map_or(0, |headline| headline.n_candidates),
         n_accepted: headline.map_or(0, |headline| headline.n_accepted),
         best_step: headline.map_or(0, |headline| headline.best_step),
+        best_skill: headline
+            .map_or_else(|| "not measured".to_owned(), |headline| headline.best_skill.clone()),
         selection: headline.map(|headline| headline.selection.after),
         test: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.after),
         calls,
@@ -208,6 +216,22 @@ fn unshared(split: &str, before: &[RolloutResult], after: &[RolloutResult]) -> O
             "{n_other} items of the {split} split were measured by one run alone; {n_shared} are compared."
         )
     })
+}
+
+/// Says which items of both cannot be paired: one run tried them more often than the other.
+fn differently_drawn(split: &str, first: &[RolloutResult], second: &[RolloutResult]) -> Option<String> {
+    let n_draws: BTreeMap<_, usize> =
+        by_item(first).map(|(result, draws)| (&result.id, draws.len())).collect();
+    let other = by_item(second)
+        .filter_map(|(result, draws)| Some((*n_draws.get(&result.id)?, draws.len())))
+        .filter(|(first, second)| first != second);
+    let other: Vec<(usize, usize)> = other.collect();
+    let (of_first, of_second) = other.first()?;
+    Some(format!(
+        "{} items of the {split} split were not tried equally often ({of_first} and {of_second} draws of each): their \
+         scores are not compared.",
+        other.len()
+    ))
 }
 
 fn settings(first: &Value, second: &Value) -> Vec<SettingDifference> {
