@@ -3,7 +3,7 @@
 use crate::McpOptions;
 use crate::caps::Caps;
 use crate::error::{McpError, ToolError};
-use crate::places::Configs;
+use crate::places::{self, Configs};
 use crate::tools::{self, Kind};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::{QuitReason, RequestContext};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use skill_watch::{Listing, Runs, Watches};
+use skill_watch::{Found, Listing, Row, Runs, Watches};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
@@ -54,6 +54,13 @@ impl Shared {
     /// What a run that is started here may spend at most.
     pub(crate) fn caps(&self) -> Caps {
         Caps { calls: self.options.max_calls, money: self.options.max_money, ..Caps::default() }
+    }
+
+    /// The run of a name, as it is now.
+    pub(crate) async fn run(&self, name: &str) -> Result<(Found, Row), ToolError> {
+        let listing = self.listing().await?;
+        let (found, row) = places::find(&listing, name)?;
+        Ok((found.clone(), row.clone()))
     }
 
     /// The runs as they are now.

@@ -2,7 +2,6 @@
 
 use crate::answer::{Position, Room};
 use crate::error::ToolError;
-use crate::places;
 use crate::server::Shared;
 use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
@@ -148,8 +147,7 @@ pub(super) async fn run(
     context: &RequestContext<RoleServer>,
 ) -> Result<Output, ToolError> {
     let cursor = input.cursor.as_deref().map(Cursor::parse).transpose()?;
-    let listing = shared.listing().await?;
-    let found = places::find(&listing, &input.run)?.0.clone();
+    let (found, _) = shared.run(&input.run).await?;
     let wait = Duration::from_secs(u64::from(input.wait_s.unwrap_or(DEFAULT_WAIT_S).min(MAX_WAIT_S)));
     let following = follow(&shared, &input, &found, cursor, wait, context);
     match context.ct.run_until_cancelled(following).await {

@@ -11,6 +11,7 @@ mod stop;
 mod trajectories;
 
 use crate::error::ToolError;
+use crate::places;
 use crate::server::Shared;
 use rmcp::RoleServer;
 use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
@@ -20,6 +21,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use skill_pipeline::RunReader;
+use skill_watch::Found;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -165,6 +168,20 @@ async fn answer<I: DeserializeOwned, O: Serialize, F: Future<Output = Result<O, 
     })?;
     let output = run(input).await?;
     serde_json::to_value(output).map_err(|error| ToolError::internal(&error))
+}
+
+/// Reads a run in depth; one with a link that leaves the directory is refused.
+async fn in_depth<T: Send + 'static>(
+    shared: &Shared,
+    found: Found,
+    read: impl FnOnce(&RunReader) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let root = shared.runs.root().to_owned();
+    blocking(move || {
+        places::refuse_leaving(&root, &found)?;
+        read(&RunReader::open(&found.path)?)
+    })
+    .await
 }
 
 /// Runs what reads files apart from what waits for clients.

@@ -1,7 +1,6 @@
 //! `read_skill`.
 
 use crate::error::ToolError;
-use crate::places;
 use crate::server::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,13 +73,8 @@ pub(crate) struct Output {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
-    let listing = shared.listing().await?;
-    let found = places::find(&listing, &input.run)?.0.clone();
-    super::blocking(move || {
-        places::refuse_leaving(shared.runs.root(), &found)?;
-        read(&RunReader::open(&found.path)?, input)
-    })
-    .await
+    let (found, _) = shared.run(&input.run).await?;
+    super::in_depth(&shared, found, |run| read(run, input)).await
 }
 
 fn read(run: &RunReader, input: Input) -> Result<Output, ToolError> {

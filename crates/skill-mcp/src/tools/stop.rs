@@ -37,10 +37,9 @@ pub(crate) struct Output {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
-    let listing = shared.listing().await?;
-    let (found, row) = places::find(&listing, &input.run)?;
+    let (found, row) = shared.run(&input.run).await?;
     if found.leaving.is_some() {
-        places::refuse_leaving(shared.runs.root(), found)?;
+        places::refuse_leaving(shared.runs.root(), &found)?;
     }
     let note = if input.withdraw {
         withdraw_stop(&found.path)?;

@@ -2,7 +2,6 @@
 
 use crate::answer::Room;
 use crate::error::ToolError;
-use crate::places;
 use crate::server::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,15 +124,8 @@ pub(crate) struct Turn {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
-    let listing = shared.listing().await?;
-    let found = places::find(&listing, &input.run)?.0.clone();
-    super::blocking(move || {
-        places::refuse_leaving(shared.runs.root(), &found)?;
-        let run = RunReader::open(&found.path)?;
-        let all = read(&run, input.step)?;
-        Ok(shown(all, input))
-    })
-    .await
+    let (found, _) = shared.run(&input.run).await?;
+    super::in_depth(&shared, found, |run| Ok(shown(read(run, input.step)?, input))).await
 }
 
 fn read(run: &RunReader, step: Option<u32>) -> Result<Trajectories, ToolError> {
