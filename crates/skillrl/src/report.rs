@@ -18,9 +18,18 @@ pub const REPORT_FILE: &str = "report.html";
 ///
 /// A directory without a run, and files of the run that cannot be read.
 pub fn read(run: &Path) -> Result<Report, Error> {
+    read_with(run, ReportOptions::default())
+}
+
+/// Gathers as much of the report of a run as is asked for; its gate and its prices are those of its configuration.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let run = RunReader::open(run)?;
     let loaded = configuration(&run);
-    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..ReportOptions::default() };
+    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
     let mut report = Report::read(&run, &options).map_err(of_report)?;
     if let Some(loaded) = loaded {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();

@@ -2,13 +2,13 @@
 
 use crate::answer::{Position, Room, RunBrief};
 use crate::error::ToolError;
-use crate::places;
 use crate::server::Shared;
 use crate::tools::follow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use skill_pipeline::RunReader;
-use skill_report::{Comparison, EditLine, Report, StepRow};
+use skill_core::package::optimizer_text;
+use skill_core::{SkillDoc, StepIdx};
+use skill_report::{Comparison, EditLine, Report, ReportOptions, StepRow};
 use skill_watch::Told;
 use std::sync::Arc;
 
@@ -146,38 +146,41 @@ pub(crate) struct Edit {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
-    let listing = shared.listing().await?;
-    let (found, row) = places::find(&listing, &input.run)?;
-    let (found, summary) = (found.clone(), RunBrief::from(row));
-    let root = shared.runs.root().to_owned();
-    let watched = found.clone();
-    let (report, skill) = super::blocking(move || {
-        places::refuse_leaving(&root, &found)?;
-        let skill = RunReader::open(&found.path)?.best_skill().ok();
-        Ok((skillrl::report::read(&found.path)?, skill))
+    let (found, row) = shared.run(&input.run).await?;
+    let limit = input.max_steps.unwrap_or(DEFAULT_STEPS).clamp(1, MAX_STEPS) as usize;
+    let first = input.from_step.map(StepIdx);
+    let read = super::in_depth(&shared, found.clone(), move |run| {
+        Ok(Read {
+            report: skillrl::report::read_with(run.path(), in_short())?,
+            rows: StepRow::read_from(run, first, limit)?,
+            skill: run.best_skill().ok(),
+        })
     })
     .await?;
-    let now = follow::now(&shared, &input.run, &watched, &mut Told::default()).await?;
-    let mut room = Room::default();
-    let skill = skill.as_ref().map(skill_core::package::optimizer_text);
-    let untrusted_best_skill = skill.map(|text| room.take(&text, MAX_SKILL));
-    Ok(said(report, &input, (summary, Position::from(&now)), untrusted_best_skill, room))
+    let now = follow::now(&shared, &input.run, &found, &mut Told::default()).await?;
+    Ok(said(read, (RunBrief::from(&row), Position::from(&now))))
 }
 
-fn said(
+/// What was read of a run.
+struct Read {
     report: Report,
-    input: &Input,
-    (summary, now): (RunBrief, Position),
-    untrusted_best_skill: Option<String>,
-    mut room: Room,
-) -> Output {
-    let limit = input.max_steps.unwrap_or(DEFAULT_STEPS).clamp(1, MAX_STEPS) as usize;
-    let n_before = match input.from_step {
-        Some(step) => report.steps.iter().filter(|row| row.step < step).count(),
-        None => report.steps.len().saturating_sub(limit),
-    };
+    /// The steps that are shown.
+    rows: Vec<StepRow>,
+    /// The best skill, if there is one yet.
+    skill: Option<SkillDoc>,
+}
+
+/// A report without its long parts: steps are read by themselves, since a report leaves some out.
+fn in_short() -> ReportOptions {
+    ReportOptions { max_steps: 0, max_items: 0, max_trajectories: 0, ..ReportOptions::default() }
+}
+
+fn said(read: Read, (summary, now): (RunBrief, Position)) -> Output {
+    let Read { report, rows, skill } = read;
+    let mut room = Room::default();
+    let untrusted_best_skill = skill.map(|skill| room.take(&optimizer_text(&skill), MAX_SKILL));
     let mut steps = Vec::new();
-    for row in report.steps.iter().skip(n_before).take(limit) {
+    for row in &rows {
         if room.is_used_up() {
             break;
         }
@@ -194,7 +197,7 @@ fn said(
         test: test.map(Compared::from),
         selection: selection.map(Compared::from),
         not_measured: report.not_measured,
-        n_steps_left_out: report.steps.len().saturating_sub(steps.len()),
+        n_steps_left_out: report.n_steps.saturating_sub(steps.len()),
         steps,
         untrusted_best_skill,
         n_characters_left_out: room.n_left_out,

@@ -2,6 +2,7 @@
 
 use crate::client::{Place, texts};
 use crate::runs::{HOSTILE, finished, finished_with};
+use run_maker::{RunSize, make_run};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -29,6 +30,26 @@ async fn a_finished_run_is_listed_and_read() {
     assert_eq!((&edit["status"], &edit["is_applied"]), (&"applied append".into(), &true.into()), "{run}");
     let one = client.call("read_run", json!({"run": "deep/one", "from_step": 1, "max_steps": 1})).await;
     assert_eq!((&one["steps"][0]["step"], &one["n_steps_left_out"]), (&1.into(), &1.into()));
+    client.leave().await;
+}
+
+/// A report shows some steps of so many, and some of these without their edits.
+#[tokio::test]
+async fn every_step_of_a_long_run_can_be_read_whole() {
+    let place = Place::new();
+    let size = RunSize { n_steps: 450, batch: 1, n_selection: 2, n_test: 1, ..RunSize::RUN_OF_10_000_STEPS };
+    make_run(&place.path("runs/long"), &size).unwrap();
+    let mut client = place.client().await;
+    for (arguments, expected) in [
+        (json!({"run": "long", "from_step": 101, "max_steps": 3}), [101, 102, 103]),
+        (json!({"run": "long", "max_steps": 3}), [448, 449, 450]),
+    ] {
+        let run = client.call("read_run", arguments).await;
+        let steps = run["steps"].as_array().unwrap();
+        assert_eq!(steps.iter().map(|step| step["step"].as_u64().unwrap()).collect::<Vec<_>>(), expected);
+        assert!(steps.iter().all(|step| step["edits"].as_array().unwrap().len() == 2), "{run}");
+        assert_eq!((&run["n_steps_left_out"], &run["selection"]["n_items"]), (&447.into(), &2.into()));
+    }
     client.leave().await;
 }
 

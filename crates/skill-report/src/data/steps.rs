@@ -7,6 +7,7 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use skill_core::{EditRow, StepIdx};
 use skill_pipeline::run_dir::RunSkills;
+use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{StepAction, StepRecord};
 use skill_pipeline::run_dir::paired_format::PairedRecord;
 use skill_pipeline::{PipelineError, RunReader};
@@ -105,6 +106,27 @@ impl StepRow {
         row(run, &run.skills(&run.history()?)?, record)
     }
 
+    /// Reads the steps of a run from one on, at most so many, or the last ones if none is named: whole, and each with
+    /// the end of its epoch.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn read_from(
+        run: &RunReader,
+        first: Option<StepIdx>,
+        max_steps: usize,
+    ) -> Result<Vec<Self>, PipelineError> {
+        let history = run.history()?;
+        let (skills, ends) = (run.skills(&history)?, run.epoch_ends()?);
+        let n_before = match first {
+            Some(first) => history.partition_point(|record| record.step < first),
+            None => history.len().saturating_sub(max_steps),
+        };
+        let shown = history.iter().enumerate().skip(n_before).take(max_steps);
+        shown.map(|(place, record)| whole(run, &skills, &ends, record, history.get(place + 1))).collect()
+    }
+
     /// How many characters of a run's texts it holds.
     fn n_characters(&self) -> usize {
         let of_edits = self.edits.iter().map(|edit| edit.target.len() + edit.content.len());
@@ -157,8 +179,7 @@ pub(super) fn read(
     for (place, record) in in_order {
         let is_whole = n_characters < max_characters;
         let row = if is_whole {
-            let epoch_end = epochs::after_step(&skills, run, &source.ends, record, history.get(place + 1))?;
-            StepRow { epoch_end, ..row(run, &skills, record)? }
+            whole(run, &skills, &source.ends, record, history.get(place + 1))?
         } else {
             brief(record)
         };
@@ -167,6 +188,18 @@ pub(super) fn read(
     }
     rows.sort_by_key(|row| row.step);
     Ok(rows)
+}
+
+/// A step with the end of its epoch; `next` is the step after it.
+fn whole(
+    run: &RunReader,
+    skills: &RunSkills<'_>,
+    ends: &[EpochRecords],
+    record: &StepRecord,
+    next: Option<&StepRecord>,
+) -> Result<StepRow, PipelineError> {
+    let epoch_end = epochs::after_step(skills, run, ends, record, next)?;
+    Ok(StepRow { epoch_end, ..row(run, skills, record)? })
 }
 
 fn row(run: &RunReader, skills: &RunSkills<'_>, record: &StepRecord) -> Result<StepRow, PipelineError> {
