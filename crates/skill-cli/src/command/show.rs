@@ -11,7 +11,9 @@ use skillrl::core::StepIdx;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::run_dir::format::StepRecord;
-use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, RunOverview, StepRow, Trajectory};
+use skillrl::reports::{
+    DiffLine, EditLine, ItemRow, Report, ReportOptions, RunOverview, StepRow, Trajectory,
+};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
@@ -129,13 +131,21 @@ fn diff_text(lines: &[DiffLine]) -> String {
 
 /// An item over all skills that were measured, and what the best one's agent did on it.
 fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
-    let report = skillrl::report::read(&args.run)?;
+    // An item is looked for among all that there are, and among all skills; of steps nothing but their names is shown.
+    let options = ReportOptions {
+        max_items: usize::MAX,
+        max_trajectories: usize::MAX,
+        max_trajectory_characters: usize::MAX,
+        max_steps: usize::MAX,
+        max_step_characters: 0,
+        ..ReportOptions::default()
+    };
+    let report = skillrl::report::read_with(&args.run, options)?;
     let row = report.items.rows.iter().find(|row| row.id == id);
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
     if row.is_none() && trajectory.is_none() {
-        let message = format!("{} has measured no item `{id}`", args.run.display());
-        let hint =
-            "an item is shown if it is of the selection split, or among the trajectories of the report";
+        let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
+        let hint = "an item is shown if it is of the selection split, or if the best skill won, lost or failed it on the test split";
         return Err(UsageError::new(message).with_hint(hint).into());
     }
     if args.json {
@@ -160,6 +170,7 @@ fn item_text(report: &Report, row: &ItemRow) -> String {
         let outcome = match cell {
             '+' => "solved",
             '-' => "failed",
+            '~' => "some draws",
             _ => "not measured",
         };
         let _ = writeln!(text, "  {outcome:<12}  {skill}");

@@ -1,6 +1,7 @@
 //! The report of a run: written at its end, on request, and while it goes on.
 
 use crate::context::{TestContext, assert_same_files, code};
+use run_maker::{RunSize, make_run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -87,6 +88,32 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     assert_eq!((&both["not_compared"], &both["selection"]), (&Value::from(vec![said]), &Value::Null));
     assert_eq!((&both["items_split"], &both["test"]["n"]), (&"test".into(), &40.into()));
     assert!(context.read("both.html").contains("Test split, each item"));
+    // An item whose draws differ, as those of the simulated model do not.
+    let path = "demo/run/baseline_selection_eval/results.json";
+    let mut results = context.json(path);
+    assert_eq!(results[0]["id"], results[1]["id"]);
+    results[0]["hard"] = (1.0 - results[1]["hard"].as_f64().unwrap()).into();
+    context.write(path, &results.to_string());
+    let text = context.succeed(&["show", "demo/run", "--item", results[0]["id"].as_str().unwrap()]);
+    assert!(text.contains("  some draws    the first one"), "{text}");
+}
+
+/// A report shows some of so many.
+#[test]
+fn every_item_of_a_large_run_can_be_shown() {
+    let context = TestContext::new();
+    let size = RunSize { n_steps: 2, batch: 1, n_selection: 4, n_test: 400, ..RunSize::RUN_OF_10_000_STEPS };
+    make_run(&context.path("large"), &size).unwrap();
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "large", "--json"])).unwrap();
+    assert!(report["trajectories"]["n_left_out"].as_u64().unwrap() > 100, "{}", report["trajectories"]);
+    let results = context.json("large/test_eval_best/results.json");
+    let mut failed = results.as_array().unwrap().iter().filter(|result| result["hard"] == 0.0);
+    let id = failed.next_back().unwrap()["id"].as_str().unwrap();
+    let text = context.succeed(&["show", "large", "--item", id]);
+    assert!(
+        text.contains("on the test split with the best skill: hard 0") && text.contains("[assistant]"),
+        "{text}"
+    );
 }
 
 #[test]
