@@ -14,8 +14,8 @@ pub const MAX_DEPTH: usize = 3;
 pub const MAX_RUNS: usize = 2_000;
 /// The most directories that are looked into.
 const MAX_DIRECTORIES: usize = 20_000;
-/// The most entries of a run that are looked at for links.
-const MAX_ENTRIES: usize = 200_000;
+/// The most entries of a run that are looked at for links; one of 10,000 steps has 130,000.
+const MAX_ENTRIES: usize = 2_000_000;
 
 /// A directory that looks like a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,15 +102,22 @@ fn leaves(root: &Path, link: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// A directory of the run that cannot be read.
+/// A directory of the run that cannot be read, and a run with too many entries to look at: nobody knows where the rest
+/// leads.
 pub fn leaving_link(root: &Path, run: &Path) -> io::Result<Option<String>> {
+    first_leaving(root, run, MAX_ENTRIES)
+}
+
+fn first_leaving(root: &Path, run: &Path, max_entries: usize) -> io::Result<Option<String>> {
     let (mut directories, mut n_entries) = (vec![run.to_owned()], 0);
     while let Some(dir) = directories.pop() {
         for entry in std::fs::read_dir(&dir)? {
             let entry = entry?;
             n_entries += 1;
-            if n_entries > MAX_ENTRIES {
-                return Ok(None);
+            if n_entries > max_entries {
+                let message =
+                    format!("there are more than {max_entries} files, too many to look at for links");
+                return Err(io::Error::other(message));
             }
             let kind = entry.file_type()?;
             if kind.is_symlink() && leaves(root, &entry.path()) {
@@ -122,4 +129,24 @@ pub fn leaving_link(root: &Path, run: &Path) -> io::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_too_large_to_look_at_is_not_taken_for_one_without_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let run = root.join("run");
+        std::fs::create_dir_all(run.join("steps")).unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(run.join(name), "").unwrap();
+        }
+        assert_eq!(first_leaving(&root, &run, 3).unwrap(), None);
+        assert!(first_leaving(&root, &run, 2).unwrap_err().to_string().contains("more than 2 files"));
+        std::os::unix::fs::symlink("/", run.join("steps/out")).unwrap();
+        assert_eq!(first_leaving(&root, &run, 9).unwrap().as_deref(), Some("steps/out"));
+    }
 }
