@@ -4,8 +4,8 @@ use crate::RunSize;
 use serde_json::json;
 use skill_core::stats::Paired;
 use skill_core::{
-    BudgetControl, Edit, EditOp, EditRules, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, Patch,
-    RawPatch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, StepIdx, Turn, Usage,
+    Edit, EditOp, EditRules, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, Patch, RawPatch, Role,
+    RolloutResult, SkillDoc, SkillHash, SourceType, StepIdx, Turn, Usage,
 };
 use skill_pipeline::PipelineError;
 use skill_pipeline::memory::{MemoryEntry, StepTrace};
@@ -204,47 +204,23 @@ impl<'size> Story<'size> {
             ("evaluate", tokens(size.n_selection)),
         ];
         StepRecord {
-            step,
-            epoch: size.epoch_of(step.0),
             step_in_epoch: ((step.0.max(1) - 1) % size.steps_per_epoch.max(1)) as usize,
             batch_seed: u64::from(step.0),
             batch_item_ids: batch.iter().map(|result| result.id.clone()).collect(),
             rollout_hard: mean.hard,
             rollout_soft: mean.soft,
             rollout_n: batch.len(),
-            accumulation_batches: Vec::new(),
             n_failure_patches: 1,
-            n_success_patches: 0,
             n_edits_merged: Some(2),
             n_edits_ranked: Some(2),
             edit_budget: Some(4),
-            lr_control_mode: BudgetControl::default(),
-            lr_decision: None,
-            rewrite_change_summary: None,
-            apply_report: None,
-            candidate_hash: None,
-            candidate_skill_len: None,
-            selection_n_seen: None,
-            selection_n: None,
-            selection_interval: None,
-            selection_hard: None,
-            selection_soft: None,
-            selection_from_step: None,
-            gate_metric: "hard".to_owned(),
-            gate_mode: None,
-            paired: None,
-            candidate_gate_score: None,
             action: StepAction::Reject,
-            n_execution_lapse_notes: None,
-            n_appendix_notes_added: None,
-            n_appendix_notes_total: None,
-            n_appendix_notes_consolidated: None,
             score_before: self.score,
             current_score: self.score,
             best_score: self.score,
             best_step: self.made_by,
             tokens: stages.into_iter().map(|(stage, used)| (stage.to_owned(), used)).collect(),
-            notes: Vec::new(),
+            ..StepRecord::begun(step, size.epoch_of(step.0))
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod paired_format;
 mod path;
 mod read;
 mod reader;
+mod step_record;
 mod stop;
 mod unflushed;
 

@@ -13,7 +13,7 @@ use crate::memory::{MemoryEntry, StepTrace};
 use crate::prompts::PromptLibrary;
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{StageTokens, StepAction, StepRecord, TokensByStage};
+use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
@@ -103,19 +103,10 @@ impl Run<'_> {
         let batches = self.batches(&plan.batches);
         let batch_items = || batches.iter().flat_map(|batch| &batch.items);
         StepRecord {
-            step: plan.step,
-            epoch: plan.epoch,
             step_in_epoch: plan.step_in_epoch,
             batch_seed: plan.batches.first().map(|batch| batch.seed).unwrap_or_default(),
             batch_item_ids: batch_items().map(|item| item.id.clone()).collect(),
-            rollout_hard: 0.0,
-            rollout_soft: 0.0,
             rollout_n: batch_items().count(),
-            accumulation_batches: Vec::new(),
-            n_failure_patches: 0,
-            n_success_patches: 0,
-            n_edits_merged: None,
-            n_edits_ranked: None,
             edit_budget: match self.settings.budget_control {
                 _ if !self.settings.update_mode.has_budget() => None,
                 BudgetControl::Fixed | BudgetControl::None => {
@@ -124,34 +115,15 @@ impl Run<'_> {
                 BudgetControl::Autonomous => None,
             },
             lr_control_mode: self.settings.effective_budget_control(),
-            lr_decision: None,
-            rewrite_change_summary: None,
-            apply_report: None,
-            candidate_hash: None,
-            candidate_skill_len: None,
-            selection_n_seen: None,
-            selection_n: None,
-            selection_interval: None,
-            selection_hard: None,
-            selection_soft: None,
-            selection_from_step: None,
             gate_metric: self.settings.gate.metric.as_str().to_owned(),
             gate_mode: Some(self.settings.evidence.mode)
                 .filter(|mode| *mode != GateMode::Strict)
                 .map(|mode| mode.as_str().to_owned()),
-            paired: None,
-            candidate_gate_score: None,
-            action: StepAction::SkipNoPatches,
-            n_execution_lapse_notes: None,
-            n_appendix_notes_added: None,
-            n_appendix_notes_total: None,
-            n_appendix_notes_consolidated: None,
             score_before: state.current.score,
             current_score: state.current.score,
             best_score: state.best.score,
             best_step: state.best.step,
-            tokens: TokensByStage::new(),
-            notes: Vec::new(),
+            ..StepRecord::begun(plan.step, plan.epoch)
         }
     }
 
