@@ -11,6 +11,8 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 const PAGE: &str = include_str!("../assets/report.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
+/// What both have in common.
+const PARTS: &str = include_str!("../assets/parts.html");
 
 /// The style of the page.
 pub const STYLE: &str = include_str!("../assets/style.css");
@@ -90,6 +92,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("money", |money: f64| format!("{money:.4}"));
     environment.add_filter("grouped", |number: u64| grouped(number));
     environment.add_filter("p", |p: f64| p_words(p));
+    environment.add_template("parts.html", PARTS)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)
