@@ -60,10 +60,19 @@ fn items_beyond_the_most_are_those_that_nothing_changed() {
 #[test]
 fn the_texts_of_steps_have_a_limit_and_what_was_accepted_comes_first() {
     let (_dir, run) = made();
-    let options = ReportOptions { max_step_characters: 3_000, ..ReportOptions::default() };
-    let report = Report::read(&run, &options).unwrap();
-    let whole: Vec<u32> = report.steps.iter().filter(|step| !step.is_cut).map(|step| step.step).collect();
-    assert!(whole.len() < 30 && whole.starts_with(&[8]) || whole.contains(&8), "{whole:?}");
+    let read = |max_step_characters: usize| {
+        let options = ReportOptions { max_step_characters, ..ReportOptions::default() };
+        let report = Report::read(&run, &options).unwrap();
+        let whole = report.steps.iter().filter(|step| !step.is_cut).map(|step| step.step);
+        (whole.collect::<Vec<u32>>(), report)
+    };
+    // As among the steps that are shown: those that were accepted, and the last of the others.
+    let (whole, _) = read(1_000);
+    let accepted = [8, 16, 24, 32, 40, 48, 56];
+    assert!(whole.len() > 1 && whole.len() < 7 && accepted.ends_with(&whole), "{whole:?}");
+    let (whole, report) = read(3_000);
+    assert!(whole.len() < 30 && whole.starts_with(&accepted[..6]), "{whole:?}");
+    assert!(whole.ends_with(&[56, 57, 58, 59, 60]), "{whole:?}");
     assert!(
         report.steps.iter().filter(|step| step.is_cut).all(|step| step.diff.is_empty() && step.n_edits == 2)
     );

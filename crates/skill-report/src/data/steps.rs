@@ -11,6 +11,7 @@ use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{StepAction, StepRecord};
 use skill_pipeline::run_dir::paired_format::PairedRecord;
 use skill_pipeline::{PipelineError, RunReader};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -171,9 +172,9 @@ pub(super) fn read(
 ) -> Result<Vec<StepRow>, PipelineError> {
     let (run, history) = (source.run, &source.history);
     let skills = run.skills(history)?;
-    // Where there is not room for all, what became part of the skill comes first.
+    // Where there is not room for all, what became part of the skill comes first, and what is newer before the rest.
     let mut in_order: Vec<_> = chosen.records.values().collect();
-    in_order.sort_by_key(|(_, record)| !record.action.is_accept());
+    in_order.sort_by_key(|(_, record)| (!record.action.is_accept(), Reverse(record.step)));
     let mut n_characters = 0;
     let mut rows = Vec::with_capacity(in_order.len());
     for (place, record) in in_order {
