@@ -1,6 +1,8 @@
 //! Where what the library crates tell goes: to standard error for people, and to a collector of traces if one is named.
 
+use skillrl::environment;
 use skillrl::llm::telemetry;
+use std::io::Write as _;
 use tracing_subscriber::filter::{EnvFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -35,8 +37,7 @@ pub(crate) fn start(verbose: u8) -> Log {
         }
         _ => "trace",
     };
-    let filter =
-        EnvFilter::try_from_env(skillrl::environment::LOG).unwrap_or_else(|_| EnvFilter::new(default));
+    let filter = filter(default);
     let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let people = tracing_subscriber::fmt::layer()
         .with_ansi(is_coloured)
@@ -51,9 +52,7 @@ pub(crate) fn start(verbose: u8) -> Log {
             Ok(Some((layer, export))) => (Some(layer), Some(export)),
             Ok(None) => (None, None),
             Err(problem) => {
-                use std::io::Write as _;
-                // There is no log yet, and a closed standard error is no reason to stop.
-                writeln!(anstream::stderr(), "warning: no traces are sent: {problem}").unwrap_or_default();
+                say(&format!("warning: no traces are sent: {problem}"));
                 (None, None)
             }
         };
@@ -65,4 +64,19 @@ pub(crate) fn start(verbose: u8) -> Log {
         registry.with(people).init();
         Log {}
     }
+}
+
+/// What the environment asks for, or else the default.
+fn filter(default: &str) -> EnvFilter {
+    let asked = std::env::var(environment::LOG).ok().filter(|asked| !asked.trim().is_empty());
+    let Some(asked) = asked else { return EnvFilter::new(default) };
+    EnvFilter::try_new(&asked).unwrap_or_else(|problem| {
+        say(&format!("warning: {} is no filter for a log and has no effect: {problem}", environment::LOG));
+        EnvFilter::new(default)
+    })
+}
+
+/// Tells a person something before there is a log; a closed standard error is no reason to stop.
+fn say(text: &str) {
+    writeln!(anstream::stderr(), "{text}").unwrap_or_default();
 }

@@ -1,6 +1,6 @@
 //! Wrong input of every kind: one clear sentence with a hint, a documented exit code, and nothing lost.
 
-use crate::context::{Files, TestContext, code};
+use crate::context::{Files, Outcome, TestContext, code};
 use crate::server::{self, GOOD_RULE, Server, model_at, reply};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -437,4 +437,15 @@ fn a_wrong_command_line_is_a_usage_error() {
         assert!(outcome.stderr.contains("Usage: skillrl"), "{args:?}: {}", outcome.stderr);
     }
     assert_eq!(context.files("."), Files::from([] as [(PathBuf, Vec<u8>); 0]));
+}
+
+#[test]
+fn a_filter_that_is_none_is_said_and_stops_nothing() {
+    let context = TestContext::new();
+    let mut command = context.command(&["config", "schema"]);
+    let outcome = Outcome::of(command.env("SKILLRL_LOG", "skill_llm=loud").output().unwrap());
+    outcome.assert_code(code::SUCCESS);
+    let said = "warning: SKILLRL_LOG is no filter for a log and has no effect: ";
+    assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+    assert!(outcome.stdout.starts_with('{'));
 }
