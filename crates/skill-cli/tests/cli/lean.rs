@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Crates that stand behind a feature, and the families that they come in.
+/// Crates that stand behind a feature, or come with one that does.
 const BEHIND_FEATURES: [&str; 9] = [
     "skill-mcp",
     "rmcp",

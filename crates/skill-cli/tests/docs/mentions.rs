@@ -36,7 +36,9 @@ fn mistake(span: &str, help: &BTreeMap<String, String>) -> Option<String> {
     }
     let text = help.get(&known)?;
     let option = |word: &&&str| word.starts_with("--");
-    let is_known = |word: &str| text.contains(word.split(['=', '`']).next().unwrap_or_default());
+    let is_of_option = |letter: char| letter == '-' || letter.is_ascii_alphanumeric();
+    let known_options: Vec<&str> = text.split(|letter| !is_of_option(letter)).collect();
+    let is_known = |word: &str| known_options.contains(&word.split(['=', '`']).next().unwrap_or_default());
     let unknown = words.iter().filter(option).find(|word| !is_known(word))?;
     Some(format!("`{span}`: `{known}` has no {unknown}"))
 }
@@ -59,6 +61,10 @@ fn commands_that_are_mentioned_exist() {
     assert!(n_mentions > 100, "{n_mentions}");
     assert!(mistake("skillrl trian x.toml", &help).is_some());
     assert!(mistake("skillrl journal list RUN --nowhere", &help).is_some());
+    assert!(
+        mistake("skillrl mcp --max", &help).is_some()
+            && mistake("skillrl mcp --max-calls=5", &help).is_none()
+    );
 }
 
 /// A piece of a configuration may lack what every configuration has; all that stands in it has to be right.
