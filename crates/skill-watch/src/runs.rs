@@ -6,7 +6,7 @@
 use crate::discover::{Found, discover};
 use crate::lock;
 use crate::row::{Files, Row, Signature};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -106,7 +106,8 @@ impl Runs {
         let listing = match discover(&self.root) {
             Ok((found, is_cut)) => {
                 let rows = found.iter().map(|found| Row::of(found, self.files(found))).collect();
-                lock(&self.known).retain(|path, _| found.iter().any(|found| found.path == *path));
+                let there: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
+                lock(&self.known).retain(|path, _| there.contains(path));
                 Listing { is_read: true, rows, found, is_cut, problem: None }
             }
             Err(error) => {
