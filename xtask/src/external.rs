@@ -63,18 +63,14 @@ fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
     /// One for each kind of task; the engine takes seconds for a game.
     const N_GAMES: &str = "6";
     let python = virtual_environment(sh, "alfworld-live", &format!("{DIRECTORY}/requirements.txt"))?;
-    cmd!(sh, "cargo build --quiet --package skill-cli").run()?;
-    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let skillrl = sh.current_dir().join(target).join("debug/skillrl");
+    let skillrl = skillrl(sh, &[])?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/compare.py --skillrl {skillrl} --games {N_GAMES}").run()?)
 }
 
 /// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
 fn pages(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-serve/tests/browser";
-    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl").run()?;
-    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let program = PathBuf::from(target).join("debug/skillrl");
+    let program = skillrl(sh, &[])?;
     cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
     Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
 }
@@ -83,15 +79,20 @@ fn pages(sh: &Shell) -> anyhow::Result<()> {
 fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-mcp/tests/sdk";
     let python = virtual_environment(sh, "mcp-sdk", &format!("{DIRECTORY}/requirements.txt"))?;
-    cmd!(sh, "cargo build --quiet --package skill-cli --features mcp --bin skillrl").run()?;
-    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let program = PathBuf::from(target).join("debug/skillrl");
+    let program = skillrl(sh, &["--features", "mcp"])?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {program}").run()?)
 }
 
 /// The lists in `api/`, where the tool that makes them is there; it is not installed, since it needs a nightly toolchain.
 fn public_interface(sh: &Shell) -> anyhow::Result<()> {
     crate::api::run(sh, true)
+}
+
+/// The program, built with these further arguments.
+fn skillrl(sh: &Shell, arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl {arguments...}").run()?;
+    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    Ok(sh.current_dir().join(target).join("debug/skillrl"))
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.
