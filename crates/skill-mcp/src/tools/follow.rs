@@ -169,7 +169,8 @@ async fn follow(
     let began = Instant::now();
     let (watch, mut changes) = shared.watches.watch(&shared.runs, &input.run, &found.path, &shared.stop);
     let mut told = Told::after(cursor.as_ref().map_or(0, |cursor| cursor.line));
-    let (mut lines, mut has_lost_lines, mut is_met) = (Vec::new(), false, cursor.is_none());
+    let (mut lines, mut n_left_out) = (Vec::new(), 0);
+    let (mut has_lost_lines, mut is_met) = (false, cursor.is_none());
     let mut now = None;
     let mut progress = Progress::new(context, wait);
     loop {
@@ -179,6 +180,9 @@ async fn follow(
         has_lost_lines |= news.has_lost_lines && cursor.is_some();
         is_met |= news.lines.iter().any(|line| input.until.is_met_by(line));
         lines.extend(news.lines);
+        let n_over = lines.len().saturating_sub(MAX_LINES);
+        lines.drain(..n_over);
+        n_left_out += n_over;
         now = news.now.or(now);
         if let Some(now) = &now {
             let is_other = cursor.as_ref().is_some_and(|cursor| cursor.state != now.state.as_str());
@@ -199,12 +203,11 @@ async fn follow(
     let now = now.ok_or_else(gone)?;
     let is_other = cursor.as_ref().is_none_or(|cursor| cursor.state != now.state.as_str());
     let has_changed = is_other || !lines.is_empty();
-    let n_left_out = lines.len().saturating_sub(MAX_LINES);
     let mut room = Room::default();
     Ok(Output {
         run: input.run.clone(),
         has_changed,
-        events: lines.into_iter().skip(n_left_out).map(|line| Event::of(line, &mut room)).collect(),
+        events: lines.into_iter().map(|line| Event::of(line, &mut room)).collect(),
         n_events_left_out: (!has_lost_lines).then_some(n_left_out),
         next_cursor: Cursor::write(&told, &now),
         note: next(&now).to_owned(),
