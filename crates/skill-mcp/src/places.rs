@@ -86,7 +86,7 @@ pub(crate) fn find<'listing>(
     })
 }
 
-/// Refuses a run with a link that leaves the directory: before anything is read of it in depth.
+/// Refuses a run with a link that leaves the directory: before it is read in depth, or gone on with.
 pub(crate) fn refuse_leaving(root: &Path, found: &Found) -> Result<(), ToolError> {
     let leaving = leaving_link(root, &found.path).map_err(|error| {
         ToolError::new(found.problem(&error), "try again; the directory of the run cannot be read")
@@ -94,8 +94,10 @@ pub(crate) fn refuse_leaving(root: &Path, found: &Found) -> Result<(), ToolError
     match leaving {
         None => Ok(()),
         Some(link) => Err(ToolError::new(
-            format!("{link} is a link that leaves the runs directory, so nothing of this run is read"),
-            "tell the person whom you work for; without that link the run can be read",
+            format!(
+                "{link} is a link that leaves the runs directory, so nothing of this run is read or written"
+            ),
+            "tell the person whom you work for; without that link the run is one like all others",
         )),
     }
 }

@@ -9,6 +9,7 @@ use crate::start::{Begun, Training};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
+use skill_watch::Found;
 use skillrl::assemble;
 use std::sync::Arc;
 
@@ -88,6 +89,14 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
             "a person has to change `run.dir` in the configuration, or start this server with another --runs",
         )
     })?;
+    let (of_thread, found) =
+        (Arc::clone(&shared), Found { name: run.clone(), path: dir.clone(), leaving: None });
+    // What the run writes would go where the link leads.
+    super::blocking(move || match found.path.is_dir() {
+        true => places::refuse_leaving(of_thread.runs.root(), &found),
+        false => Ok(()),
+    })
+    .await?;
     if is_held(&dir) {
         return Err(ToolError::new(
             format!("a process works on `{run}` already"),

@@ -71,8 +71,12 @@ async fn links_that_leave_the_directories_are_not_followed() {
             "{said}"
         );
     }
-    // A run directory that is behind a link is outside, wherever the link is.
+    // A run that was begun would go on behind its link.
     let text = std::fs::read_to_string(place.path("configs/demo/skillrl.toml")).unwrap();
+    place.write("configs/demo/deep.toml", &text.replace("../../runs/demo", "../../runs/deep"));
+    let said = client.refused("start_run", json!({"config": "demo/deep.toml", "max_calls": 1})).await;
+    assert!(said.contains("skill_v0000.md is a link that leaves the runs directory"), "{said}");
+    // A run directory that is behind a link is outside, wherever the link is.
     for dir in [
         "../../runs/linked/new",
         "../../runs/linked/../new",
