@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) options: McpOptions,
     /// Held while a run is started, so that two calls do not start one twice.
     pub(crate) starting: Mutex<()>,
+    /// Held while a run is read in depth.
+    pub(crate) reading: Arc<Mutex<()>>,
     /// Ends the looking at runs.
     pub(crate) stop: CancellationToken,
 }
@@ -94,6 +96,7 @@ impl McpServer {
             configs,
             options,
             starting: Mutex::default(),
+            reading: Arc::default(),
             stop: CancellationToken::new(),
         };
         Ok(Self { shared: Arc::new(shared) })

@@ -171,13 +171,17 @@ async fn answer<I: DeserializeOwned, O: Serialize, F: Future<Output = Result<O, 
 }
 
 /// Reads a run in depth; one with a link that leaves the directory is refused.
+///
+/// One at a time, whoever waits for it: each may hold all results of its run in memory.
 async fn in_depth<T: Send + 'static>(
     shared: &Shared,
     found: Found,
     read: impl FnOnce(&RunReader) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
+    let turn = Arc::clone(&shared.reading).lock_owned().await;
     let root = shared.runs.root().to_owned();
     blocking(move || {
+        let _turn = turn;
         places::refuse_leaving(&root, &found)?;
         read(&RunReader::open(&found.path)?)
     })
