@@ -11,6 +11,7 @@ use skillrl::pipeline::run_dir::{
     EvaluationDir, RunDir, RunStatus, read_config, read_finished_step, read_summary, run_status,
 };
 use skillrl::pipeline::{PipelineError, RunReader};
+use skillrl::reports::RunOverview;
 use skillrl::{Error, Failure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -303,6 +304,7 @@ fn a_run_of_skillopt_can_be_read() {
     let summary = read_summary(&run).unwrap().unwrap();
     // mixed = (0 + 0.25) / 2
     assert_eq!((summary.baseline_selection_score, summary.env.as_str()), (0.125, "searchqa"));
+    assert_eq!(RunOverview::read(&run).unwrap().env, "searchqa");
     assert_eq!(summary.extras["final_test_hard"], 0.5);
     assert_eq!(summary.token_summary.keys().collect::<Vec<_>>(), ["rollout"]);
     let text = std::fs::read_to_string(run.join("config.json")).unwrap();

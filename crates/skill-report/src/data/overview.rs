@@ -151,11 +151,13 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let live = run.live();
     let phase = RunPhase::of(run.path(), summary.is_some());
     let used = summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary);
-    let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+    // That of an imported run stands in its summary alone.
+    let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
+    let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);
     let test = summary.as_ref().and_then(|summary| Some([summary.baseline_test_hard?, summary.test_hard?]));
     Ok(RunOverview {
         phase,
-        env: env.unwrap_or_default().to_owned(),
+        env: env.unwrap_or_default(),
         n_steps: state.as_ref().map_or(0, |state| state.last_completed_step.0),
         total_steps: total_steps(run, live.as_ref(), summary.as_ref().map(|summary| summary.total_steps)),
         baseline: totals.first_score.or(state.as_ref().map(|state| state.best_score)),
