@@ -310,11 +310,12 @@ impl Seen {
         if state == self.journal {
             return false;
         }
-        self.journal = state;
         let Ok(reader) = JournalReader::open(&journal) else { return false };
         self.spent = ledger.spent(run, &reader);
         self.done = stage.map_or(0, |stage| n_done(&reader, stage));
         let Ok(rows) = reader.last_results(self.last_result, SHOWN) else { return false };
+        // What could not be read is looked at again, whether it changes or not.
+        self.journal = state;
         let n_before = self.rollouts.len();
         self.last_result = rows.last().map_or(self.last_result, |row| row.id);
         self.rollouts.extend(rows.iter().filter_map(shown));

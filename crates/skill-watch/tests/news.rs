@@ -98,3 +98,31 @@ async fn what_is_not_kept_any_more_is_said_to_be_lost() {
     let news = look(dir.path(), &mut Told::after(since.line())).await;
     assert_eq!((texts(&news), news.has_lost_lines), (vec!["warning 600"], false));
 }
+
+/// As one that another process holds for a moment when it closes it.
+#[tokio::test]
+async fn a_journal_that_could_not_be_read_is_looked_at_again() {
+    let (dir, _) = with_run();
+    let (made, journal) = (dir.path().join("made.sqlite"), dir.path().join("one/journal.sqlite"));
+    run_maker::make_journal(&made, 2, 10).await.unwrap();
+    let bytes = std::fs::read(&made).unwrap();
+    let time = made.metadata().unwrap().modified().unwrap();
+    let put = |bytes: &[u8]| {
+        std::fs::write(&journal, bytes).unwrap();
+        std::fs::File::options().write(true).open(&journal).unwrap().set_modified(time).unwrap();
+    };
+    put(&vec![0xff; bytes.len()]);
+    let (runs, watches, stop) =
+        (Arc::new(Runs::open(dir.path()).unwrap()), Watches::default(), CancellationToken::new());
+    let listing = runs.fresh().await;
+    let (found, _) = listing.find("one").unwrap();
+    let (watch, mut changes) = watches.watch(&runs, "one", &found.path, &stop);
+    let mut told = Told::default();
+    tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    assert_eq!(watch.news(&mut told).now.unwrap().spent, None);
+    put(&bytes);
+    tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    let spent = watch.news(&mut told).now.unwrap().spent.unwrap();
+    assert_eq!(spent.requests, 2);
+    stop.cancel();
+}
