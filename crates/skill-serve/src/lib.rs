@@ -135,7 +135,8 @@ impl Server {
     /// Answers requests until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
         // Whoever asks first need not wait for all of them.
-        drop(tokio::spawn(Arc::clone(&self.app.runs).read_in_turn()));
+        let runs = Arc::clone(&self.app.runs);
+        drop(tokio::spawn(async move { drop(runs.fresh().await) }));
         let router = routes::router(Arc::clone(&self.app));
         accept::accept(self.listener, router, stop, self.app.stop.clone()).await;
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// How far below the root directory a run may be: `runs/experiment/seed-1`.
 pub const MAX_DEPTH: usize = 3;
 /// The most runs that are listed.
-pub const MAX_RUNS: usize = 2_000;
+const MAX_RUNS: usize = 2_000;
 /// The most directories that are looked into.
 const MAX_DIRECTORIES: usize = 20_000;
 /// The most entries of a run that are looked at for links; one of 10,000 steps has 130,000.

@@ -41,7 +41,7 @@ mod row;
 mod runs;
 mod spend;
 
-pub use discover::{Found, MAX_DEPTH, MAX_RUNS, leaving_link};
+pub use discover::{Found, MAX_DEPTH, leaving_link};
 pub use log::Line;
 pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_version};
 pub use rollouts::{Shown, ShownTurn};

@@ -94,7 +94,7 @@ impl Runs {
     }
 
     /// Reads the directory when nobody else does.
-    pub async fn read_in_turn(self: Arc<Self>) {
+    async fn read_in_turn(self: Arc<Self>) {
         let _turn = self.reading.lock().await;
         let runs = Arc::clone(&self);
         if let Err(error) = tokio::task::spawn_blocking(move || runs.read()).await {
