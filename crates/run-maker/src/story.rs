@@ -28,6 +28,7 @@ pub(crate) struct Story<'size> {
     size: &'size RunSize,
     skill: SkillDoc,
     hash: SkillHash,
+    first_hash: SkillHash,
     /// Scores of the current skill on the selection split; it is the best one too.
     current: Vec<ItemScore>,
     baseline: MeanScore,
@@ -54,6 +55,7 @@ impl<'size> Story<'size> {
         Ok(Self {
             size,
             skill,
+            first_hash: hash.clone(),
             hash,
             current: evaluation.results.iter().map(ItemScore::from).collect(),
             baseline: evaluation.score,
@@ -136,11 +138,14 @@ impl<'size> Story<'size> {
         for (stage, used) in self.history.iter().flat_map(|record| &record.tokens) {
             *total.entry(stage.clone()).or_default() += *used;
         }
-        let tests = [(EvaluationDir::TestBaseline, 0), (EvaluationDir::TestBest, self.n_accepted)];
+        let tests = [
+            (EvaluationDir::TestBaseline, &self.first_hash, 0),
+            (EvaluationDir::TestBest, &self.hash, self.n_accepted),
+        ];
         let mut scores = Vec::new();
-        for (place, n_solved) in tests {
+        for (place, hash, n_solved) in tests {
             let evaluation = Evaluation::of(results(size, "test", size.n_test, n_solved));
-            dir.write_evaluation(place, &self.hash, &evaluation, tokens(size.n_test))?;
+            dir.write_evaluation(place, hash, &evaluation, tokens(size.n_test))?;
             scores.push(evaluation.score);
         }
         let [before, after] = [scores.first(), scores.last()].map(Option::<&MeanScore>::copied);

@@ -21,5 +21,8 @@ fn what_is_made_is_read_as_any_run() {
     assert_eq!(run.skill_after(StepIdx(20)).unwrap(), skill);
     assert!(skill.text().contains("- Rule 16: look at part 16"), "{}", skill.text());
     assert_eq!(run.results(EvaluationDir::TestBest).unwrap().unwrap().len(), 6);
+    let tested = |place| run.evaluation_summary(place).unwrap().unwrap().skill_hash;
+    assert_eq!(tested(EvaluationDir::TestBaseline), run.skill_after(StepIdx(0)).unwrap().hash());
+    assert_eq!(tested(EvaluationDir::TestBest), skill.hash());
     assert_eq!(run.summary().unwrap().unwrap().total_accepts, 2);
 }
