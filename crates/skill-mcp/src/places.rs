@@ -1,6 +1,7 @@
 //! What a client may name: runs by their names in the listing, configurations by their paths below one directory.
 
 use crate::error::ToolError;
+use skill_pipeline::run_dir::is_run;
 use skill_watch::{Found, Listing, MAX_DEPTH, Row, leaving_link};
 use skillrl::config::{Config, LoadedConfig};
 use std::io;
@@ -108,13 +109,21 @@ pub(crate) fn name_of_run(root: &Path, dir: &Path) -> Option<String> {
     let below = path.strip_prefix(root).ok()?;
     let names: Vec<&str> = below.iter().map(|name| name.to_str()).collect::<Option<_>>()?;
     match names.as_slice() {
-        // The directory is that of one run.
-        [] => root.file_name().map(|name| name.to_string_lossy().into_owned()),
-        names if names.len() <= MAX_DEPTH && !names.iter().any(|name| name.starts_with('.')) => {
+        // The directory is that of one run; in one of many runs it would hide all others.
+        [] if is_run(root) || is_empty(root) => {
+            root.file_name().map(|name| name.to_string_lossy().into_owned())
+        }
+        names
+            if (1..=MAX_DEPTH).contains(&names.len()) && !names.iter().any(|name| name.starts_with('.')) =>
+        {
             Some(names.join("/"))
         }
         _ => None,
     }
+}
+
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// A path as the system goes it, without links and `..`, as far as there is a way; `None` above the root.

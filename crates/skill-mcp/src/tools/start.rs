@@ -82,7 +82,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let run = places::name_of_run(root, &dir).ok_or_else(|| {
         ToolError::new(
             format!(
-                "the run of this configuration would be in {}, outside of {}",
+                "the run of this configuration would be in {}, which is no place for a run in {}",
                 dir.display(),
                 root.display()
             ),
