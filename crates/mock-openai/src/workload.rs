@@ -88,7 +88,7 @@ impl Workload {
     ///
     /// The items that it reads about decide, and not how the prompt is worded: a benchmark keeps its candidates.
     fn improves(&self, request: &[u8]) -> bool {
-        let key = asked_items(request).fold(0, |key, id| hash(key, id));
+        let key = asked_items(request).fold(0, hash);
         let thrown = throw(self.seed, key, 0, "improve");
         thrown.checked_rem(self.improve_every) == Some(0)
     }
