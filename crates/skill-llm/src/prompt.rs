@@ -17,7 +17,9 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 const SYSTEM_BLOCK: &str = "system";
 const USER_BLOCK: &str = "user";
@@ -32,11 +34,12 @@ pub struct PromptError {
     pub message: String,
 }
 
-/// A prompt that is ready to be rendered.
-#[derive(Debug, Clone)]
+/// A prompt that is ready to be rendered; clones share what was compiled.
+#[derive(Clone)]
 pub struct PromptTemplate {
     name: String,
-    source: String,
+    source: Arc<str>,
+    compiled: Arc<Environment<'static>>,
 }
 
 impl PromptTemplate {
@@ -46,19 +49,14 @@ impl PromptTemplate {
     ///
     /// A template that does not parse, or that lacks one of the two blocks.
     pub fn parse(name: impl Into<String>, source: impl Into<String>) -> Result<Self, PromptError> {
-        let template = Self { name: name.into(), source: source.into() };
-        let environment = template.environment()?;
-        drop(environment);
-        let missing = [SYSTEM_BLOCK, USER_BLOCK]
-            .into_iter()
-            .find(|block| !template.source.contains(&format!("block {block}")));
+        let (name, source) = (name.into(), source.into());
+        let compiled = Arc::new(compile(&name, &source)?);
+        let missing =
+            [SYSTEM_BLOCK, USER_BLOCK].into_iter().find(|block| !source.contains(&format!("block {block}")));
         if let Some(block) = missing {
-            return Err(PromptError {
-                prompt: template.name.clone(),
-                message: format!("has no `{{% block {block} %}}`"),
-            });
+            return Err(PromptError { prompt: name, message: format!("has no `{{% block {block} %}}`") });
         }
-        Ok(template)
+        Ok(Self { name, source: source.into(), compiled })
     }
 
     /// Warns where a person's prompt holds text in none of its blocks: it is never rendered, so nobody reads it.
@@ -85,8 +83,7 @@ impl PromptTemplate {
 
     /// The variables that the template asks for and does not set itself, in alphabetical order.
     pub fn variables(&self) -> Vec<String> {
-        let environment = self.environment().ok();
-        let template = environment.as_ref().and_then(|environment| environment.get_template(&self.name).ok());
+        let template = self.compiled.get_template(&self.name).ok();
         let names = template.map(|template| template.undeclared_variables(false)).unwrap_or_default();
         let mut names: Vec<String> = names.into_iter().collect();
         names.sort_unstable();
@@ -99,32 +96,41 @@ impl PromptTemplate {
     ///
     /// A variable that `context` does not have, or a filter that fails.
     pub fn render(&self, context: impl Serialize) -> Result<Vec<Message>, PromptError> {
-        let environment = self.environment()?;
-        let template = environment.get_template(&self.name).map_err(|error| self.error(&error))?;
+        let failed = |error| prompt_error(&self.name, &error);
+        let template = self.compiled.get_template(&self.name).map_err(failed)?;
         let context = minijinja::Value::from(Serde(context));
-        let mut rendered = template.render_captured(context).map_err(|error| self.error(&error))?;
-        let mut block = |name| {
-            rendered.with_state_mut(|state| state.render_block(name)).map_err(|error| self.error(&error))
-        };
+        let mut rendered = template.render_captured(context).map_err(failed)?;
+        let mut block = |name| rendered.with_state_mut(|state| state.render_block(name)).map_err(failed);
         let (system, user) = (block(SYSTEM_BLOCK)?, block(USER_BLOCK)?);
         Ok(vec![Message::system(system.trim()), Message::user(user.trim())])
     }
+}
 
-    fn environment(&self) -> Result<Environment<'_>, PromptError> {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| self.error(&error))?);
-        environment.add_template(&self.name, &self.source).map_err(|error| self.error(&error))?;
-        Ok(environment)
+impl fmt::Debug for PromptTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptTemplate")
+            .field("name", &self.name)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
     }
+}
 
-    fn error(&self, error: &minijinja::Error) -> PromptError {
-        let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
-        let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
-        PromptError { prompt: self.name.clone(), message: format!("{line}{}{detail}", error.kind()) }
-    }
+/// An environment that holds this template alone.
+fn compile(name: &str, source: &str) -> Result<Environment<'static>, PromptError> {
+    let failed = |error| prompt_error(name, &error);
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.map_err(failed)?);
+    environment.add_template_owned(name.to_owned(), source.to_owned()).map_err(failed)?;
+    Ok(environment)
+}
+
+fn prompt_error(name: &str, error: &minijinja::Error) -> PromptError {
+    let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+    let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+    PromptError { prompt: name.to_owned(), message: format!("{line}{}{detail}", error.kind()) }
 }
 
 #[cfg(test)]

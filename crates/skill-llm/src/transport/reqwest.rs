@@ -8,10 +8,14 @@ use bytes::Bytes;
 use http_body_util::Full;
 use std::error::Error as _;
 use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many addresses are kept as they were read; a run asks one or two.
+const MAX_ADDRESSES: usize = 16;
 const USER_AGENT: &str = concat!("skillrl/", env!("CARGO_PKG_VERSION"));
 
 /// A pool of connections; proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY` and so on).
@@ -19,6 +23,7 @@ pub struct ReqwestTransport {
     client: Client,
     /// Why `https` cannot work here, such as a machine without certificates; `http` works all the same.
     no_https: Option<String>,
+    addresses: Addresses,
 }
 
 impl ReqwestTransport {
@@ -44,13 +49,13 @@ impl ReqwestTransport {
     fn from_builder(builder: impl Fn() -> ClientBuilder) -> Result<Self, TransportError> {
         install_tls_provider();
         let first_error = match builder().build() {
-            Ok(client) => return Ok(Self { client, no_https: None }),
+            Ok(client) => return Ok(Self { client, no_https: None, addresses: Addresses::default() }),
             Err(error) => words(error),
         };
         // The usual reason is a machine without certificates: no certificate at all is better than no client.
         let client = builder().tls_certs_only([]).build();
         let client = client.map_err(|error| TransportError::Unusable { message: words(error) })?;
-        Ok(Self { client, no_https: Some(first_error) })
+        Ok(Self { client, no_https: Some(first_error), addresses: Addresses::default() })
     }
 
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
@@ -62,7 +67,8 @@ impl ReqwestTransport {
 
     fn request(&self, request: HttpRequest) -> Result<Request, TransportError> {
         let unusable = |message: String| TransportError::Unusable { message };
-        let url = Url::parse(&request.url).map_err(|error| unusable(format!("the address: {error}")))?;
+        let url = self.addresses.read(&request.url);
+        let url = url.map_err(|error| unusable(format!("the address: {error}")))?;
         if let (Some(reason), "https") = (&self.no_https, url.scheme()) {
             return Err(TransportError::Connect { message: reason.clone() });
         }
@@ -101,6 +107,25 @@ impl fmt::Debug for ReqwestTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client's own text may hold the credentials of a proxy.
         f.debug_struct("ReqwestTransport").field("no_https", &self.no_https).finish_non_exhaustive()
+    }
+}
+
+/// Addresses that were asked before: reading one takes as long as much of what else a request needs.
+#[derive(Default)]
+struct Addresses(Mutex<Vec<(String, Url)>>);
+
+impl Addresses {
+    fn read(&self, address: &str) -> Result<Url, <Url as FromStr>::Err> {
+        // The list is whole after every statement, so a panic elsewhere cannot have broken it.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, url)) = known.iter().find(|(text, _)| text == address) {
+            return Ok(url.clone());
+        }
+        let url = Url::parse(address)?;
+        if known.len() < MAX_ADDRESSES {
+            known.push((address.to_owned(), url.clone()));
+        }
+        Ok(url)
     }
 }
 
@@ -206,6 +231,19 @@ mod tests {
         assert_eq!(https.url().scheme(), "https");
         // The second client finds the provider installed.
         ReqwestTransport::new().unwrap();
+    }
+
+    #[test]
+    fn an_address_is_read_once_and_few_are_kept() {
+        let addresses = Addresses::default();
+        for turn in 0..2 {
+            for n in 0..40 {
+                let url = addresses.read(&format!("http://host-{n}/v1?turn")).unwrap();
+                assert_eq!(url.as_str(), format!("http://host-{n}/v1?turn"));
+            }
+            assert_eq!(addresses.0.lock().unwrap().len(), MAX_ADDRESSES, "turn {turn}");
+        }
+        assert!(addresses.read("no address").is_err() && addresses.read("no address").is_err());
     }
 
     #[tokio::test]

@@ -7,10 +7,13 @@ pub mod aggregate;
 pub mod appendix;
 pub mod epoch_end;
 pub mod evaluate;
+mod item_hashes;
 pub mod reflect;
 pub mod rollout;
 pub mod select;
 pub mod update;
+
+pub use item_hashes::ItemHashes;
 
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, Stage};
@@ -70,6 +73,8 @@ pub struct StageCtx<'run> {
     pub events: &'run dyn EventSink,
     /// Where finished rollouts are kept, and looked for before they are made.
     pub journal: Option<Journal>,
+    /// What the items hold, for the keys of their rollouts; all stages of a run share it.
+    pub item_hashes: Arc<ItemHashes>,
     /// What the environment asks besides the target, see [`skill_envs::Env::judge`], with the layers of the run.
     pub judge: Option<Arc<dyn ChatModel>>,
     /// Where the stage says how many of its workers have nothing to do.
@@ -93,6 +98,7 @@ impl<'run> StageCtx<'run> {
             cancel: CancellationToken::new(),
             events,
             journal: None,
+            item_hashes: Arc::default(),
             judge: None,
             lends: None,
             borrows: None,

@@ -9,7 +9,7 @@ use crate::error::PipelineError;
 use crate::event::Stage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_core::canonical::{canonical_hash, canonical_json, hex_sha256};
+use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
@@ -192,7 +192,7 @@ impl<'run> Agent<'run> {
             |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
         let kept = match &self.ctx.journal {
             Some(journal) => {
-                let (data, number) = (canonical_hash(&item.data), draw_name(draw));
+                let (data, number) = (self.ctx.item_hashes.of(item), draw_name(draw));
                 let mut parts = vec![self.origin.as_str(), item.id.as_str(), &data];
                 parts.extend(number.as_deref());
                 Some((journal, ResultKey::new(KIND, &parts)))

@@ -10,7 +10,7 @@ use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageToke
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
-use crate::stage::{Draws, Optimizer, StageCtx};
+use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
@@ -59,6 +59,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         optimizer: kept(&trainer.optimizer),
         judge: trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>),
         journal: journal.clone(),
+        item_hashes: Arc::default(),
         timings: Timings::read_or_new(path),
         started: Instant::now(),
         length: trainer.steps(),
@@ -168,6 +169,7 @@ pub(super) struct Run<'run> {
     pub(super) optimizer: Metered,
     pub(super) judge: Option<Arc<dyn ChatModel>>,
     pub(super) journal: Journal,
+    item_hashes: Arc<ItemHashes>,
     pub(super) prompts: PromptLibrary,
     pub(super) initial_skill: SkillDoc,
     pub(super) dir: RunDir,
@@ -399,6 +401,7 @@ impl Run<'_> {
             cancel: self.stop.now.clone(),
             events: &self.log,
             journal: Some(self.journal.clone()),
+            item_hashes: Arc::clone(&self.item_hashes),
             judge: self.judge.clone(),
             lends: None,
             borrows: None,
