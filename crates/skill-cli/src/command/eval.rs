@@ -1,5 +1,6 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
+use super::UsageError;
 use super::against::Earlier;
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
@@ -11,7 +12,7 @@ use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
-use skillrl::pipeline::run_dir::{RunDir, RunStatus, atomic, run_status, summarise};
+use skillrl::pipeline::run_dir::{RunDir, RunStatus, atomic, is_run, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
@@ -42,6 +43,11 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .unwrap_or_default();
     }
 
+    if let Some(out) = args.out.as_deref().filter(|out| is_run(out)) {
+        // Its summary and its journal would become those of this evaluation.
+        let message = format!("{} is the directory of a run, which this would damage", out.display());
+        return Err(UsageError::new(message).with_hint("name another directory with `--out`").into());
+    }
     // A place that cannot be written is found before anything is paid for, and what is paid for is kept there.
     let kept = args.out.as_deref().map(open_kept).transpose().map_err(skillrl::Error::Pipeline)?;
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());

@@ -1,6 +1,6 @@
 //! `skillrl eval`.
 
-use crate::context::{TestContext, code, without_tokens};
+use crate::context::{TestContext, assert_same_files, code, without_tokens};
 use crate::server::{self, Server};
 use serde_json::Value;
 
@@ -31,6 +31,19 @@ fn eval_measures_a_skill_on_a_split() {
         assert_eq!(context.json("out/summary.json")["hard"], value["hard"]);
         assert_eq!(context.json("out/results.json").as_array().unwrap().len(), 40);
     }
+}
+
+/// Its summary would be replaced, and nothing could read the run any more.
+#[test]
+fn an_evaluation_is_not_written_into_a_run() {
+    let context = TestContext::with_finished_demo();
+    let before = context.files("demo/run");
+    let outcome = context.run(&["eval", "demo/skillrl.toml", "--split", "test", "--out", "demo/run"]);
+    outcome.assert_code(code::USAGE);
+    let said =
+        "error: demo/run is the directory of a run, which this would damage\nhint: name another directory";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    assert_same_files(&before, &context.files("demo/run"));
 }
 
 #[test]
