@@ -379,6 +379,7 @@ fn program(script: &str, timeout: Duration) -> TasksEnv {
         config.settings.scorer = ScorerConfig::Command(CommandConfig {
             command: ["sh", "-c", script].map(str::to_owned).to_vec(),
             dir: PathBuf::new(),
+            pass_env: Vec::new(),
             timeout,
         });
     })
@@ -425,11 +426,41 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
     }
     let missing = env_of(&json!({"question": "Q?"}), |config| {
         let command = vec!["no-such-program-6d1f".to_owned()];
+        let dir = PathBuf::new();
         config.settings.scorer =
-            ScorerConfig::Command(CommandConfig { command, dir: PathBuf::new(), timeout: MINUTE });
+            ScorerConfig::Command(CommandConfig { command, dir, pass_env: Vec::new(), timeout: MINUTE });
     });
     let error = run(&missing, &Fixed::saying(&["x"])).await.unwrap_err();
     assert!(error.to_string().contains("the scorer `no-such-program-6d1f` cannot be started: "), "{error}");
+}
+
+/// What it scores may be code of a model that it runs: no key reaches it that is not named.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_sees_the_variables_that_are_named_and_no_others() {
+    // Variables that every test has stand for keys.
+    let script = "echo \"{\\\"hard\\\": 0, \\\"reason\\\": \\\"$CARGO_PKG_NAME, $CARGO_PKG_VERSION, ${PATH:+a path}\\\"}\"";
+    let env = |pass_env: &[&str]| {
+        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+            config.settings.scorer = ScorerConfig::Command(CommandConfig {
+                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+                dir: PathBuf::new(),
+                pass_env: pass_env.iter().map(|&name| name.to_owned()).collect(),
+                timeout: MINUTE,
+            });
+        })
+    };
+    for (pass_env, expect) in [
+        (&[][..], ", , a path"),
+        (&["CARGO_PKG_NAME"], "skill-envs, , a path"),
+        (
+            &["CARGO_PKG_NAME", "CARGO_PKG_VERSION"],
+            concat!("skill-envs, ", env!("CARGO_PKG_VERSION"), ", a path"),
+        ),
+    ] {
+        let result = run(&env(pass_env), &Fixed::saying(&["x"])).await.unwrap();
+        assert_eq!(result.fail_reason, expect);
+    }
 }
 
 #[cfg(unix)]
@@ -481,6 +512,7 @@ fn a_changed_program_is_another_environment() {
             config.settings.scorer = ScorerConfig::Command(CommandConfig {
                 command: ["sh", "score.sh"].map(str::to_owned).to_vec(),
                 dir: dir.path().to_path_buf(),
+                pass_env: Vec::new(),
                 timeout: Duration::from_secs(1),
             });
         });

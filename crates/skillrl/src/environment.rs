@@ -66,15 +66,15 @@ pub fn markdown() -> String {
     text.push_str(
         "\n## What the configuration names\n\n| key | |\n|---|---|\n\
          | `api_key_env` of a model | the variable with the key of that model |\n\
-         | `pass_env` of a model of kind `agent`, and of `[env]` with kind `exec` | variables that the program gets besides those below |\n\
+         | `pass_env` of a model of kind `agent`, and of `[env]` with kind `exec` or a scorer `command` | variables that the program gets besides those below |\n\
          | `--token-env NAME` of `skillrl serve` | the variable with the token that a browser must have |\n\n\
          A key has no place in the configuration: one that is found there is refused, since the file is copied into the run directory.\n\
          The value of a variable that holds a key is kept in memory, and is scrubbed from whatever a server sends back.\n\n\
          ## What programs get\n\n\
-         A program that plays a model or is the environment sees the variables below, where they are set, and those that `pass_env` names.\n\
+         A program that plays a model, is the environment or scores answers (`env.command`) sees the variables below, where they are set, and those that `pass_env` names.\n\
          It sees no others, and so no key of a model.\n\
          An environment also gets `PYTHONUNBUFFERED=1` and `PYTHONUTF8=1`, what `set_env` says, and, where the engine answers the calls of its agent, the address and the token of [the endpoint](agent-endpoint.md).\n\
-         A scorer (`env.command`) and an `api_key_command` are started with the whole environment of skillrl, keys included: they are programs of yours that you named to see it.\n\n",
+         An `api_key_command` alone is started with the whole environment of skillrl: what logs in may need any part of it.\n\n",
     );
     let base: Vec<String> = BASE_VARIABLES.iter().map(|name| format!("`{name}`")).collect();
     let _ = writeln!(text, "{}.", base.join(", "));

@@ -12,11 +12,14 @@
 //! Anything else is a fault and never a score: another exit code, no such object, numbers outside of [0, 1], more output
 //! than [`MAX_OUTPUT_BYTES`], or more time than allowed; at the deadline the program is killed with all that it has
 //! started. Its standard error stands in the message.
+//!
+//! What it scores was written by a model, and may be code that it runs: of the environment it sees what every program
+//! needs and what the configuration names, and so no key of a model by accident.
 
 use super::config::CommandConfig;
 use crate::score::Score;
 use serde_json::{Value, json};
-use skill_llm::process::{self, Ending, Outcome, Run};
+use skill_llm::process::{self, Ending, Outcome, Run, inherited};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -68,6 +71,13 @@ impl Program {
         if config.timeout.is_zero() {
             return Err("`command_timeout_s` is 0; expected at least 1".to_owned());
         }
+        if let Some(name) = config.pass_env.iter().find(|name| name.is_empty() || name.contains(['=', '\0']))
+        {
+            return Err(format!("`pass_env`: {name:?} cannot be the name of an environment variable"));
+        }
+        if let Some(name) = config.pass_env.iter().find(|name| std::env::var_os(name).is_none()) {
+            return Err(format!("`pass_env` names {name}, which is not set"));
+        }
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { config, permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)) })
     }
@@ -103,7 +113,7 @@ impl Program {
         let program = Run {
             command: &command,
             directory,
-            environment: None,
+            environment: Some(inherited(self.config.pass_env.iter().map(String::as_str)).collect()),
             stdin: input.as_bytes(),
             deadline: self.config.timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,

@@ -251,6 +251,10 @@ pub struct CommandConfig {
     pub command: Vec<String>,
     /// Where it is started.
     pub dir: PathBuf,
+    /// Names of environment variables that it gets besides [`skill_llm::process::BASE_VARIABLES`].
+    ///
+    /// What it scores was written by a model, and may be code that it runs, so no key reaches it unnamed.
+    pub pass_env: Vec<String>,
     /// How long one answer may take.
     pub timeout: Duration,
 }

@@ -179,6 +179,7 @@ fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
         TasksScorer::Command => ScorerConfig::Command(CommandConfig {
             command: asked.command.clone(),
             dir: loaded.base_dir(),
+            pass_env: asked.pass_env.clone(),
             timeout: Duration::from_secs(asked.command_timeout_s),
         }),
         TasksScorer::OfficeQa => ScorerConfig::OfficeQa,

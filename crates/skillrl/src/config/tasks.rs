@@ -124,6 +124,9 @@ pub struct TasksConfig {
     /// The program of [`TasksScorer::Command`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// Environment variables of this process that it gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
     /// Seconds that it may take.
     pub command_timeout_s: u64,
 }

@@ -357,6 +357,7 @@ pub(in crate::config) const KEYS_OF_SCORERS: &[(&str, &[&str])] = &[
     ("pass_score", &["rubric"]),
     ("command", &["command"]),
     ("command_timeout_s", &["command"]),
+    ("pass_env", &["command"]),
 ];
 
 /// A key of kind tasks that decides results.

@@ -179,12 +179,15 @@ pub(super) const WORLD_KEYS: &[KeySpec] = &[
         Absent { example: "{ DATA_DIR = \"games\" }" },
         "Environment variables that the program gets, with their values; no place for secrets.",
     ),
-    exec(
+    KeySpec::new(
         "pass_env",
         ValueType::Texts,
+        Outcome,
         Absent { example: "[\"CUDA_VISIBLE_DEVICES\"]" },
-        "Names of variables that it gets besides the usual ones; keys of models are not among them unless named.",
-    ),
+        "Names of variables that the program or the scorer command gets besides the usual ones; keys of models are not\n\
+         among them unless named.",
+    )
+    .of_kinds(&["exec", "tasks"]),
     exec(
         "settings",
         ValueType::Body,
