@@ -80,6 +80,8 @@ fn report(error: &anyhow::Error) -> u8 {
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<command::UsageError>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
+    // Whoever forgot a flag is told so by the message itself.
+    let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
     if let Some(hint) = hint {
         text.push_str(&format!("\nhint: {hint}"));
     }
@@ -92,6 +94,20 @@ fn report(error: &anyhow::Error) -> u8 {
         (None, false) => exit_code::OTHER,
     };
     known.map_or_else(|| of_others, |known| exit_code::of(known.failure()))
+}
+
+/// What to do about what the operating system has refused, where nothing better is known.
+fn hint_of_system(error: &anyhow::Error) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    let refused = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>())?;
+    Some(match refused.kind() {
+        ErrorKind::NotFound => "check the path",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "ask for another path, or for the right to use this one"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or name another place",
+        _ => "check the path, and that it can be read and written",
+    })
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.

@@ -101,7 +101,9 @@ impl EnvError {
             Self::Configuration { .. } => "mend the `env` section of the configuration",
             Self::Prompt(_) => "mend the prompt's template",
             Self::Program { .. } => "mend the environment's program, then start the same command again",
-            Self::Broken { .. } => "start the same command again to go on",
+            Self::Broken { .. } => {
+                "start the same command again to go on; if it fails in the same way, mend what failed first"
+            }
         }
     }
 }

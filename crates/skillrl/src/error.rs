@@ -141,7 +141,9 @@ impl Error {
             Self::Config(error) => error.hint(),
             Self::Env(error) => error.hint().to_owned(),
             // Nothing of an attempt by hand is kept, so there is nothing to go on with.
-            Self::Attempt(error) if error.is_retryable() => "try it again, from its beginning".to_owned(),
+            Self::Attempt(error) if error.is_retryable() => {
+                "try it again; if it fails in the same way, mend what failed".to_owned()
+            }
             Self::Attempt(error) => error.hint().to_owned(),
             Self::Model { source, .. } => source.hint().to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {

@@ -131,7 +131,7 @@ pub(crate) struct ServeArgs {
     pub(crate) dir: Option<PathBuf>,
 
     /// Where to listen; port 0 takes a free one. Elsewhere than on loopback a token is needed to look.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878", value_parser = listen_address)]
     pub(crate) listen: SocketAddr,
 
     /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
@@ -179,4 +179,11 @@ pub(crate) struct StopArgs {
     /// Takes the request back, if the run has not come to it yet.
     #[arg(long)]
     pub(crate) withdraw: bool,
+}
+
+/// An address to listen on; `localhost` is this machine.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address = address.as_deref().unwrap_or(text);
+    address.parse().map_err(|_| "expected an IP address and a port, like 127.0.0.1:7878".to_owned())
 }

@@ -16,6 +16,8 @@ use std::path::Path;
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// A file that has more bytes is no skill: no model reads that much.
 const MAX_SKILL_BYTES: u64 = 64 << 20;
+/// What to name instead.
+const EXPECTED: &str = "name a skill, the directory of a run, or a journal.sqlite";
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let path = &args.path;
@@ -23,7 +25,9 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         return status::run(&StatusArgs { dir: path.clone(), json: args.json });
     }
     let cannot_read = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).with_context(cannot_read)?;
+    let mut file = File::open(path).map_err(|error| {
+        UsageError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)
+    })?;
     let mut bytes = Vec::new();
     (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes == SQLITE_MAGIC {
@@ -33,11 +37,11 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
         let message = format!("{} is no skill, run or journal: it is too large for a skill", path.display());
-        return Err(UsageError::new(message).into());
+        return Err(UsageError::new(message).with_hint(EXPECTED).into());
     }
     let Ok(text) = String::from_utf8(bytes) else {
         let message = format!("{} is no skill, run or journal: it is not text", path.display());
-        return Err(UsageError::new(message).into());
+        return Err(UsageError::new(message).with_hint(EXPECTED).into());
     };
     let facts = SkillFacts::of(path, &text);
     if args.json {

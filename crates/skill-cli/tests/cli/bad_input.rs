@@ -449,3 +449,30 @@ fn a_filter_that_is_none_is_said_and_stops_nothing() {
     assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
     assert!(outcome.stdout.starts_with('{'));
 }
+
+#[test]
+fn what_the_system_refuses_ends_with_what_to_do() {
+    let context = TestContext::new();
+    context.write("file", "a file and no directory");
+    std::fs::write(context.path("bytes"), [0xff, 0xfe, 0x00]).unwrap();
+    for (args, expect_code, hint) in [
+        (
+            &["inspect", "nowhere"][..],
+            code::USAGE,
+            "name a skill, the directory of a run, or a journal.sqlite",
+        ),
+        (&["inspect", "bytes"], code::USAGE, "name a skill, the directory of a run, or a journal.sqlite"),
+        (&["man", "file/man"], 1, "check the path, and that it can be read and written"),
+        (&["prompts", "export", "file/prompts"], 1, "check the path, and that it can be read and written"),
+        (&["serve", "--token-env", "NO_SUCH_TOKEN"], code::USAGE, "set NO_SUCH_TOKEN to the token"),
+        (
+            &["serve", "--listen", "7878"],
+            code::USAGE,
+            "expected an IP address and a port, like 127.0.0.1:7878",
+        ),
+    ] {
+        let outcome = context.run(args);
+        outcome.assert_code(expect_code);
+        assert!(outcome.stderr.contains(hint), "{args:?}: {}", outcome.stderr);
+    }
+}

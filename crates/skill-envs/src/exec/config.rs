@@ -105,7 +105,7 @@ impl ExecConfig {
         }
         if self.skill == SkillDelivery::SystemPrompt && !self.endpoint {
             let message =
-                "`skill` is `system_prompt`, which only the endpoint can do; set `endpoint` to true";
+                "`skill_delivery` is `system_prompt`, which only the endpoint can do; set `endpoint` to true";
             return wrong(message.to_owned());
         }
         let bad_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
