@@ -29,16 +29,7 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
             let _ = write!(line, ", {} skipped", report.skipped);
         }
     }
-    let decision = match record.action {
-        StepAction::AcceptNewBest => "accepted, new best",
-        StepAction::Accept => "accepted",
-        StepAction::Reject => "rejected",
-        StepAction::Indecisive => "indecisive, too few items to tell",
-        StepAction::ForceAccept => "kept without a gate",
-        StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
-        StepAction::SkipNoPatches => "no edits: nothing to evaluate",
-        StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
-    };
+    let decision = decision_words(record.action);
     if let Some(score) = record.candidate_gate_score {
         let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);
     } else if let (Some([_, most]), Some(seen), Some(n)) =
@@ -49,6 +40,32 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
     let _ = write!(line, "  {decision}");
     if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
         line.push_str(&tally_words(paired));
+    }
+    line
+}
+
+/// What was decided, in words.
+fn decision_words(action: StepAction) -> &'static str {
+    match action {
+        StepAction::AcceptNewBest => "accepted, new best",
+        StepAction::Accept => "accepted",
+        StepAction::Reject => "rejected",
+        StepAction::Indecisive => "indecisive, too few items to tell",
+        StepAction::ForceAccept => "kept without a gate",
+        StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
+        StepAction::SkipNoPatches => "no edits: nothing to evaluate",
+        StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
+    }
+}
+
+/// One step where there is not much room: the score and the decision, which matter most, come first.
+pub(crate) fn short_step_line(record: &StepRecord, total_steps: u32) -> String {
+    let width = total_steps.to_string().len();
+    let mut line = format!("{:>width$}/{total_steps}  {:.4}", record.step.0, record.current_score);
+    let decision = decision_words(record.action);
+    let _ = write!(line, "  {}", decision.split_once(": ").map_or(decision, |(short, _)| short));
+    if let Some(report) = record.apply_report {
+        let _ = write!(line, ", {} applied", counted(report.applied, "edit"));
     }
     line
 }

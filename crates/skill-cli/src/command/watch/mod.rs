@@ -52,6 +52,7 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
                 KeyCode::PageUp => scrolled += 10,
                 KeyCode::PageDown => scrolled = scrolled.saturating_sub(10),
                 KeyCode::End => scrolled = 0,
+                KeyCode::Home => scrolled = watched.history.len(),
                 _ => {}
             }
             scrolled = scrolled.min(watched.history.len().saturating_sub(1));
@@ -84,6 +85,8 @@ impl Watched {
         // A process that came or went changes what the run is doing.
         if changed != self.state_changed || live.is_some() != self.overview.live.is_some() {
             self.overview = RunOverview::read(self.run.path()).map_err(skillrl::Error::Pipeline)?;
+            // A history of many steps need not be in memory twice.
+            self.history = Vec::new();
             // What is damaged is said by the overview; a file that is being replaced is there the next time.
             self.history = self.run.history().unwrap_or_default();
             self.warnings = warnings(&self.history);

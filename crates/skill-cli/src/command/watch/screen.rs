@@ -1,8 +1,8 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
 use crate::command::status::{now, seconds, spent};
-use crate::report_line::step_line;
-use crate::table::harmless;
+use crate::report_line::{short_step_line, step_line};
+use crate::table::{counted, harmless};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -15,8 +15,11 @@ use skillrl::reports::{RunOverview, RunPhase};
 /// Below this height, what matters least is left out.
 const LOW: u16 = 16;
 
-/// From this width, a step has all of its line.
-const WIDE: u16 = 80;
+/// From this width, the line of a step has room for its decision, which stands at its end.
+const WIDE: u16 = 110;
+
+/// The most lines of what the head says of scores, and of what was spent.
+const HEAD_LINES: usize = 3;
 
 /// The best score of the scale that the sparkline is drawn on.
 const SCALE: f64 = 1000.0;
@@ -34,8 +37,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let is_low = frame.area().height < LOW;
     let n_warnings = if is_low || view.warnings.is_empty() { 0 } else { 4 };
     let n_scores = if is_low || view.history.is_empty() { 0 } else { 4 };
+    let head_lines = head_lines(view.overview, usize::from(frame.area().width));
+    let n_head = u16::try_from(head_lines.len()).unwrap_or(u16::MAX);
     let [head, gauges, scores, steps, warnings, keys] = Layout::vertical([
-        Constraint::Length(3),
+        Constraint::Length(n_head),
         Constraint::Length(2),
         Constraint::Length(n_scores),
         Constraint::Min(3),
@@ -43,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(Paragraph::new(head_lines(view.overview)), head);
+    frame.render_widget(Paragraph::new(head_lines), head);
     draw_gauges(frame, gauges, view.overview);
     draw_scores(frame, scores, view.history);
     draw_steps(frame, steps, view);
@@ -55,7 +60,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     frame.render_widget(Paragraph::new(help), keys);
 }
 
-fn head_lines(overview: &RunOverview) -> Vec<Line<'static>> {
+fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
@@ -83,9 +88,30 @@ fn head_lines(overview: &RunOverview) -> Vec<Line<'static>> {
     let last = match (&overview.live, &overview.reason) {
         (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
         (None, Some(reason)) => harmless(reason).replace('\n', " "),
-        (None, None) => format!("used {} calls, {} tokens", overview.calls, overview.tokens),
+        (None, None) => {
+            format!("used {}, {}", counted(overview.calls, "call"), counted(overview.tokens, "token"))
+        }
     };
-    vec![Line::from(title), Line::from(scores), Line::from(last)]
+    let said = [scores, last].into_iter().flat_map(|text| broken(&text, width)).map(Line::from);
+    std::iter::once(Line::from(title)).chain(said).collect()
+}
+
+/// A text on lines of at most this width, broken between its words; what has no room on [`HEAD_LINES`] is cut.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let n_lines = lines.len();
+        let Some(line) = lines.last_mut() else { break };
+        let is_full = line.chars().count() + 1 + word.chars().count() > width;
+        if !line.is_empty() && is_full && n_lines < HEAD_LINES {
+            lines.push(word.to_owned());
+        } else {
+            let space = if line.is_empty() { "" } else { " " };
+            line.push_str(space);
+            line.push_str(word);
+        }
+    }
+    lines
 }
 
 fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
@@ -134,15 +160,10 @@ fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let n_lines = usize::from(area.height.saturating_sub(1));
     let shown = view.history.get(last.saturating_sub(n_lines)..last).unwrap_or_default();
     let is_wide = area.width >= WIDE;
-    let line = |record| if is_wide { step_line(record, total) } else { short_line(record) };
+    let line = |record| if is_wide { step_line(record, total) } else { short_step_line(record, total) };
     let lines: Vec<Line<'_>> =
         shown.iter().map(|record| Line::from(line(record)).style(style_of(record))).collect();
     frame.render_widget(Paragraph::new(lines).block(Block::new().borders(Borders::TOP).title("steps")), area);
-}
-
-fn short_line(record: &StepRecord) -> String {
-    let action = record.action.as_str().replace('_', " ");
-    format!("{:>3}  {:.4}  {action}", record.step.0, record.current_score)
 }
 
 fn style_of(record: &StepRecord) -> Style {
@@ -234,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_run_fills_a_terminal() {
-        insta::assert_snapshot!("watch_100x24", drawn(100, 24, 0));
+        insta::assert_snapshot!("watch_120x24", drawn(120, 24, 0));
+        insta::assert_snapshot!("watch_80x24", drawn(80, 24, 0));
     }
 
     #[test]
@@ -248,6 +270,6 @@ mod tests {
 
     #[test]
     fn earlier_steps_come_into_view() {
-        assert!(drawn(100, 24, 2).contains("step  1/12") && !drawn(100, 24, 2).contains("step  3/12"));
+        assert!(drawn(100, 24, 2).contains(" 1/12  ") && !drawn(100, 24, 2).contains(" 3/12  "));
     }
 }
