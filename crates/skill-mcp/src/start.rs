@@ -20,6 +20,10 @@ const LOG_BYTES: u64 = 4_000;
 /// What a run's log is called, after the run's directory, beside it.
 const LOG_ENDING: &str = ".mcp.log";
 
+/// The exit codes of the program that have a hint of their own; its README lists them all.
+const OTHER_RUN: i32 = 7;
+const CAP_REACHED: i32 = 8;
+
 /// What is started.
 pub(crate) struct Training<'a> {
     pub(crate) program: &'a Path,
@@ -110,8 +114,12 @@ fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
     let hint = "mend what the program says below, or tell the person whom you work for; nothing is lost, and the same \
                 call goes on with the run";
     let hint = match status.code() {
-        Some(8) => "a cap is reached: agree on a higher one with the person whom you work for, and pass it",
-        Some(7) => "this run was begun with other settings: leave out `set`, or take another run directory",
+        Some(CAP_REACHED) => {
+            "a cap is reached: agree on a higher one with the person whom you work for, and pass it"
+        }
+        Some(OTHER_RUN) => {
+            "this run was begun with other settings: leave out `set`, or take another run directory"
+        }
         _ => hint,
     };
     let message = format!("the run ended as soon as it was started ({status}); its log is {}", log.display());
