@@ -1,6 +1,6 @@
 //! A run that is followed and stopped while it goes on.
 
-use crate::client::{Place, structured};
+use crate::client::{Client, PATIENCE, Place, structured};
 use crate::runs::Training;
 use serde_json::{Value, json};
 use skillrl::pipeline::PipelineError;
@@ -12,16 +12,19 @@ fn said(news: &Value) -> Vec<&str> {
 }
 
 /// Waits until the run is there, and returns the first news of it.
-async fn first_news(client: &mut crate::client::Client) -> Value {
-    loop {
-        let list = client.call("list_runs", json!({"state": "training"})).await;
-        if list["runs"][0]["run"] == "live" {
-            let news = client.call("follow_run", json!({"run": "live"})).await;
-            if news["now"]["stage"]["name"] == "baseline" {
-                return news;
+async fn first_news(client: &mut Client) -> Value {
+    let looking = async {
+        loop {
+            let list = client.call("list_runs", json!({"state": "training"})).await;
+            if list["runs"][0]["run"] == "live" {
+                let news = client.call("follow_run", json!({"run": "live"})).await;
+                if news["now"]["stage"]["name"] == "baseline" {
+                    return news;
+                }
             }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap()
 }
 
 #[tokio::test]

@@ -41,7 +41,8 @@ async fn every_step_of_a_long_run_can_be_read_whole() {
     make_run(&place.path("runs/long"), &size).unwrap();
     let mut client = place.client().await;
     for (arguments, expected) in [
-        (json!({"run": "long", "from_step": 101, "max_steps": 3}), [101, 102, 103]),
+        // The first of those that are not accepted are the first that a report leaves out.
+        (json!({"run": "long", "from_step": 9, "max_steps": 3}), [9, 10, 11]),
         (json!({"run": "long", "max_steps": 3}), [448, 449, 450]),
     ] {
         let run = client.call("read_run", arguments).await;
