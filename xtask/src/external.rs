@@ -91,8 +91,7 @@ fn public_interface(sh: &Shell) -> anyhow::Result<()> {
 /// The program, built with these further arguments.
 fn skillrl(sh: &Shell, arguments: &[&str]) -> anyhow::Result<PathBuf> {
     cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl {arguments...}").run()?;
-    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    Ok(sh.current_dir().join(target).join("debug/skillrl"))
+    Ok(crate::built(sh, "debug", "skillrl"))
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.

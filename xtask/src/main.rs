@@ -10,8 +10,9 @@ mod records;
 
 use anyhow::Context as _;
 use flags::{Xtask, XtaskCmd};
+use std::env::consts::EXE_EXTENSION;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 /// How many seeds `sim` runs, where nobody says.
@@ -76,8 +77,14 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
     let (profile, quick) = if quick { ("dev", Some("--quick")) } else { ("release", None) };
     cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --package skill-cli --bins")
         .run()?;
-    cmd!(sh, "cargo run --profile {profile} --quiet --package skillrl-bench -- {quick...} {args...}")
-        .quiet()
-        .run()?;
+    // Not by `cargo run`: for one package alone it would build all of them again, with the features of that one.
+    let program = built(sh, if profile == "dev" { "debug" } else { profile }, "skillrl-bench");
+    cmd!(sh, "{program} {quick...} {args...}").quiet().run()?;
     Ok(())
+}
+
+/// Where cargo puts a program.
+pub(crate) fn built(sh: &Shell, directory: &str, program: &str) -> PathBuf {
+    let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    sh.current_dir().join(target).join(directory).join(program).with_extension(EXE_EXTENSION)
 }
