@@ -47,12 +47,11 @@ pub fn run_dir(data: &[u8]) {
         assert_eq!(run.read_config().unwrap(), Some(config));
     }
     if let Ok(Some(state)) = run.read_state() {
-        run.write_state(&state).unwrap();
+        let (skill, history) = (SkillDoc::new(SKILL), run.read_history(state.last_completed_step));
+        run.write_progress(&skill, &skill, history.as_deref().unwrap_or(&[]), &state).unwrap();
         assert_eq!(run.read_state().unwrap().as_ref(), Some(&state));
-        if let Ok(history) = run.read_history(state.last_completed_step) {
+        if let Ok(history) = history {
             assert_eq!(history.len(), usize::try_from(state.last_completed_step.0).unwrap());
-            let skill = SkillDoc::new(SKILL);
-            run.write_progress(&skill, &skill, &history).unwrap();
             assert_eq!(run.read_history(state.last_completed_step).unwrap(), history);
         }
     }

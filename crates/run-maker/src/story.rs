@@ -117,8 +117,7 @@ impl<'size> Story<'size> {
 
     pub(crate) fn finish(self, dir: &RunDir) -> Result<(), PipelineError> {
         let size = self.size;
-        dir.write_progress(&self.skill, &self.skill, &self.history)?;
-        dir.write_state(&RuntimeState {
+        let state = RuntimeState {
             format_version: FORMAT_VERSION.to_owned(),
             last_completed_step: StepIdx(size.n_steps),
             current_score: self.score,
@@ -132,7 +131,8 @@ impl<'size> Story<'size> {
             current_slow_epoch: None,
             best_slow_epoch: None,
             flips: FlipCounts::default(),
-        })?;
+        };
+        dir.write_progress(&self.skill, &self.skill, &self.history, &state)?;
         let mut total = TokensByStage::new();
         total.insert("baseline".to_owned(), tokens(size.n_selection));
         for (stage, used) in self.history.iter().flat_map(|record| &record.tokens) {

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use skill_core::SkillDoc;
+use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::RunDir;
 use skill_pipeline::run_dir::format::RuntimeState;
 use std::fs;
@@ -25,6 +26,11 @@ fn state() -> RuntimeState {
     .unwrap()
 }
 
+fn write(run: &RunDir) -> Result<(), PipelineError> {
+    let skill = SkillDoc::new("# Skill\n");
+    run.write_progress(&skill, &skill, &[], &state())
+}
+
 /// A file that was put and cannot be flushed any more: something else has its name.
 fn with_a_file_in_the_way(dir: &Path) -> RunDir {
     let run = RunDir::open(dir).unwrap();
@@ -40,7 +46,7 @@ fn with_a_file_in_the_way(dir: &Path) -> RunDir {
 fn no_state_is_written_while_a_file_of_its_step_is_not_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let run = with_a_file_in_the_way(dir.path());
-    let error = run.write_state(&state()).unwrap_err().to_string();
+    let error = write(&run).unwrap_err().to_string();
     assert!(error.contains("merged_patch.json"), "{error}");
     assert!(!dir.path().join("runtime_state.json").exists());
 }
@@ -50,6 +56,6 @@ fn a_step_that_was_begun_anew_does_not_hold_up_the_state() {
     let dir = tempfile::tempdir().unwrap();
     let run = with_a_file_in_the_way(dir.path());
     fs::remove_dir_all(dir.path().join("steps")).unwrap();
-    run.write_state(&state()).unwrap();
+    write(&run).unwrap();
     assert_eq!(run.read_state().unwrap(), Some(state()));
 }

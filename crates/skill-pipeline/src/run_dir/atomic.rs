@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use tempfile::NamedTempFile;
 
@@ -57,13 +57,41 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], is_executable: bool) -> Result
 ///
 /// [`PipelineError::RunDir`] naming the file; each file is the old one or the new one.
 pub(super) fn write_all(files: &[(&Path, &[u8])]) -> Result<(), PipelineError> {
-    let beside =
-        files.iter().map(|(path, bytes)| write_beside(path, bytes, false)).collect::<Result<Vec<_>, _>>()?;
-    flush_files(beside.iter().map(NamedTempFile::path))?;
+    let beside = write_all_beside(files)?;
+    flush_all(beside.iter().map(|file| OnDisk::Content(file.path())))?;
+    rename_all(beside, files)
+}
+
+/// As [`write_all`], and then the same for `last`: where it is on the disk, so are all others and what is `waiting`,
+/// which are files that stand where they belong and were not flushed.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file; then `last` is the old one. A waiting file that is gone is no error.
+pub(super) fn write_all_before(
+    last: (&Path, &[u8]),
+    files: &[(&Path, &[u8])],
+    waiting: &BTreeSet<PathBuf>,
+) -> Result<(), PipelineError> {
+    let (beside, last_beside) = (write_all_beside(files)?, write_all_beside(&[last])?);
+    let contents = beside.iter().chain(&last_beside).map(NamedTempFile::path);
+    let contents = contents.chain(waiting.iter().map(PathBuf::as_path)).map(OnDisk::Content);
+    // Nothing here has to be on the disk before anything else, so all of it waits at the same time.
+    flush_all(contents.chain(names(waiting.iter().map(PathBuf::as_path))))?;
+    rename_all(beside, files)?;
+    rename_all(last_beside, &[last])
+}
+
+fn write_all_beside(files: &[(&Path, &[u8])]) -> Result<Vec<NamedTempFile>, PipelineError> {
+    files.iter().map(|(path, bytes)| write_beside(path, bytes, false)).collect()
+}
+
+/// Puts files that are on the disk where they belong, and sees to it that their names are on the disk too.
+fn rename_all(beside: Vec<NamedTempFile>, files: &[(&Path, &[u8])]) -> Result<(), PipelineError> {
     for (file, (path, _)) in beside.into_iter().zip(files) {
         rename(file, path)?;
     }
-    flush_names(files.iter().map(|(path, _)| *path))
+    flush_all(names(files.iter().map(|(path, _)| *path)))
 }
 
 /// As [`write`](fn@write), but nothing waits for the disk: after a loss of power the file may be anything.
@@ -75,37 +103,44 @@ pub(super) fn write_unflushed(path: &Path, bytes: &[u8]) -> Result<(), PipelineE
     rename(write_beside(path, bytes, false)?, path)
 }
 
-/// Sees to it that what files hold is on the disk.
-///
-/// # Errors
-///
-/// [`PipelineError::RunDir`] naming the file; one that is gone is no error.
-pub(super) fn flush_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), PipelineError> {
-    flush_all(&paths.collect::<Vec<_>>(), |path| fs::File::options().write(true).open(path)?.sync_all())
+/// What can be seen to be on the disk.
+#[derive(Debug, Clone, Copy)]
+enum OnDisk<'a> {
+    /// What a file holds.
+    Content(&'a Path),
+    /// The names in a directory.
+    Names(&'a Path),
 }
 
-/// Sees to it that the directories that name files are on the disk.
-///
-/// # Errors
-///
-/// [`PipelineError::RunDir`] naming the directory; one that is gone is no error.
-pub(super) fn flush_names<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), PipelineError> {
-    let parents: BTreeSet<&Path> = paths.map(parent_of).collect();
-    flush_all(&parents.into_iter().collect::<Vec<_>>(), sync_dir)
+impl OnDisk<'_> {
+    fn flush(self) -> Result<(), PipelineError> {
+        let (path, flushed) = match self {
+            Self::Content(path) => {
+                (path, fs::File::options().write(true).open(path).and_then(|file| file.sync_all()))
+            }
+            Self::Names(path) => (path, sync_dir(path)),
+        };
+        match flushed {
+            // What is gone again belonged to a step that was begun anew.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(failed("write", path)),
+        }
+    }
+}
+
+/// The directories that name these files, each once.
+fn names<'a>(paths: impl Iterator<Item = &'a Path>) -> impl Iterator<Item = OnDisk<'a>> {
+    paths.map(parent_of).collect::<BTreeSet<&Path>>().into_iter().map(OnDisk::Names)
 }
 
 /// Flushes at the same time what can be: file systems commit what waits for them together.
-fn flush_all(paths: &[&Path], flush: impl Fn(&Path) -> io::Result<()> + Sync) -> Result<(), PipelineError> {
-    let flush_one = |path: &Path| match flush(path) {
-        // What is gone again belonged to a step that was begun anew.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.map_err(failed("write", path)),
-    };
-    let share = paths.len().div_ceil(MAX_FLUSHED_AT_ONCE).max(1);
+fn flush_all<'a>(all: impl Iterator<Item = OnDisk<'a>>) -> Result<(), PipelineError> {
+    let all: Vec<OnDisk<'_>> = all.collect();
+    let share = all.len().div_ceil(MAX_FLUSHED_AT_ONCE).max(1);
     thread::scope(|scope| {
-        let threads: Vec<_> = paths
+        let threads: Vec<_> = all
             .chunks(share)
-            .map(|share| scope.spawn(|| share.iter().try_for_each(|path| flush_one(path))))
+            .map(|share| scope.spawn(|| share.iter().try_for_each(|part| part.flush())))
             .collect();
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(done) => done,

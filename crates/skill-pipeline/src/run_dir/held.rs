@@ -83,7 +83,7 @@ impl RunDir {
     }
 
     /// Writes a file of a step, of an epoch's end or of an evaluation whole; it is on the disk before a state is that
-    /// [`RunDir::write_state`] writes later.
+    /// [`RunDir::write_progress`] writes later.
     ///
     /// # Errors
     ///
@@ -173,16 +173,6 @@ impl RunDir {
         read_versioned(&self.path.join("runtime_state.json"))
     }
 
-    /// Writes `runtime_state.json`: what it names is done, and all that was put before is on the disk.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written, this one or one that was put before.
-    pub fn write_state(&self, state: &RuntimeState) -> Result<(), PipelineError> {
-        self.unflushed.flush()?;
-        atomic::write_json(&self.path.join("runtime_state.json"), state)
-    }
-
     /// The records of the steps up to `last`, in order.
     ///
     /// # Errors
@@ -192,25 +182,30 @@ impl RunDir {
         read_history(&self.path, last)
     }
 
-    /// Writes `current_skill.md`, `best_skill.md` and `history.json`.
+    /// Writes `current_skill.md`, `best_skill.md` and `history.json`, and then `runtime_state.json`: where it is on the
+    /// disk, what it names is done, and all of these and all that was put before are on the disk.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written.
+    /// A file that cannot be written, one of these or one that was put before; the state is the old one then.
     pub fn write_progress(
         &self,
         current: &SkillDoc,
         best: &SkillDoc,
         history: &[StepRecord],
+        state: &RuntimeState,
     ) -> Result<(), PipelineError> {
         let [current_path, best_path] = self.skill_paths();
-        let history_path = self.path.join("history.json");
+        let [history_path, state_path] =
+            ["history.json", "runtime_state.json"].map(|name| self.path.join(name));
         let history = atomic::json_bytes(&history_path, &history)?;
-        atomic::write_all(&[
-            (&current_path, current.text().as_bytes()),
+        let state = atomic::json_bytes(&state_path, state)?;
+        let files = [
+            (current_path.as_path(), current.text().as_bytes()),
             (&best_path, best.text().as_bytes()),
             (&history_path, &history),
-        ])
+        ];
+        atomic::write_all_before((&state_path, &state), &files, &self.unflushed.take())
     }
 
     /// Writes what a step leaves for the optimizer to know.
@@ -417,8 +412,9 @@ impl RunDir {
     ///
     /// A file that cannot be written, this one or one that was put before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
-        self.unflushed.flush()?;
-        atomic::write_json(&self.path.join("summary.json"), summary)
+        let path = self.path.join("summary.json");
+        let summary = atomic::json_bytes(&path, summary)?;
+        atomic::write_all_before((&path, &summary), &[], &self.unflushed.take())
     }
 
     /// Takes the run's `summary.json` away: a run that goes on is not finished.

@@ -3,8 +3,6 @@
 //! A step writes a dozen files, and until the state names the step all of them are made again after a crash. Flushing
 //! each by itself would make every step wait for the disk some thirty times in a row.
 
-use super::atomic;
-use crate::error::PipelineError;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,10 +16,8 @@ impl Unflushed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
     }
 
-    /// Sees to it that all files, and the names of them, are on the disk.
-    pub(super) fn flush(&self) -> Result<(), PipelineError> {
-        let paths = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        atomic::flush_files(paths.iter().map(PathBuf::as_path))?;
-        atomic::flush_names(paths.iter().map(PathBuf::as_path))
+    /// All of them; who takes them sees to it that they are on the disk.
+    pub(super) fn take(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

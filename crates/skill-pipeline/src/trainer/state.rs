@@ -165,8 +165,7 @@ impl TrainState {
             Some(end) if self.is_after_epoch_end() => dir.write_epoch_snapshot(end.epoch, &end.skill)?,
             Some(_) | None => dir.write_snapshot(self.last_step, &self.current.skill)?,
         }
-        dir.write_progress(&self.current.skill, &self.best.skill, &self.history)?;
-        dir.write_state(&RuntimeState {
+        let state = RuntimeState {
             format_version: FORMAT_VERSION.to_owned(),
             last_completed_step: self.last_step,
             current_score: self.current.score,
@@ -183,7 +182,8 @@ impl TrainState {
             current_slow_epoch: self.current.slow_epoch,
             best_slow_epoch: self.best.slow_epoch,
             flips: self.flips.clone(),
-        })
+        };
+        dir.write_progress(&self.current.skill, &self.best.skill, &self.history, &state)
     }
 
     /// Takes over what a step came to.
