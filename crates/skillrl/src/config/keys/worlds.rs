@@ -184,8 +184,8 @@ pub(super) const WORLD_KEYS: &[KeySpec] = &[
         ValueType::Texts,
         Outcome,
         Absent { example: "[\"CUDA_VISIBLE_DEVICES\"]" },
-        "Names of variables that the program or the scorer command gets besides the usual ones; keys of models are not\n\
-         among them unless named.",
+        "Names of variables that the program or the scorer command gets besides the usual ones; keys of models\n\
+         are not among them unless named.",
     )
     .of_kinds(&["exec", "tasks"]),
     exec(
