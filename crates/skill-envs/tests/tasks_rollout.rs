@@ -452,14 +452,32 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
     };
     for (pass_env, expect) in [
         (&[][..], ", , a path"),
-        (&["CARGO_PKG_NAME"], "skill-envs, , a path"),
-        (
-            &["CARGO_PKG_NAME", "CARGO_PKG_VERSION"],
-            concat!("skill-envs, ", env!("CARGO_PKG_VERSION"), ", a path"),
-        ),
+        (&["CARGO_PKG_VERSION"], concat!(", ", env!("CARGO_PKG_VERSION"), ", a path")),
+        // What is long enough to be a key is not shown.
+        (&["CARGO_PKG_NAME", "CARGO_PKG_VERSION"], concat!("[key], ", env!("CARGO_PKG_VERSION"), ", a path")),
     ] {
         let result = run(&env(pass_env), &Fixed::saying(&["x"])).await.unwrap();
         assert_eq!(result.fail_reason, expect);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_program_was_passed_is_not_shown() {
+    for (script, expect) in [
+        ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; on its standard error stands: key=[key]"),
+        ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is no JSON object"),
+    ] {
+        let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+            config.settings.scorer = ScorerConfig::Command(CommandConfig {
+                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+                dir: PathBuf::new(),
+                pass_env: vec!["CARGO_PKG_NAME".to_owned()],
+                timeout: MINUTE,
+            });
+        });
+        let error = run(&env, &Fixed::saying(&["x"])).await.unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
     }
 }
 

@@ -59,6 +59,19 @@ async fn a_program_that_always_dies_is_given_up() {
     check_start("none", late, &expect).await;
 }
 
+/// A key that a program was given may stand in what it says as it dies.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_it_was_passed_is_not_shown() {
+    let told = |config: &mut ExecConfig| {
+        let script = "echo key=$CARGO_PKG_DESCRIPTION >&2; exit 4";
+        config.command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        config.pass_env.push("CARGO_PKG_DESCRIPTION".to_owned());
+        config.limits.restarts = 0;
+    };
+    check_start("none", told, &["its stderr ends with:\n    key=[key]"]).await;
+}
+
 /// The limit holds over rollouts too: whoever retries does not start processes for ever.
 #[tokio::test]
 async fn a_program_that_dies_in_every_rollout_is_given_up() {

@@ -5,6 +5,7 @@ use crate::error::EnvError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use skill_llm::process;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,12 +109,11 @@ impl ExecConfig {
                 "`skill_delivery` is `system_prompt`, which only the endpoint can do; set `endpoint` to true";
             return wrong(message.to_owned());
         }
-        let bad_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
-        if let Some(name) = self.set_env.keys().chain(&self.pass_env).find(bad_name) {
-            return wrong(format!("{name:?} cannot be the name of an environment variable"));
+        if let Some(name) = self.set_env.keys().find(|name| !process::is_variable_name(name)) {
+            return wrong(format!("`set_env`: {name:?} cannot be the name of an environment variable"));
         }
-        if let Some(name) = self.pass_env.iter().find(|name| std::env::var_os(name).is_none()) {
-            return wrong(format!("`pass_env` names {name}, which is not set"));
+        if let Err(message) = process::check_passed(&self.pass_env) {
+            return wrong(message);
         }
         let ExecDeadlines { start_seconds, reset_seconds, step_seconds, rollout_seconds } = self.deadlines;
         for (name, seconds) in [

@@ -7,7 +7,7 @@ use super::stderr::Tail;
 use super::{spawn, supervise};
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
-use skill_llm::process::Group;
+use skill_llm::process::{Group, Passed};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     /// The program and the number of the process, for messages.
     pub(super) label: String,
     pub(super) group: Group,
+    /// What it was passed, which nothing that it says to people may show.
+    pub(super) passed: Passed,
     pub(super) tail: Tail,
     /// Asks the task that looks after the process to end it now.
     pub(super) stop: CancellationToken,
@@ -59,10 +61,11 @@ enum Pending {
 }
 
 impl Shared {
-    pub(super) fn new(label: String, group: Group, stderr_bytes: usize) -> Self {
+    pub(super) fn new(label: String, group: Group, passed: Passed, stderr_bytes: usize) -> Self {
         Self {
             label,
             group,
+            passed,
             tail: Tail::new(stderr_bytes),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -142,7 +145,7 @@ impl Shared {
 
     fn describe(&self, fault: Fault) -> Fault {
         let message = format!("{}: {}{}", self.label, fault.message, self.tail.shown());
-        Fault { message, ..fault }
+        Fault { message: self.passed.scrub(message), ..fault }
     }
 }
 

@@ -4,7 +4,7 @@ use super::config::ExecConfig;
 use super::fault::Fault;
 use super::process::{Shared, look_after};
 use super::supervise::Pipes;
-use skill_llm::process::{Group, inherited, located, pair};
+use skill_llm::process::{Group, Passed, located, pair};
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -25,9 +25,10 @@ pub(super) fn spawn(
     else {
         return Err(Fault::program("`command` names no program"));
     };
+    let passed = Passed::new(&config.pass_env);
     let program = located(name, config.directory.as_deref());
     let mut command = Command::new(&program);
-    command.args(arguments).env_clear().envs(environment(config, own_env));
+    command.args(arguments).env_clear().envs(environment(config, &passed, own_env));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     if let Some(directory) = &config.directory {
         command.current_dir(directory);
@@ -45,17 +46,21 @@ pub(super) fn spawn(
     let Some(((stdin, stdout), stderr)) = pipes else {
         return Err(Fault::program(format!("{label}: has no standard streams")));
     };
-    let shared = Arc::new(Shared::new(label, group, config.limits.stderr_bytes));
+    let shared = Arc::new(Shared::new(label, group, passed, config.limits.stderr_bytes));
     let requests = look_after(&shared, child, Pipes { stdin, stdout, stderr }, config.limits.line_bytes);
     Ok((shared, requests))
 }
 
 /// Everything that the program finds in its environment.
-fn environment(config: &ExecConfig, own_env: &[(&'static str, String)]) -> Vec<(OsString, OsString)> {
+fn environment(
+    config: &ExecConfig,
+    passed: &Passed,
+    own_env: &[(&'static str, String)],
+) -> Vec<(OsString, OsString)> {
     PYTHON
         .iter()
         .map(|(name, value)| pair(name, value))
-        .chain(inherited(config.pass_env.iter().map(String::as_str)))
+        .chain(passed.environment())
         .chain(config.set_env.iter().map(|(name, value)| pair(name, value)))
         .chain(own_env.iter().map(|(name, value)| pair(name, value)))
         .collect()

@@ -1,5 +1,6 @@
 //! What a program says on its standard error: logged, and its end kept for messages.
 
+use super::process::Shared;
 use std::sync::{Mutex, PoisonError};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStderr;
@@ -49,24 +50,25 @@ impl Tail {
 }
 
 /// Reads a program's standard error to its end, so that it never waits for a reader.
-pub(super) async fn follow(mut stderr: ChildStderr, tail: &Tail, label: &str) {
+pub(super) async fn follow(mut stderr: ChildStderr, shared: &Shared) {
     let mut chunk = vec![0; READ_BYTES];
     let mut line = Vec::new();
     while let Ok(n_bytes) = stderr.read(&mut chunk).await {
         let Some(read) = chunk.get(..n_bytes).filter(|read| !read.is_empty()) else { break };
-        tail.push(read);
+        shared.tail.push(read);
         if tracing::enabled!(tracing::Level::DEBUG) {
-            log(&mut line, read, label);
+            log(&mut line, read, shared);
         }
     }
 }
 
-fn log(line: &mut Vec<u8>, read: &[u8], label: &str) {
+fn log(line: &mut Vec<u8>, read: &[u8], shared: &Shared) {
     for piece in read.split_inclusive(|byte| *byte == b'\n') {
         let room = MAX_LOGGED_BYTES.saturating_sub(line.len());
         line.extend_from_slice(piece.get(..room).unwrap_or(piece));
         if piece.ends_with(b"\n") {
-            tracing::debug!(program = label, "{}", String::from_utf8_lossy(line).trim_end());
+            let said = shared.passed.scrub(String::from_utf8_lossy(line).into_owned());
+            tracing::debug!(program = shared.label, "{}", said.trim_end());
             line.clear();
         }
     }

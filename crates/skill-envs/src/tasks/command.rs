@@ -19,7 +19,7 @@
 use super::config::CommandConfig;
 use crate::score::Score;
 use serde_json::{Value, json};
-use skill_llm::process::{self, Ending, Outcome, Run, inherited};
+use skill_llm::process::{self, Ending, Passed, Run};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -42,6 +42,7 @@ const PROGRAMS_PER_CORE: usize = 2;
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     config: CommandConfig,
+    passed: Passed,
     /// As many programs at a time as the machine can serve, however many calls are in flight.
     permits: Arc<Semaphore>,
 }
@@ -71,15 +72,10 @@ impl Program {
         if config.timeout.is_zero() {
             return Err("`command_timeout_s` is 0; expected at least 1".to_owned());
         }
-        if let Some(name) = config.pass_env.iter().find(|name| name.is_empty() || name.contains(['=', '\0']))
-        {
-            return Err(format!("`pass_env`: {name:?} cannot be the name of an environment variable"));
-        }
-        if let Some(name) = config.pass_env.iter().find(|name| std::env::var_os(name).is_none()) {
-            return Err(format!("`pass_env` names {name}, which is not set"));
-        }
+        process::check_passed(&config.pass_env)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { config, permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)) })
+        let passed = Passed::new(&config.pass_env);
+        Ok(Self { config, passed, permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)) })
     }
 
     /// What decides a score: the words, and the contents of the files among them that lie beside the configuration.
@@ -113,7 +109,7 @@ impl Program {
         let program = Run {
             command: &command,
             directory,
-            environment: Some(inherited(self.config.pass_env.iter().map(String::as_str)).collect()),
+            environment: Some(self.passed.environment().collect()),
             stdin: input.as_bytes(),
             deadline: self.config.timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
@@ -132,7 +128,11 @@ impl Program {
                 "did not end within {seconds} s (`env.command_timeout_s`) and was killed"
             )));
         }
-        read_score(&outcome).map_err(|what| failed(format!("{what}{}", said(&outcome.stderr))))
+        let printed = self.passed.scrub(String::from_utf8_lossy(&outcome.stdout).into_owned());
+        read_score(&outcome.ending, &printed).map_err(|what| {
+            let said = said(&outcome.stderr);
+            failed(format!("{what}{}", self.passed.scrub(said)))
+        })
     }
 
     /// The words of the command, the first one as the system finds it.
@@ -155,14 +155,13 @@ impl Program {
 }
 
 /// The score that a program printed, or what is wrong, as the end of "the scorer ...".
-fn read_score(outcome: &Outcome) -> Result<ProgramScore, String> {
-    match outcome.ending {
+fn read_score(ending: &Ending, text: &str) -> Result<ProgramScore, String> {
+    match ending {
         Ending::Exited(status) if status.success() => {}
         Ending::Exited(status) => return Err(format!("ended with {status}")),
         Ending::Cut => return Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
         Ending::Deadline => return Err("did not end in time".to_owned()),
     }
-    let text = String::from_utf8_lossy(&outcome.stdout);
     let quoted: String = text.trim().chars().take(QUOTED_CHARACTERS).collect();
     let value: Value = serde_json::from_str(text.trim()).map_err(|error| {
         format!("printed {quoted:?}, which is no JSON object like {{\"hard\": 1, \"soft\": 1.0, \"reason\": \"..\"}}: {error}")

@@ -21,8 +21,7 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
 use crate::http::class_of_words;
-use crate::process::{self, Ending, Outcome, Run, ended_with};
-use crate::secret::ApiKey;
+use crate::process::{self, Ending, Outcome, Passed, Run, ended_with};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -32,16 +31,13 @@ pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 const MAX_STDERR_BYTES: usize = 64 * 1024;
 /// How much of a program's words a message quotes.
 const MAX_QUOTED_CHARS: usize = 500;
-/// Shorter values of variables are words rather than secrets.
-const MIN_SECRET_CHARS: usize = 8;
 
 /// A program that plays the part of a model.
 #[derive(Debug)]
 pub struct AgentModel {
     id: ModelId,
     config: AgentConfig,
-    /// The values of the variables that are passed on, which must not be shown.
-    secrets: Vec<ApiKey>,
+    passed: Passed,
 }
 
 impl AgentModel {
@@ -52,12 +48,8 @@ impl AgentModel {
     /// [`LlmError::Configuration`] if the configuration cannot work.
     pub fn new(config: AgentConfig) -> Result<Self, LlmError> {
         config.check()?;
-        let values = config.pass_env.iter().filter_map(|name| process::variable(name)?.into_string().ok());
-        let secrets = values
-            .filter(|value| value.trim().chars().count() >= MIN_SECRET_CHARS)
-            .filter_map(|value| ApiKey::new(&value).ok())
-            .collect();
-        Ok(Self { id: config.model_id(), config, secrets })
+        let passed = Passed::new(&config.pass_env);
+        Ok(Self { id: config.model_id(), config, passed })
     }
 
     async fn run(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
@@ -66,11 +58,10 @@ impl AgentModel {
         let command = arguments::command(&self.config, &workspace);
         let timeout = call.timeout.unwrap_or(self.config.timeout);
         let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
-        let passed = self.config.pass_env.iter().map(String::as_str);
         let run = Run {
             command: &command,
             directory: Some(workspace.path()),
-            environment: Some(process::inherited(passed).collect()),
+            environment: Some(self.passed.environment().collect()),
             stdin: workspace.prompt().as_bytes(),
             deadline: timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
@@ -133,8 +124,7 @@ impl AgentModel {
 
     /// The text of what was printed, without the values of variables that were passed on.
     fn scrub(&self, bytes: &[u8]) -> String {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        self.secrets.iter().fold(text, |text, secret| secret.scrub(&text))
+        self.passed.scrub(String::from_utf8_lossy(bytes).into_owned())
     }
 }
 

@@ -51,7 +51,7 @@ pub const BASE_VARIABLES: &[&str] = &[
 /// The variables of [`BASE_VARIABLES`] and those that are named, with the values that they have here.
 ///
 /// A name that cannot be a variable's names none.
-pub fn inherited<'a>(
+pub(super) fn inherited<'a>(
     passed: impl IntoIterator<Item = &'a str>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
     let names: Vec<&str> = BASE_VARIABLES.iter().copied().chain(passed).collect();
@@ -67,7 +67,27 @@ pub fn pair(name: &str, value: &str) -> (OsString, OsString) {
     (OsString::from(name), OsStr::new(value).to_owned())
 }
 
+/// Whether a variable can have this name.
+pub fn is_variable_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+/// Checks the names of variables that a program is to be passed (`pass_env`).
+///
+/// # Errors
+///
+/// A name that no variable can have, or a variable that is not set here: the program would miss it silently.
+pub fn check_passed(names: &[String]) -> Result<(), String> {
+    if let Some(name) = names.iter().find(|name| !is_variable_name(name)) {
+        return Err(format!("`pass_env`: {name:?} cannot be the name of an environment variable"));
+    }
+    match names.iter().find(|name| variable(name).is_none()) {
+        Some(name) => Err(format!("`pass_env` names {name}, which is not set")),
+        None => Ok(()),
+    }
+}
+
 /// The value of a variable; the look-up would panic on some platforms for names that cannot be one.
-pub(crate) fn variable(name: &str) -> Option<OsString> {
-    if name.is_empty() || name.contains(['=', '\0']) { None } else { std::env::var_os(name) }
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    if is_variable_name(name) { std::env::var_os(name) } else { None }
 }

@@ -4,10 +4,11 @@
 
 mod environment;
 mod group;
+mod passed;
 
-pub(crate) use environment::variable;
-pub use environment::{BASE_VARIABLES, inherited, pair};
+pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
 pub use group::{Group, KillOnDrop};
+pub use passed::Passed;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
