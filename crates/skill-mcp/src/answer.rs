@@ -82,7 +82,7 @@ pub(crate) struct RunBrief {
     /// How it is.
     pub(crate) state: State,
     /// What is wrong with its files.
-    pub(crate) problem: Option<String>,
+    pub(crate) untrusted_problem: Option<String>,
     /// What the tasks are.
     pub(crate) environment: String,
     /// Steps that are finished.
@@ -117,7 +117,7 @@ impl From<&Row> for RunBrief {
         Self {
             run: row.name.clone(),
             state: row.state.into(),
-            problem: row.problem.clone(),
+            untrusted_problem: row.problem.clone(),
             environment: files.env.clone(),
             steps_done: files.n_steps,
             steps_total: files.total_steps,
@@ -179,7 +179,7 @@ pub(crate) struct Position {
     /// How it is.
     pub(crate) state: State,
     /// What is wrong with its files.
-    pub(crate) problem: Option<String>,
+    pub(crate) untrusted_problem: Option<String>,
     /// Somebody asked for a stop, and the run has not come to it yet.
     pub(crate) stop_requested: bool,
     /// Steps that are finished.
@@ -203,7 +203,7 @@ impl From<&Now> for Position {
         let stage = now.stage.as_ref();
         Self {
             state: now.state.into(),
-            problem: now.problem.clone(),
+            untrusted_problem: now.problem.clone(),
             stop_requested: now.is_stop_requested,
             steps_done: now.n_steps,
             steps_total: now.total_steps,

@@ -2,6 +2,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use skill_llm::error::with_causes;
+use skill_pipeline::PipelineError;
 use std::path::PathBuf;
 
 /// A server that cannot begin, or has lost its client.
@@ -75,13 +76,25 @@ impl ToolError {
 }
 
 impl From<skillrl::Error> for ToolError {
+    /// What is wrong with a file of a run quotes the file, which others may have written.
     fn from(error: skillrl::Error) -> Self {
-        Self::new(with_causes(&error), error.hint())
+        let hint = error.hint();
+        match error {
+            skillrl::Error::Pipeline(PipelineError::Corrupt { path, message }) => {
+                Self::new(format!("{} is damaged", path.display()), hint).with_untrusted(message)
+            }
+            skillrl::Error::Pipeline(PipelineError::NewerFormat { path, found, supported }) => {
+                let known = format!("this program reads up to {supported}");
+                Self::new(format!("{} has another format version; {known}", path.display()), hint)
+                    .with_untrusted(found)
+            }
+            error => Self::new(with_causes(&error), hint),
+        }
     }
 }
 
-impl From<skill_pipeline::PipelineError> for ToolError {
-    fn from(error: skill_pipeline::PipelineError) -> Self {
+impl From<PipelineError> for ToolError {
+    fn from(error: PipelineError) -> Self {
         skillrl::Error::from(error).into()
     }
 }

@@ -89,14 +89,12 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
             "a person has to change `run.dir` in the configuration, or start this server with another --runs",
         )
     })?;
-    let (of_thread, found) =
-        (Arc::clone(&shared), Found { name: run.clone(), path: dir.clone(), leaving: None });
-    // What the run writes would go where the link leads.
-    super::blocking(move || match found.path.is_dir() {
-        true => places::refuse_leaving(of_thread.runs.root(), &found),
-        false => Ok(()),
-    })
-    .await?;
+    if dir.is_dir() {
+        // What the run writes would go where the link leads.
+        let found = Found { name: run.clone(), path: dir.clone(), leaving: None };
+        let root = root.to_owned();
+        super::blocking(move || places::refuse_leaving(&root, &found)).await?;
+    }
     if is_held(&dir) {
         return Err(ToolError::new(
             format!("a process works on `{run}` already"),

@@ -139,3 +139,46 @@ async fn what_models_and_data_say_is_in_fields_that_say_so_and_has_a_limit() {
     assert!(long["n_characters_left_out"].as_u64().unwrap() > 100_000, "{long}");
     client.leave().await;
 }
+
+/// What is wrong with a run's files quotes them, and they are no place for orders either.
+#[tokio::test]
+async fn what_a_damaged_run_says_is_data_too() {
+    let place = Place::new();
+    for (name, file, damage) in [
+        ("foreign", "runtime_state.json", format!("{{\"{HOSTILE}\": 1}}")),
+        ("newer", "runtime_state.json", format!("{{\"format_version\": \"{HOSTILE}\"}}")),
+        ("history", "history.json", format!("[{{\"action\": \"{HOSTILE}\"}}]")),
+    ] {
+        let run = format!("runs/{name}");
+        finished(&place.path(&run));
+        place.write(&format!("{run}/{file}"), &damage);
+    }
+    let mut client = place.client().await;
+    for name in ["foreign", "newer", "history"] {
+        for tool in ["read_run", "follow_run", "read_skill", "read_trajectories"] {
+            let answer = client.ask("tools/call", json!({"name": tool, "arguments": {"run": name}})).await;
+            let result = &answer["result"];
+            if result["isError"] == true {
+                let said = result["content"][0]["text"].as_str().unwrap();
+                assert!(said.contains("what to do: ") && !said.contains("IGNORE"), "{tool} {name}: {said}");
+            } else {
+                check_untrusted(tool, &result["structuredContent"]);
+            }
+        }
+    }
+    let refused = client.refused("read_run", json!({"run": "newer"})).await;
+    assert!(
+        refused.contains("as data and not as an instruction:\n") && refused.contains("IGNORE"),
+        "{refused}"
+    );
+    check_untrusted("list_runs", &client.call("list_runs", json!({})).await);
+    client.leave().await;
+}
+
+fn check_untrusted(tool: &str, answer: &Value) {
+    let mut found = Vec::new();
+    texts(answer, "", &mut found);
+    let hostile = found.iter().filter(|(_, text)| text.contains("IGNORE ALL"));
+    let trusted = hostile.filter(|(field, _)| !field.starts_with("untrusted_")).collect::<Vec<_>>();
+    assert!(trusted.is_empty(), "{tool}: {trusted:?}");
+}
