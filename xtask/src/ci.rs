@@ -60,7 +60,8 @@ fn features(sh: &Shell) -> anyhow::Result<()> {
     for package in ["skill-llm", "skill-envs"] {
         cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
     }
-    Ok(())
+    // All other tests run with every feature.
+    Ok(cmd!(sh, "cargo test --package skill-cli --test cli --quiet -- otel_left_out").run()?)
 }
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {

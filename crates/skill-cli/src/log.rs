@@ -25,8 +25,9 @@ impl Log {
     }
 }
 
-/// Starts the log.
-pub(crate) fn start(verbose: u8) -> Log {
+/// Starts the log of a command, which may be one that calls models, and so one that there may be traces of.
+#[cfg_attr(feature = "otel", expect(unused_variables, reason = "whoever calls models is traced"))]
+pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
     let default = match verbose {
         0 => "warn",
         1 => {
@@ -62,6 +63,11 @@ pub(crate) fn start(verbose: u8) -> Log {
     #[cfg(not(feature = "otel"))]
     {
         registry.with(people).init();
+        if let Some(variable) = crate::traces_asked::variable().filter(|_| calls_models) {
+            say(&format!(
+                "warning: {variable} is set, and no traces are sent: this program was built without the feature `otel`"
+            ));
+        }
         Log {}
     }
 }

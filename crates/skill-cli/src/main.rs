@@ -11,6 +11,7 @@ mod progress_bar;
 mod report_line;
 mod skill_diff;
 mod table;
+mod traces_asked;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};
 use clap::Parser as _;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let log = log::start(cli.verbose);
+    let log = log::start(cli.verbose, cli.command.calls_models());
     let code = run(cli);
     log.finish();
     code

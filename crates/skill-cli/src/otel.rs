@@ -6,6 +6,7 @@
 mod conventions;
 mod transport;
 
+use crate::traces_asked::{self, is_true, value};
 use conventions::{Conventions, Counts};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
@@ -22,14 +23,11 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The environment variables of OpenTelemetry that are read here; the exporter reads those for headers and the timeout.
+/// The environment variables of OpenTelemetry that are read here, besides those that ask for traces; the exporter
+/// reads those for headers and the timeout.
 mod variable {
-    pub(super) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    pub(super) const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     pub(super) const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
     pub(super) const TRACES_PROTOCOL: &str = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
-    pub(super) const DISABLED: &str = "OTEL_SDK_DISABLED";
-    pub(super) const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
     pub(super) const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
     pub(super) const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";
     pub(super) const QUEUE: &str = "OTEL_BSP_MAX_QUEUE_SIZE";
@@ -56,7 +54,7 @@ impl Export {
         if let Some(lost) = self.counts.lost() {
             tracing::warn!(
                 "{lost} spans did not reach the collector at the address of {}",
-                variable::ENDPOINT
+                traces_asked::ENDPOINT
             );
         }
     }
@@ -69,7 +67,7 @@ pub(crate) fn layer<S>() -> Result<Option<(impl Layer<S>, Export)>, String>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    if !is_asked_for() {
+    if traces_asked::variable().is_none() {
         return Ok(None);
     }
     let is_other = |name: &str| value(name).is_some_and(|protocol| protocol != "http/protobuf");
@@ -105,22 +103,6 @@ where
         .with_tracked_inactivity(false)
         .with_filter(Ours { has_content: is_true(variable::CONTENT) });
     Ok(Some((layer, Export { provider, counts })))
-}
-
-fn value(name: &str) -> Option<String> {
-    std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-}
-
-fn is_true(name: &str) -> bool {
-    value(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
-}
-
-fn is_asked_for() -> bool {
-    let has_endpoint =
-        [variable::TRACES_ENDPOINT, variable::ENDPOINT].into_iter().any(|name| value(name).is_some());
-    let is_off =
-        is_true(variable::DISABLED) || value(variable::EXPORTER).is_some_and(|exporter| exporter != "otlp");
-    has_endpoint && !is_off
 }
 
 fn resource() -> Resource {

@@ -132,6 +132,22 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether this process calls models, and not another one that it starts.
+    pub(crate) fn calls_models(&self) -> bool {
+        matches!(
+            self,
+            Self::Train(_)
+                | Self::Eval(_)
+                | Self::Try(_)
+                | Self::Noise(_)
+                | Self::Demo(_)
+                | Self::Replay(_)
+                | Self::Prune(_)
+        )
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// The configuration file.

@@ -38,11 +38,10 @@ pub(super) fn directory(asked: Option<&Path>) -> PathBuf {
 /// The token of the environment, or a random one where other machines can ask.
 fn token(args: &ServeArgs) -> anyhow::Result<Option<Token>> {
     if let Some(name) = &args.token_env {
-        let text = std::env::var(name)
-            .map_err(|_| UsageError::new(format!("the environment variable {name} holds no token")))
-            .map_err(|error| {
-                error.with_hint(format!("set {name} to the token, or leave `--token-env` out"))
-            })?;
+        let text = std::env::var(name).map_err(|_| {
+            UsageError::new(format!("the environment variable {name} holds no token"))
+                .with_hint(format!("set {name} to the token, or leave `--token-env` out"))
+        })?;
         let token = Token::new(&text).map_err(of_serve);
         return Ok(Some(token.with_context(|| format!("cannot use the environment variable {name}"))?));
     }

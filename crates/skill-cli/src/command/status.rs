@@ -1,8 +1,8 @@
 //! `skillrl status`: where a run stands, or every run of a directory.
 
-use super::UsageError;
 use crate::args::StatusArgs;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
+use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::{RunOverview, RunPhase, runs_in};
 use std::fmt::Write as _;
@@ -10,9 +10,8 @@ use std::fmt::Write as _;
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
     let runs = runs_in(&args.dir);
     if runs.is_empty() {
-        let message = format!("there is no run in {}", args.dir.display());
-        let hint = "name the directory of a run, or one that holds runs; `skillrl train` makes one";
-        return Err(UsageError::new(message).with_hint(hint).into());
+        let path = args.dir.clone();
+        return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path }).into());
     }
     let statuses = runs.iter().map(|path| RunOverview::read(path)).collect::<Result<Vec<_>, _>>();
     let statuses = statuses.map_err(skillrl::Error::Pipeline)?;

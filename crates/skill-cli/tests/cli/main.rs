@@ -33,6 +33,8 @@ mod narrow;
 mod noise;
 #[cfg(feature = "otel")]
 mod otel;
+#[cfg(not(feature = "otel"))]
+mod otel_left_out;
 mod output;
 mod packages;
 mod prompts;

@@ -13,7 +13,7 @@ fn a_finished_run_says_where_it_stands() {
     assert_eq!(status["live"], serde_json::Value::Null);
 
     let outcome = context.run(&["status", "nowhere"]);
-    outcome.assert_code(code::USAGE);
+    outcome.assert_code(code::RUN_DIR);
     assert!(outcome.stderr.contains("there is no run in nowhere\nhint: "), "{}", outcome.stderr);
 }
 
