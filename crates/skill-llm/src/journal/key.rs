@@ -5,6 +5,7 @@ use crate::chat::{ChatModel, ChatRequest, ContentPart, Message};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
+use std::cell::RefCell;
 
 /// What the keys of a journal's calls are made with; a journal keeps to the one that it began with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +39,8 @@ impl ResultKey {
     /// The key of what these parts produced; their order counts.
     pub fn new(kind: &str, parts: &[&str]) -> Self {
         // Its parts are short, so one hash does for journals of every version.
-        let mut hasher = Hasher::new(KeyHash::Sha256, "skillrl result 1");
-        hasher.part(kind.as_bytes());
-        for part in parts {
-            hasher.part(part.as_bytes());
-        }
-        Self(hasher.finish())
+        let parts = std::iter::once(&kind).chain(parts).map(|part| part.as_bytes());
+        Self(digest(KeyHash::Sha256, "skillrl result 1", parts))
     }
 }
 
@@ -84,22 +81,16 @@ impl RequestDigest {
         let messages: Vec<[u8; 32]> =
             request.messages.iter().map(|message| message_digest(message, hash)).collect();
         let rest = canonical_json(&rest_of(request));
-        let mut hasher = Hasher::new(hash, "skillrl call 1");
-        for part in [&model.provider, &model.name, &model.parameters, &rest] {
-            hasher.part(part.as_bytes());
-        }
-        hasher.part(place.as_str().as_bytes());
-        for digest in &messages {
-            hasher.part(digest);
-        }
-        Self { bytes: hasher.finish(), messages, rest, hash }
+        let parts =
+            [&model.provider, &model.name, &model.parameters, &rest, place.as_str()].map(str::as_bytes);
+        let parts = parts.into_iter().chain(messages.iter().map(<[u8; 32]>::as_slice));
+        let bytes = digest(hash, "skillrl call 1", parts);
+        Self { bytes, messages, rest, hash }
     }
 
     pub(crate) fn key(&self, occurrence: u32) -> CallKey {
-        let mut hasher = Hasher::new(self.hash, "skillrl occurrence 1");
-        hasher.part(&self.bytes);
-        hasher.part(&occurrence.to_be_bytes());
-        CallKey(hasher.finish())
+        let occurrence = occurrence.to_be_bytes();
+        CallKey(digest(self.hash, "skillrl occurrence 1", [self.bytes.as_slice(), &occurrence]))
     }
 }
 
@@ -137,51 +128,85 @@ pub(super) fn plain_text(message: &Message) -> Option<&str> {
 }
 
 fn message_digest(message: &Message, hash: KeyHash) -> [u8; 32] {
-    let mut hasher = Hasher::new(hash, "skillrl message 1");
-    hasher.part(message.role.as_str().as_bytes());
+    let role = message.role.as_str();
+    let purpose = "skillrl message 1";
     match plain_text(message) {
-        Some(text) => hasher.part(text.as_bytes()),
+        Some(text) => digest(hash, purpose, [role, text].map(str::as_bytes)),
         // The fields of a message have one order, and there is no map in it.
         None => {
-            hasher.part(b"");
-            hasher.part(serde_json::to_string(message).unwrap_or_default().as_bytes());
+            let whole = serde_json::to_string(message).unwrap_or_default();
+            digest(hash, purpose, [role, "", &whole].map(str::as_bytes))
         }
     }
-    hasher.finish()
 }
 
-/// A hash over parts, each with its length, so that no two lists of parts are the same bytes.
-enum Hasher {
-    Sha256(Sha256),
-    Blake3(Box<blake3::Hasher>),
+/// The most that is kept of [`GATHERED`] from one digest to the next.
+const MAX_GATHERED_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// What is hashed at once, and empty in between: BLAKE3 works on several blocks of one piece side by side, and the
+    /// state of a hash of parts is too large for what allocators are quick at.
+    static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Hasher {
-    fn new(hash: KeyHash, purpose: &str) -> Self {
-        let mut hasher = match hash {
-            KeyHash::Sha256 => Self::Sha256(Sha256::new()),
-            KeyHash::Blake3 => Self::Blake3(Box::default()),
+/// The hash of a purpose and of parts, each with its length, so that no two lists of parts are the same bytes.
+fn digest<'a>(hash: KeyHash, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let parts = std::iter::once(purpose.as_bytes()).chain(parts);
+    let pieces = parts.map(|part| ((part.len() as u64).to_be_bytes(), part));
+    match hash {
+        KeyHash::Sha256 => {
+            let mut hasher = Sha256::new();
+            pieces.for_each(|(length, part)| {
+                hasher.update(length);
+                hasher.update(part);
+            });
+            hasher.finalize().into()
+        }
+        KeyHash::Blake3 => GATHERED.with_borrow_mut(|gathered| {
+            pieces.for_each(|(length, part)| {
+                gathered.extend_from_slice(&length);
+                gathered.extend_from_slice(part);
+            });
+            let digest = blake3::hash(gathered).into();
+            gathered.clear();
+            gathered.shrink_to(MAX_GATHERED_BYTES);
+            digest
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    /// What an independent program makes of the same bytes; another value would make every journal miss its calls.
+    #[test]
+    fn keys_are_those_of_older_journals() {
+        let text = "x".repeat(5_000);
+        let hashed = |hash| {
+            let digest = message_digest(&Message::user(text.as_str()), hash);
+            digest.iter().fold(String::new(), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
         };
-        hasher.part(purpose.as_bytes());
-        hasher
+        assert_eq!(
+            hashed(KeyHash::Blake3),
+            "9becdc7728c2bd6b19afaac13a72841bda2f9083150f6098b1e8af2e7c256c33"
+        );
+        assert_eq!(
+            hashed(KeyHash::Sha256),
+            "56ab83e6a45cd016431006782ecde924c0e22449f15a94592075fea7654f399d"
+        );
     }
 
-    fn part(&mut self, bytes: &[u8]) {
-        self.update(&(bytes.len() as u64).to_be_bytes());
-        self.update(bytes);
-    }
-
-    fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Sha256(hasher) => hasher.update(bytes),
-            Self::Blake3(hasher) => drop(hasher.update(bytes)),
-        }
-    }
-
-    fn finish(self) -> [u8; 32] {
-        match self {
-            Self::Sha256(hasher) => hasher.finalize().into(),
-            Self::Blake3(hasher) => hasher.finalize().into(),
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        for hash in [KeyHash::Sha256, KeyHash::Blake3] {
+            let of = |parts: &[&str]| digest(hash, "test", parts.iter().map(|part| part.as_bytes()));
+            assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+            assert_ne!(of(&["ab", ""]), of(&["ab"]));
         }
     }
 }

@@ -110,7 +110,7 @@ impl fmt::Debug for ReqwestTransport {
     }
 }
 
-/// Addresses that were asked before: reading one takes as long as much of what else a request needs.
+/// Addresses that were asked before: all requests of a run go to a few, and each would read its own anew.
 #[derive(Default)]
 struct Addresses(Mutex<Vec<(String, Url)>>);
 
