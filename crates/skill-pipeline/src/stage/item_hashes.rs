@@ -16,12 +16,9 @@ impl ItemHashes {
     /// The canonical hash of an item's data.
     pub fn of(&self, item: &Item) -> Arc<str> {
         // What is locked is whole after every statement, so a panic elsewhere cannot have broken it.
-        if let Some(hash) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&item.id) {
-            return Arc::clone(hash);
-        }
-        let hash: Arc<str> = canonical_hash(&item.data).into();
         let mut hashes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(hashes.entry(item.id.clone()).or_insert(hash))
+        let hash = hashes.entry(item.id.clone()).or_insert_with(|| canonical_hash(&item.data).into());
+        Arc::clone(hash)
     }
 }
 
