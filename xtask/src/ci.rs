@@ -2,6 +2,7 @@
 
 use crate::generated;
 use anyhow::{Context as _, bail};
+use std::path::Path;
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
@@ -60,8 +61,7 @@ fn features(sh: &Shell) -> anyhow::Result<()> {
     for package in ["skill-llm", "skill-envs"] {
         cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
     }
-    // All other tests run with every feature.
-    Ok(cmd!(sh, "cargo test --package skill-cli --test cli --quiet -- otel_left_out").run()?)
+    Ok(())
 }
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {
@@ -69,11 +69,30 @@ fn documentation(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo doc --workspace --no-deps --all-features --quiet").run()?)
 }
 
-/// The demo gives the same bytes every time.
+/// The program as most people build it, without the features of the tests: its demo gives the same bytes every time.
 fn demo(sh: &Shell) -> anyhow::Result<()> {
-    let once = || cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo").quiet().read();
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl").run()?;
+    let program = crate::built(sh, "debug", "skillrl");
+    let once = || cmd!(sh, "{program} demo").quiet().read();
     if once()? != once()? {
         bail!("two demos printed different texts");
+    }
+    left_out(sh, &program)
+}
+
+/// Whoever names a collector of traces, and calls models by a program without them, is told that none are sent.
+fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
+    let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
+        let command = cmd!(sh, "{program} {command...}")
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+            .env("OTEL_SDK_DISABLED", is_disabled);
+        Ok(command.quiet().ignore_stdout().read_stderr()?.contains("built without the feature `otel`"))
+    };
+    if !is_told(&["demo"], "false")? {
+        bail!("a demo without traces said nothing of the collector that was named");
+    }
+    if is_told(&["demo"], "true")? || is_told(&["completions", "bash"], "false")? {
+        bail!("it was said that no traces are sent, where nobody waits for any");
     }
     Ok(())
 }

@@ -22,6 +22,9 @@ const CHECKS: &[Check] = &[
     ("public interface", public_interface),
 ];
 
+/// What makes cargo take the build that the tests have made, and not one for a package alone.
+const AS_TESTED: &[&str] = &["--workspace", "--all-features"];
+
 /// Runs every check.
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     for (name, check) in CHECKS {
@@ -34,27 +37,24 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
 /// The examples in `examples/exec-python/`, played by the engine.
 fn python_environments(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
-    for package in ["exec-program", "skill-cli"] {
-        cmd!(sh, "cargo clippy --package {package} --test external_python --quiet -- -D warnings").run()?;
-        cmd!(sh, "cargo test --package {package} --test external_python --quiet").run()?;
-    }
-    Ok(())
+    let tests = ["--test", "external_python", "--quiet"];
+    cmd!(sh, "cargo clippy {AS_TESTED...} {tests...} -- -D warnings").run()?;
+    Ok(cmd!(sh, "cargo test {AS_TESTED...} {tests...}").run()?)
 }
 
 /// The commands of the documentation that need a program besides skillrl.
 fn documented_programs(sh: &Shell) -> anyhow::Result<()> {
     let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "1");
-    Ok(cmd!(sh, "cargo test --package skill-cli --test docs --quiet").run()?)
+    Ok(cmd!(sh, "cargo test {AS_TESTED...} --test docs --quiet").run()?)
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.
 fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-envs/tests/agent_sdks";
     let python = virtual_environment(sh, "agent-sdks", &format!("{DIRECTORY}/requirements.txt"))?;
-    let example =
-        ["--quiet", "--package", "skill-envs", "--features", "endpoint", "--example", "agent_endpoint"];
-    cmd!(sh, "cargo build {example...}").run()?;
-    Ok(cmd!(sh, "{python} {DIRECTORY}/check.py cargo run {example...}").run()?)
+    crate::build_as_tested(sh)?;
+    let example = crate::built(sh, "debug/examples", "agent_endpoint");
+    Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {example}").run()?)
 }
 
 /// The real engine of ALFWorld behind a server: recorded games played on it, natively, and as they were recorded.
@@ -63,14 +63,14 @@ fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
     /// One for each kind of task; the engine takes seconds for a game.
     const N_GAMES: &str = "6";
     let python = virtual_environment(sh, "alfworld-live", &format!("{DIRECTORY}/requirements.txt"))?;
-    let skillrl = skillrl(sh, &[])?;
+    let skillrl = skillrl(sh)?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/compare.py --skillrl {skillrl} --games {N_GAMES}").run()?)
 }
 
 /// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
 fn pages(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-serve/tests/browser";
-    let program = skillrl(sh, &[])?;
+    let program = skillrl(sh)?;
     cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
     Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
 }
@@ -79,7 +79,7 @@ fn pages(sh: &Shell) -> anyhow::Result<()> {
 fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-mcp/tests/sdk";
     let python = virtual_environment(sh, "mcp-sdk", &format!("{DIRECTORY}/requirements.txt"))?;
-    let program = skillrl(sh, &["--features", "mcp"])?;
+    let program = skillrl(sh)?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {program}").run()?)
 }
 
@@ -88,9 +88,9 @@ fn public_interface(sh: &Shell) -> anyhow::Result<()> {
     crate::api::run(sh, true)
 }
 
-/// The program, built with these further arguments.
-fn skillrl(sh: &Shell, arguments: &[&str]) -> anyhow::Result<PathBuf> {
-    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl {arguments...}").run()?;
+/// The program with every feature.
+fn skillrl(sh: &Shell) -> anyhow::Result<PathBuf> {
+    crate::build_as_tested(sh)?;
     Ok(crate::built(sh, "debug", "skillrl"))
 }
 

@@ -73,14 +73,24 @@ fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
 
 /// The benchmark and the server that it measures against, each in processes of their own.
 pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Result<()> {
-    // What is not about time takes the build that the tests have made.
-    let (profile, quick) = if quick { ("dev", Some("--quick")) } else { ("release", None) };
-    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --package mock-openai --package skill-cli --bins")
-        .run()?;
     // Not by `cargo run`: for one package alone it would build all of them again, with the features of that one.
-    let program = built(sh, if profile == "dev" { "debug" } else { profile }, "skillrl-bench");
+    let (directory, quick) = if quick {
+        build_as_tested(sh)?;
+        ("debug", Some("--quick"))
+    } else {
+        let packages = ["--package=skillrl-bench", "--package=mock-openai", "--package=skill-cli"];
+        cmd!(sh, "cargo build --release --quiet {packages...} --bins").run()?;
+        ("release", None)
+    };
+    let program = built(sh, directory, "skillrl-bench");
     cmd!(sh, "{program} {quick...} {args...}").quiet().run()?;
     Ok(())
+}
+
+/// Makes every program and example, of the build that the tests have made: with every feature, and with those that
+/// dependencies have in tests, which `--examples` brings in.
+pub(crate) fn build_as_tested(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo build --quiet --workspace --all-features --bins --examples").run()?)
 }
 
 /// Where cargo puts a program.

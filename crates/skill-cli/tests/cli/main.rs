@@ -33,8 +33,6 @@ mod narrow;
 mod noise;
 #[cfg(feature = "otel")]
 mod otel;
-#[cfg(not(feature = "otel"))]
-mod otel_left_out;
 mod output;
 mod packages;
 mod prompts;
