@@ -1,7 +1,7 @@
 //! `kill -9` in the middle of a run, then the same command: nothing that was answered and kept is asked again.
 #![cfg(unix)]
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{KEY_VARIABLE, TestContext, assert_same_files, code};
 use crate::server::{self, Server};
 use serde_json::Value;
 use skillrl::llm::JournalReader;
@@ -34,17 +34,24 @@ fn request_of(model: &Value, messages: &Value) -> String {
     std::iter::once(model.to_string()).chain(texts).collect::<Vec<_>>().join("\n")
 }
 
-/// Answers well and notes each request; the one of this number kills who asks.
+/// Answers well and notes each request with this key; the one of this number kills who asks.
+///
+/// Each process has a key of its own: what one has sent before it was killed may be read when the next one asks.
 fn answer(
     seen: &Arc<Mutex<Counts>>,
+    key: &str,
     killed_call: Option<usize>,
     pid: Receiver<u32>,
 ) -> impl Fn(usize, &wiremock::Request) -> ResponseTemplate + Send + 'static {
-    let seen = Arc::clone(seen);
-    move |call, request| {
+    let (seen, key) = (Arc::clone(seen), format!("Bearer {key}"));
+    move |_, request| {
+        if request.headers["authorization"] != key {
+            return server::healthy(request);
+        }
         let body = server::body(request);
-        *seen.lock().unwrap().entry(request_of(&body["model"], &body["messages"])).or_default() += 1;
-        if Some(call) == killed_call {
+        let mut seen = seen.lock().unwrap();
+        *seen.entry(request_of(&body["model"], &body["messages"])).or_default() += 1;
+        if Some(seen.values().sum()) == killed_call {
             let pid = pid.recv_timeout(PATIENCE).unwrap();
             let sent = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
             assert!(sent.success());
@@ -67,19 +74,20 @@ fn kept(journal: &Path) -> Counts {
 #[test]
 fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
     let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
-    let command = |dir: &str| {
+    let with_key = |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
+    let context = TestContext::with_task(&with_key("target"), &with_key("optimizer"));
+    let command = |dir: &str, key: &str| {
         let run_dir = format!("run.dir={dir}");
         let mut command =
             context.command(&["train", "task/skillrl.toml", "--set", WORKERS, "--set", &run_dir]);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.env(KEY_VARIABLE, key).stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
     let never = || mpsc::channel().1;
 
     let expect = Arc::new(Mutex::new(Counts::new()));
-    server.answer_with(answer(&expect, None, never()));
-    assert_eq!(command("undisturbed").status().unwrap().code(), Some(code::SUCCESS));
+    server.answer_with(answer(&expect, "undisturbed", None, never()));
+    assert_eq!(command("undisturbed", "undisturbed").status().unwrap().code(), Some(code::SUCCESS));
     let (n_calls, files) = (server.n_calls(), context.untimed_files("undisturbed"));
     let expect = expect.lock().unwrap().clone();
     let all_kept = kept(&context.path("undisturbed/journal.sqlite"));
@@ -88,18 +96,19 @@ fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
     let mut n_kept = 0;
     for killed_call in 1..=n_calls {
         let dir = format!("killed-at-{killed_call}");
+        let (first, second) = (format!("{dir}-first"), format!("{dir}-second"));
         let seen = Arc::new(Mutex::new(Counts::new()));
         let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
-        server.answer_with(answer(&seen, Some(killed_call), pid));
-        let mut child = command(&dir).spawn().unwrap();
+        server.answer_with(answer(&seen, &first, Some(killed_call), pid));
+        let mut child = command(&dir, &first).spawn().unwrap();
         pid_in.send(child.id()).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL), "{dir}");
         let kept = kept(&context.path(&dir).join("journal.sqlite"));
         n_kept += kept.values().sum::<usize>();
 
         let seen_again = Arc::new(Mutex::new(Counts::new()));
-        server.answer_with(answer(&seen_again, None, never()));
-        assert_eq!(command(&dir).status().unwrap().code(), Some(code::SUCCESS), "{dir}");
+        server.answer_with(answer(&seen_again, &second, None, never()));
+        assert_eq!(command(&dir, &second).status().unwrap().code(), Some(code::SUCCESS), "{dir}");
         for (request, n_again) in seen_again.lock().unwrap().iter() {
             let n_left = expect[request] - kept.get(request).copied().unwrap_or_default();
             assert!(*n_again <= n_left, "{dir}: asked {n_again} times, {n_left} are not kept: {request}");
