@@ -439,7 +439,7 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
 #[tokio::test]
 async fn a_program_sees_the_variables_that_are_named_and_no_others() {
     // Variables that every test has stand for keys.
-    let script = "echo \"{\\\"hard\\\": 0, \\\"reason\\\": \\\"$CARGO_PKG_NAME, $CARGO_PKG_VERSION, ${PATH:+a path}\\\"}\"";
+    let script = "echo \"{\\\"hard\\\": 0, \\\"reason\\\": \\\"$CARGO_PKG_NAME, $CARGO_PKG_VERSION_MAJOR, ${PATH:+a path}\\\"}\"";
     let env = |pass_env: &[&str]| {
         env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
             config.settings.scorer = ScorerConfig::Command(CommandConfig {
@@ -452,9 +452,12 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
     };
     for (pass_env, expect) in [
         (&[][..], ", , a path"),
-        (&["CARGO_PKG_VERSION"], concat!(", ", env!("CARGO_PKG_VERSION"), ", a path")),
+        (&["CARGO_PKG_VERSION_MAJOR"], concat!(", ", env!("CARGO_PKG_VERSION_MAJOR"), ", a path")),
         // What is long enough to be a key is not shown.
-        (&["CARGO_PKG_NAME", "CARGO_PKG_VERSION"], concat!("[key], ", env!("CARGO_PKG_VERSION"), ", a path")),
+        (
+            &["CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR"],
+            concat!("[key], ", env!("CARGO_PKG_VERSION_MAJOR"), ", a path"),
+        ),
     ] {
         let result = run(&env(pass_env), &Fixed::saying(&["x"])).await.unwrap();
         assert_eq!(result.fail_reason, expect);
@@ -467,6 +470,8 @@ async fn what_a_program_was_passed_is_not_shown() {
     for (script, expect) in [
         ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; on its standard error stands: key=[key]"),
         ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is no JSON object"),
+        // What is kept of the end begins in the middle of it.
+        ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; on its standard error stands: [key] "),
     ] {
         let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
             config.settings.scorer = ScorerConfig::Command(CommandConfig {

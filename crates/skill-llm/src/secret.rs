@@ -72,14 +72,39 @@ impl ApiKey {
     ///
     /// Keys of fewer than 4 characters are left alone: they are no secrets, and parts of words.
     pub fn scrub(&self, text: &str) -> String {
+        self.forms().iter().fold(text.to_owned(), |text, form| text.replace(form, SCRUBBED))
+    }
+
+    /// A text that was cut off, without what the cut has left of the key: its end in front, or its beginning at the end.
+    #[cfg(feature = "process")]
+    pub(crate) fn scrub_cut(&self, text: &str, is_cut_in_front: bool, is_cut_at_end: bool) -> String {
+        let mut text = text.to_owned();
+        let is_long = |part: &&str| part.chars().count() >= MIN_SCRUBBED_CHARS;
+        for form in self.forms() {
+            let parts = || form.char_indices().map(|(byte_idx, _)| form.split_at(byte_idx));
+            let ends = || parts().map(|(_, end)| end).filter(is_long);
+            let beginnings = || parts().rev().map(|(beginning, _)| beginning).filter(is_long);
+            if is_cut_in_front && let Some(rest) = ends().find_map(|end| text.strip_prefix(end)) {
+                text = format!("{SCRUBBED}{rest}");
+            }
+            if is_cut_at_end && let Some(rest) = beginnings().find_map(|part| text.strip_suffix(part)) {
+                text = format!("{rest}{SCRUBBED}");
+            }
+        }
+        text
+    }
+
+    /// How the key is written: as it stands, and as JSON has it; nothing of one that is too short.
+    fn forms(&self) -> Vec<String> {
         let key = self.0.expose_secret();
         if key.chars().count() < MIN_SCRUBBED_CHARS {
-            return text.to_owned();
+            return Vec::new();
         }
         let quoted = serde_json::Value::from(key).to_string();
-        let escaped = quoted.trim_matches('"');
-        let with_escaped_slashes = escaped.replace('/', "\\/");
-        text.replace(key, SCRUBBED).replace(escaped, SCRUBBED).replace(&with_escaped_slashes, SCRUBBED)
+        let escaped = quoted.trim_matches('"').to_owned();
+        let mut forms = vec![key.to_owned(), escaped.replace('/', "\\/"), escaped];
+        forms.dedup();
+        forms
     }
 
     /// Whether both are the same key.

@@ -34,7 +34,7 @@ pub(super) struct Shared {
     /// The program and the number of the process, for messages.
     pub(super) label: String,
     pub(super) group: Group,
-    /// What it was passed, which nothing that it says to people may show.
+    /// What it was passed, which no message and no log about it shows.
     pub(super) passed: Passed,
     pub(super) tail: Tail,
     /// Asks the task that looks after the process to end it now.
@@ -145,7 +145,7 @@ impl Shared {
 
     fn describe(&self, fault: Fault) -> Fault {
         let message = format!("{}: {}{}", self.label, fault.message, self.tail.shown());
-        Fault { message: self.passed.scrub(message), ..fault }
+        Fault { message: self.passed.scrub(&message), ..fault }
     }
 }
 

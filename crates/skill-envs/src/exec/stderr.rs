@@ -41,8 +41,12 @@ impl Tail {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let first = lines.len().saturating_sub(MAX_SHOWN_LINES);
         let mut shown = String::new();
-        for line in lines.iter().skip(first) {
+        for (line_idx, line) in lines.iter().enumerate().skip(first) {
             shown.push_str("\n    ");
+            if line_idx == 0 && bytes.len() >= self.max_bytes {
+                // What was before it is gone.
+                shown.push('…');
+            }
             shown.extend(line.trim_end().chars().filter(|character| !character.is_control()));
         }
         if shown.is_empty() { shown } else { format!("\n  its stderr ends with:{shown}") }
@@ -67,8 +71,9 @@ fn log(line: &mut Vec<u8>, read: &[u8], shared: &Shared) {
         let room = MAX_LOGGED_BYTES.saturating_sub(line.len());
         line.extend_from_slice(piece.get(..room).unwrap_or(piece));
         if piece.ends_with(b"\n") {
-            let said = shared.passed.scrub(String::from_utf8_lossy(line).into_owned());
-            tracing::debug!(program = shared.label, "{}", said.trim_end());
+            let cut = if line.len() >= MAX_LOGGED_BYTES { "…" } else { "" };
+            let said = format!("{}{cut}", String::from_utf8_lossy(line).trim_end());
+            tracing::debug!(program = shared.label, "{}", shared.passed.scrub(&said));
             line.clear();
         }
     }

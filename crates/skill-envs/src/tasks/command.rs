@@ -128,11 +128,14 @@ impl Program {
                 "did not end within {seconds} s (`env.command_timeout_s`) and was killed"
             )));
         }
-        let printed = self.passed.scrub(String::from_utf8_lossy(&outcome.stdout).into_owned());
-        read_score(&outcome.ending, &printed).map_err(|what| {
-            let said = said(&outcome.stderr);
-            failed(format!("{what}{}", self.passed.scrub(said)))
-        })
+        let printed = String::from_utf8_lossy(&outcome.stdout);
+        match read_score(&outcome.ending, &printed, &self.passed) {
+            Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
+            Err(what) => {
+                let said = said(&self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES));
+                Err(failed(format!("{}{said}", self.passed.scrub(&what))))
+            }
+        }
     }
 
     /// The words of the command, the first one as the system finds it.
@@ -155,16 +158,17 @@ impl Program {
 }
 
 /// The score that a program printed, or what is wrong, as the end of "the scorer ...".
-fn read_score(ending: &Ending, text: &str) -> Result<ProgramScore, String> {
+fn read_score(ending: &Ending, text: &str, passed: &Passed) -> Result<ProgramScore, String> {
     match ending {
         Ending::Exited(status) if status.success() => {}
         Ending::Exited(status) => return Err(format!("ended with {status}")),
         Ending::Cut => return Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
         Ending::Deadline => return Err("did not end in time".to_owned()),
     }
-    let quoted: String = text.trim().chars().take(QUOTED_CHARACTERS).collect();
+    // Before it is cut, since of a value that is cut through nothing would be found.
+    let quoted = || passed.scrub(text.trim()).chars().take(QUOTED_CHARACTERS).collect::<String>();
     let value: Value = serde_json::from_str(text.trim()).map_err(|error| {
-        format!("printed {quoted:?}, which is no JSON object like {{\"hard\": 1, \"soft\": 1.0, \"reason\": \"..\"}}: {error}")
+        format!("printed {:?}, which is no JSON object like {{\"hard\": 1, \"soft\": 1.0, \"reason\": \"..\"}}: {error}", quoted())
     })?;
     let number = |name: &str| match value.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -175,7 +179,7 @@ fn read_score(ending: &Ending, text: &str) -> Result<ProgramScore, String> {
         },
     };
     let (hard, soft) = (number("hard")?, number("soft")?);
-    let hard = hard.ok_or_else(|| format!("printed {quoted:?}, which has no `hard`"))?;
+    let hard = hard.ok_or_else(|| format!("printed {:?}, which has no `hard`", quoted()))?;
     let reason = match value.get("reason") {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.trim().to_owned(),
@@ -185,9 +189,8 @@ fn read_score(ending: &Ending, text: &str) -> Result<ProgramScore, String> {
 }
 
 /// What a program wrote to its standard error, for the end of a message.
-fn said(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
-    match text.trim() {
+fn said(stderr: &str) -> String {
+    match stderr.trim() {
         "" => String::new(),
         text => format!("; on its standard error stands: {text}"),
     }

@@ -70,10 +70,12 @@ impl AgentModel {
         let outcome = process::run(&run)
             .await
             .map_err(|error| self.failed(ErrorClass::Configuration, &error.to_string()))?;
-        let stdout = self.scrub(&outcome.stdout);
-        let stderr = self.scrub(&outcome.stderr);
+        let stdout = String::from_utf8_lossy(&outcome.stdout);
+        let stderr = self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES);
         if let Some(directory) = &self.config.trace_dir {
-            trace::keep(directory, call.place.as_str(), &stdout, &stderr);
+            let cut = if outcome.ending == Ending::Cut { "…" } else { "" };
+            let shown = self.passed.scrub(&format!("{stdout}{cut}"));
+            trace::keep(directory, call.place.as_str(), &shown, &stderr);
         }
         self.read(&outcome, &stdout, &stderr, timeout)
     }
@@ -95,7 +97,7 @@ impl AgentModel {
             }
             Ending::Exited(status) => status,
         };
-        let read = output::read(self.config.output_format(), stdout);
+        let read = self.scrubbed(output::read(self.config.output_format(), stdout));
         if !status.success() {
             // Where it says on its standard output what is wrong, that is the better message.
             let said = match &read {
@@ -122,9 +124,13 @@ impl AgentModel {
         LlmError::Program { program: self.config.name(), class, message: message.to_owned() }
     }
 
-    /// The text of what was printed, without the values of variables that were passed on.
-    fn scrub(&self, bytes: &[u8]) -> String {
-        self.passed.scrub(String::from_utf8_lossy(bytes).into_owned())
+    /// What was read, without the values of variables that were passed on; before, they may have been escaped.
+    fn scrubbed(&self, read: Result<ChatReply, output::Fault>) -> Result<ChatReply, output::Fault> {
+        match read {
+            Ok(reply) => Ok(ChatReply { text: self.passed.scrub(&reply.text), ..reply }),
+            Err(output::Fault::Reported(said)) => Err(output::Fault::Reported(self.passed.scrub(&said))),
+            Err(output::Fault::Unreadable(what)) => Err(output::Fault::Unreadable(self.passed.scrub(&what))),
+        }
     }
 }
 
