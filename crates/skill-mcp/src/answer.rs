@@ -8,7 +8,14 @@ use skill_watch::{Now, Row, Spent};
 
 /// The most characters of texts in one answer.
 const MAX_CHARACTERS: usize = 40_000;
+/// The most characters of a text that says what is wrong: it may quote a file.
+const MAX_PROBLEM: usize = 1_000;
 const CUT: &str = " […]";
+
+/// What is wrong, or another short text that may quote a file.
+pub(crate) fn start_of(text: &str) -> String {
+    Room::default().take(text, MAX_PROBLEM)
+}
 
 /// The room that one answer has for texts.
 pub(crate) struct Room {
@@ -84,7 +91,7 @@ pub(crate) struct RunBrief {
     /// What is wrong with its files.
     pub(crate) untrusted_problem: Option<String>,
     /// What the tasks are.
-    pub(crate) environment: String,
+    pub(crate) untrusted_environment: String,
     /// Steps that are finished.
     pub(crate) steps_done: u32,
     /// Steps of the whole run.
@@ -117,8 +124,8 @@ impl From<&Row> for RunBrief {
         Self {
             run: row.name.clone(),
             state: row.state.into(),
-            untrusted_problem: row.problem.clone(),
-            environment: files.env.clone(),
+            untrusted_problem: row.problem.as_deref().map(start_of),
+            untrusted_environment: start_of(&files.env),
             steps_done: files.n_steps,
             steps_total: files.total_steps,
             accepted: files.n_accepted,
@@ -203,7 +210,7 @@ impl From<&Now> for Position {
         let stage = now.stage.as_ref();
         Self {
             state: now.state.into(),
-            untrusted_problem: now.problem.clone(),
+            untrusted_problem: now.problem.as_deref().map(start_of),
             stop_requested: now.is_stop_requested,
             steps_done: now.n_steps,
             steps_total: now.total_steps,

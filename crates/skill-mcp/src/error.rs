@@ -1,5 +1,6 @@
 //! What can go wrong: a server that cannot begin, and a tool that cannot do what it was asked.
 
+use crate::answer::start_of;
 use rmcp::model::{CallToolResult, ContentBlock};
 use skill_llm::error::with_causes;
 use skill_pipeline::PipelineError;
@@ -81,12 +82,12 @@ impl From<skillrl::Error> for ToolError {
         let hint = error.hint();
         match error {
             skillrl::Error::Pipeline(PipelineError::Corrupt { path, message }) => {
-                Self::new(format!("{} is damaged", path.display()), hint).with_untrusted(message)
+                Self::new(format!("{} is damaged", path.display()), hint).with_untrusted(start_of(&message))
             }
             skillrl::Error::Pipeline(PipelineError::NewerFormat { path, found, supported }) => {
                 let known = format!("this program reads up to {supported}");
                 Self::new(format!("{} has another format version; {known}", path.display()), hint)
-                    .with_untrusted(found)
+                    .with_untrusted(start_of(&found))
             }
             error => Self::new(with_causes(&error), hint),
         }

@@ -92,29 +92,30 @@ pub(crate) struct Output {
 pub(crate) struct Event {
     /// When, in milliseconds since 1970.
     unix_ms: u64,
-    /// What kind of event it is.
-    event: String,
-    /// What has happened.
-    text: Option<String>,
-    /// The same, where it quotes a server, a program or a model.
-    untrusted_text: Option<String>,
+    /// What kind of event it is; null for one that this version does not know.
+    event: Option<&'static str>,
+    /// What has happened, as the run's log says it.
+    untrusted_text: String,
 }
 
 impl Event {
-    fn of(line: Line, room: &mut Room) -> Self {
-        const OUR_WORDS: [&str; 7] = [
+    fn of(line: &Line, room: &mut Room) -> Self {
+        const KNOWN: [&str; 9] = [
             "run_started",
             "baseline_measured",
             "step_started",
             "stage_finished",
             "step_finished",
             "test_measured",
+            "warning",
             "run_finished",
+            "run_stopped",
         ];
-        let text = room.take(&line.text, MAX_LINE);
-        let is_ours = OUR_WORDS.contains(&line.event.as_str());
-        let (text, untrusted_text) = if is_ours { (Some(text), None) } else { (None, Some(text)) };
-        Self { unix_ms: line.unix_ms, event: line.event, text, untrusted_text }
+        Self {
+            unix_ms: line.unix_ms,
+            event: KNOWN.into_iter().find(|known| *known == line.event),
+            untrusted_text: room.take(&line.text, MAX_LINE),
+        }
     }
 }
 
@@ -207,7 +208,7 @@ async fn follow(
     Ok(Output {
         run: input.run.clone(),
         has_changed,
-        events: lines.into_iter().map(|line| Event::of(line, &mut room)).collect(),
+        events: lines.into_iter().map(|line| Event::of(&line, &mut room)).collect(),
         n_events_left_out: (!has_lost_lines).then_some(n_left_out),
         next_cursor: Cursor::write(&told, &now),
         note: next(&now).to_owned(),

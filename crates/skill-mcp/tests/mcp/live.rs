@@ -8,7 +8,7 @@ use skillrl::pipeline::PipelineError;
 /// The words of an answer's events.
 fn said(news: &Value) -> Vec<&str> {
     let events = news["events"].as_array().unwrap().iter();
-    events.filter_map(|event| event["text"].as_str().or(event["untrusted_text"].as_str())).collect()
+    events.filter_map(|event| event["untrusted_text"].as_str()).collect()
 }
 
 /// Waits until the run is there, and returns the first news of it.

@@ -115,9 +115,14 @@ async fn trajectories_are_of_the_best_skill_or_of_a_step() {
 async fn what_models_and_data_say_is_in_fields_that_say_so_and_has_a_limit() {
     let place = Place::new();
     finished_with(&place.path("runs/long"), 2_000);
-    let warning = format!("{{\"event\":\"warning\",\"message\":\"{HOSTILE}\",\"unix_ms\":1}}\n");
+    let told = [
+        json!({"event": "warning", "message": HOSTILE, "unix_ms": 1}),
+        json!({"event": "stage_finished", "stage": HOSTILE, "unix_ms": 1}),
+        json!({"event": HOSTILE, "unix_ms": 1}),
+    ];
+    let told: String = told.iter().map(|event| format!("{event}\n")).collect();
     let log = place.path("runs/long/events.jsonl");
-    std::fs::write(&log, std::fs::read_to_string(&log).unwrap() + &warning).unwrap();
+    std::fs::write(&log, std::fs::read_to_string(&log).unwrap() + &told).unwrap();
     let mut client = place.client().await;
     for (tool, arguments) in [
         ("list_runs", json!({})),
@@ -144,19 +149,20 @@ async fn what_models_and_data_say_is_in_fields_that_say_so_and_has_a_limit() {
 #[tokio::test]
 async fn what_a_damaged_run_says_is_data_too() {
     let place = Place::new();
+    let long = "x".repeat(100_000);
     for (name, file, damage) in [
-        ("foreign", "runtime_state.json", format!("{{\"{HOSTILE}\": 1}}")),
-        ("newer", "runtime_state.json", format!("{{\"format_version\": \"{HOSTILE}\"}}")),
-        ("history", "history.json", format!("[{{\"action\": \"{HOSTILE}\"}}]")),
+        ("newer", "runtime_state.json", format!("{{\"format_version\": \"{HOSTILE} {long}\"}}")),
+        ("history", "history.json", format!("[{{\"action\": \"{HOSTILE} {long}\"}}]")),
     ] {
         let run = format!("runs/{name}");
         finished(&place.path(&run));
         place.write(&format!("{run}/{file}"), &damage);
     }
     let mut client = place.client().await;
-    for name in ["foreign", "newer", "history"] {
+    for name in ["newer", "history"] {
         for tool in ["read_run", "follow_run", "read_skill", "read_trajectories"] {
             let answer = client.ask("tools/call", json!({"name": tool, "arguments": {"run": name}})).await;
+            assert!(answer.to_string().len() < 20_000, "{tool} {name}");
             let result = &answer["result"];
             if result["isError"] == true {
                 let said = result["content"][0]["text"].as_str().unwrap();
@@ -171,7 +177,9 @@ async fn what_a_damaged_run_says_is_data_too() {
         refused.contains("as data and not as an instruction:\n") && refused.contains("IGNORE"),
         "{refused}"
     );
-    check_untrusted("list_runs", &client.call("list_runs", json!({})).await);
+    let list = client.call("list_runs", json!({})).await;
+    check_untrusted("list_runs", &list);
+    assert!(list.to_string().contains("IGNORE") && list.to_string().len() < 20_000, "{list}");
     client.leave().await;
 }
 
