@@ -135,16 +135,39 @@ pub(crate) enum Command {
 impl Command {
     /// Whether this process calls models, and not another one that it starts.
     pub(crate) fn calls_models(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Train(_)
-                | Self::Eval(_)
-                | Self::Try(_)
-                | Self::Noise(_)
-                | Self::Demo(_)
-                | Self::Replay(_)
-                | Self::Prune(_)
-        )
+            | Self::Eval(_)
+            | Self::Doctor(_)
+            | Self::Try(_)
+            | Self::Noise(_)
+            | Self::Demo(_)
+            | Self::Replay(_)
+            | Self::Prune(_) => true,
+            Self::Estimate(_)
+            | Self::Init(_)
+            | Self::Config(_)
+            | Self::Journal(_)
+            | Self::Report(_)
+            | Self::Serve(_)
+            | Self::Mcp(_)
+            | Self::Stop(_)
+            | Self::Blame(_)
+            | Self::Status(_)
+            | Self::Watch(_)
+            | Self::Show(_)
+            | Self::Diff(_)
+            | Self::Compare(_)
+            | Self::Inspect(_)
+            | Self::Env(_)
+            | Self::Export(_)
+            | Self::Import(_)
+            | Self::Lint(_)
+            | Self::Prompts(_)
+            | Self::Completions { .. }
+            | Self::Man { .. }
+            | Self::Reference { .. } => false,
+        }
     }
 }
 
