@@ -17,8 +17,13 @@ impl ItemHashes {
     pub fn of(&self, item: &Item) -> Arc<str> {
         // What is locked is whole after every statement, so a panic elsewhere cannot have broken it.
         let mut hashes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = hashes.entry(item.id.clone()).or_insert_with(|| canonical_hash(&item.data).into());
-        Arc::clone(hash)
+        // Most are there, and a look needs no copy of the id.
+        if let Some(hash) = hashes.get(&item.id) {
+            return Arc::clone(hash);
+        }
+        let hash: Arc<str> = canonical_hash(&item.data).into();
+        hashes.insert(item.id.clone(), Arc::clone(&hash));
+        hash
     }
 }
 
