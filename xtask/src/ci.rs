@@ -56,10 +56,15 @@ fn clippy(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings").run()?)
 }
 
-/// Each environment is a feature that can be left out, and so is the journal.
+/// Each environment is a feature that can be left out, and so is the journal; all other steps but the demo's have every
+/// feature.
 fn features(sh: &Shell) -> anyhow::Result<()> {
     for package in ["skill-llm", "skill-envs"] {
         cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
+    }
+    cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet").run()?;
+    if has(sh, "clippy") {
+        cmd!(sh, "cargo clippy --package skill-cli --quiet -- -D warnings").run()?;
     }
     Ok(())
 }
@@ -71,8 +76,7 @@ fn documentation(sh: &Shell) -> anyhow::Result<()> {
 
 /// The program as most people build it, without the features of the tests: its demo gives the same bytes every time.
 fn demo(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl").run()?;
-    let program = crate::built(sh, "debug", "skillrl");
+    let program = crate::default_program(sh)?;
     let once = || cmd!(sh, "{program} demo").quiet().read();
     if once()? != once()? {
         bail!("two demos printed different texts");
@@ -85,7 +89,9 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
     let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
         let command = cmd!(sh, "{program} {command...}")
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-            .env("OTEL_SDK_DISABLED", is_disabled);
+            .env("OTEL_SDK_DISABLED", is_disabled)
+            .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+            .env_remove("OTEL_TRACES_EXPORTER");
         Ok(command.quiet().ignore_stdout().read_stderr()?.contains("built without the feature `otel`"))
     };
     if !is_told(&["demo"], "false")? {

@@ -4,7 +4,7 @@
 //! out: what is missing is a failure. `.ci/run` installs what they need.
 
 use crate::ci::step;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use xshell::{Shell, cmd};
 
@@ -37,6 +37,10 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
 /// The examples in `examples/exec-python/`, played by the engine.
 fn python_environments(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
+    for package in ["exec-program", "skill-cli"] {
+        let test = format!("crates/{package}/tests/external_python.rs");
+        ensure!(sh.path_exists(&test), "{test} is gone, and nothing else would run what was in it");
+    }
     let tests = ["--test", "external_python", "--quiet"];
     cmd!(sh, "cargo clippy {AS_TESTED...} {tests...} -- -D warnings").run()?;
     Ok(cmd!(sh, "cargo test {AS_TESTED...} {tests...}").run()?)
@@ -63,14 +67,14 @@ fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
     /// One for each kind of task; the engine takes seconds for a game.
     const N_GAMES: &str = "6";
     let python = virtual_environment(sh, "alfworld-live", &format!("{DIRECTORY}/requirements.txt"))?;
-    let skillrl = skillrl(sh)?;
+    let skillrl = crate::default_program(sh)?;
     Ok(cmd!(sh, "{python} {DIRECTORY}/compare.py --skillrl {skillrl} --games {N_GAMES}").run()?)
 }
 
 /// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
 fn pages(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-serve/tests/browser";
-    let program = skillrl(sh)?;
+    let program = crate::default_program(sh)?;
     cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
     Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
 }
@@ -79,19 +83,14 @@ fn pages(sh: &Shell) -> anyhow::Result<()> {
 fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
     const DIRECTORY: &str = "crates/skill-mcp/tests/sdk";
     let python = virtual_environment(sh, "mcp-sdk", &format!("{DIRECTORY}/requirements.txt"))?;
-    let program = skillrl(sh)?;
+    crate::build_as_tested(sh)?;
+    let program = crate::built(sh, "debug", "skillrl");
     Ok(cmd!(sh, "{python} {DIRECTORY}/check.py {program}").run()?)
 }
 
 /// The lists in `api/`, where the tool that makes them is there; it is not installed, since it needs a nightly toolchain.
 fn public_interface(sh: &Shell) -> anyhow::Result<()> {
     crate::api::run(sh, true)
-}
-
-/// The program with every feature.
-fn skillrl(sh: &Shell) -> anyhow::Result<PathBuf> {
-    crate::build_as_tested(sh)?;
-    Ok(crate::built(sh, "debug", "skillrl"))
 }
 
 /// The interpreter of a virtual environment with the packages of a file; it is made once for each state of the file.

@@ -93,6 +93,12 @@ pub(crate) fn build_as_tested(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo build --quiet --workspace --all-features --bins --examples").run()?)
 }
 
+/// Makes the program as most people build it, without the features of the tests.
+pub(crate) fn default_program(sh: &Shell) -> anyhow::Result<PathBuf> {
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl").run()?;
+    Ok(built(sh, "debug", "skillrl"))
+}
+
 /// Where cargo puts a program.
 pub(crate) fn built(sh: &Shell, directory: &str, program: &str) -> PathBuf {
     let target = sh.var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
