@@ -13,6 +13,10 @@ use tempfile::NamedTempFile;
 
 /// How the names of files begin that are being written.
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
+/// How many characters come after that.
+const RANDOM_CHARACTERS: usize = 6;
+/// The file that the process that works on a run holds locked.
+pub(super) const LOCK_FILE: &str = "run.lock";
 
 /// The most files that are flushed at a time.
 const MAX_FLUSHED_AT_ONCE: usize = 8;
@@ -158,6 +162,7 @@ fn write_beside(path: &Path, bytes: &[u8], is_executable: bool) -> Result<NamedT
     create_dir(parent)?;
     let mut file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
+        .rand_bytes(RANDOM_CHARACTERS)
         .tempfile_in(parent)
         .map_err(failed("write", path))?;
     file.write_all(bytes).map_err(failed("write", path))?;
@@ -187,27 +192,37 @@ pub(super) fn json_bytes(path: &Path, value: &impl Serialize) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Removes what a process that was killed left half written in a directory and the directories below it.
+/// Removes what a process that was killed left half written in the directory of a run.
+///
+/// Only files with names as they are given here. A directory without `config.json` is no run yet, so nothing is looked for
+/// below it; and what is in the directory of another run is left to that run, which may be going on.
 ///
 /// # Errors
 ///
 /// [`PipelineError::RunDir`] naming the file.
-pub fn remove_half_written(dir: &Path) -> Result<(), PipelineError> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed("read", dir)(error)),
-    };
-    for entry in entries {
+pub(super) fn remove_half_written(run: &Path) -> Result<(), PipelineError> {
+    remove_half_written_in(run, run.join("config.json").is_file())
+}
+
+fn remove_half_written_in(dir: &Path, goes_down: bool) -> Result<(), PipelineError> {
+    for entry in fs::read_dir(dir).map_err(failed("read", dir))? {
         let entry = entry.map_err(failed("read", dir))?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(failed("read", dir))?);
-        if kind.is_dir() {
-            remove_half_written(&path)?;
-        } else if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+        if kind.is_dir() && goes_down && !path.join(LOCK_FILE).exists() {
+            remove_half_written_in(&path, goes_down)?;
+        } else if kind.is_file() && is_temporary(&entry.file_name().to_string_lossy()) {
             fs::remove_file(&path).map_err(failed("write", &path))?;
         }
     }
     Ok(())
+}
+
+/// Whether a file has a name as [`write_beside`] gives it while it writes.
+fn is_temporary(name: &str) -> bool {
+    let random = name.strip_prefix(TEMPORARY_PREFIX);
+    random.is_some_and(|random| {
+        random.len() == RANDOM_CHARACTERS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// Removes a directory with all that is in it, if it is there.

@@ -59,7 +59,7 @@ impl RunDir {
     /// A directory that cannot be made or written, or one that another process holds.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
         atomic::create_dir(path)?;
-        let lock_path = path.join("run.lock");
+        let lock_path = path.join(atomic::LOCK_FILE);
         let locking = |source| PipelineError::RunDir { action: "lock", path: lock_path.clone(), source };
         let lock =
             File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(locking)?;

@@ -423,12 +423,32 @@ fn speculation_changes_no_file_and_its_work_is_used_after_a_rejection() {
 fn files_that_a_killed_process_left_half_written_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     Job { stop_after: 1, ..Job::default() }.run(dir.path()).unwrap_err();
-    for place in [".writing-a1", "skills/.writing-b2", "baseline_selection_eval/.writing-c3"] {
+    let other_run = dir.path().join("other");
+    std::fs::create_dir(&other_run).unwrap();
+    for place in [
+        ".writing-a1B2c3",
+        "skills/.writing-b2C3d4",
+        "baseline_selection_eval/.writing-c3D4e5",
+        "skills/.writing-notes.md",
+        "other/run.lock",
+        "other/.writing-d4E5f6",
+    ] {
         std::fs::write(dir.path().join(place), "half").unwrap();
     }
     trained(dir.path());
     let left: Vec<String> = files(dir.path()).into_keys().filter(|name| name.contains(".writing-")).collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(left, ["other/.writing-d4E5f6", "skills/.writing-notes.md"], "what is not of this run stays");
+}
+
+#[test]
+fn nothing_is_removed_below_a_directory_that_is_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mine = dir.path().join("skills/.writing-a1B2c3");
+    std::fs::create_dir(dir.path().join("skills")).unwrap();
+    std::fs::write(&mine, "mine").unwrap();
+    let error = Job::default().run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::NotARun { found: "skills", .. }), "{error:?}");
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "mine");
 }
 
 #[test]
