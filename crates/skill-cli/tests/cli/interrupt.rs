@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use wiremock::ResponseTemplate;
 
 /// The call during which the person presses: the first of step 2, after 2 of the baseline and 5 of step 1.
 const INTERRUPTED_CALL: usize = 8;
@@ -76,4 +77,35 @@ fn an_interrupted_run_goes_on_to_the_same_files() {
         assert!(!context.path(dir).join("summary.json").exists(), "{dir}");
         assert_same_files(&run(dir), &expect);
     }
+}
+
+/// What waits for its next attempt has nothing under way, and may wait for minutes.
+#[test]
+fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
+    let (line_in, line): (Sender<String>, Receiver<String>) = mpsc::channel();
+    let receivers = Arc::new(Mutex::new((pid, line)));
+    server.answer_with(move |call, request| {
+        if call < INTERRUPTED_CALL {
+            return server::healthy(request);
+        }
+        if call == INTERRUPTED_CALL {
+            let receivers = receivers.lock().unwrap();
+            let pid = receivers.0.recv_timeout(PATIENCE).unwrap();
+            assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+            while !receivers.1.recv_timeout(PATIENCE).unwrap().starts_with("stopping when") {}
+        }
+        ResponseTemplate::new(503).set_body_string("overloaded")
+    });
+    let settings = ["--set", "run.workers=1", "--set", "retry.max_attempts=3"];
+    let mut command = context.command(&[&["train", "task/skillrl.toml"][..], &settings].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    pid_in.send(child.id()).unwrap();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        line_in.send(line.unwrap()).unwrap_or_default();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(code::STOPPED));
+    assert_eq!(server.n_calls(), INTERRUPTED_CALL, "nothing was sent again");
 }

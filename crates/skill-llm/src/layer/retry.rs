@@ -299,6 +299,7 @@ impl Trial<'_> {
         tokio::select! {
             biased;
             () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),
+            () = self.call.halt.cancelled() => Err(LlmError::Cancelled),
             () = tokio::time::sleep(delay) => {
                 self.call.attempts.add_wait(now.elapsed());
                 Ok(error)

@@ -65,7 +65,7 @@ pub struct StageCtx<'run> {
     pub draws: Draws,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,
-    /// Begins no further unit of work; those under way are finished.
+    /// Begins no further unit of work and sends nothing again; what is under way is finished.
     pub halt: CancellationToken,
     /// Ends all calls of the stage.
     pub cancel: CancellationToken,
@@ -134,7 +134,8 @@ impl<'run> StageCtx<'run> {
     }
 
     fn call(&self, part: impl std::fmt::Display) -> CallCtx {
-        CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(self.place().child(part)) }
+        let (cancel, halt) = (self.cancel.clone(), self.halt.clone());
+        CallCtx { cancel, halt, ..CallCtx::new(self.place().child(part)) }
     }
 
     /// Does the work for each input, at most [`StageCtx::workers`] at once, and returns the outputs in input order.
@@ -226,6 +227,12 @@ impl<'run> StageCtx<'run> {
             };
             let (input_idx, output) = match next {
                 Some((input_idx, Ok(output))) => (input_idx, output),
+                // It only waited to send once more; what the others have sent is waited for.
+                Some((_, Err(error)))
+                    if self.halt.is_cancelled() && !self.cancel.is_cancelled() && error.is_stop() =>
+                {
+                    continue;
+                }
                 Some((_, Err(error))) => {
                     drop(tokio::time::timeout(FINISH_LIMIT, under_way.count()).await);
                     return Err(error);

@@ -155,6 +155,23 @@ async fn the_inner_call_knows_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_sent_again_after_a_halt() {
+    let model = retried(vec![limited(Some(20 * SECOND)), down()], RetryPolicy::default());
+    let call = CallCtx::new(CallPlace::new("p"));
+    let halt = call.halt.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND).await;
+        halt.cancel();
+    });
+    let (reply, attempts, elapsed) = outcome(&model, &call).await;
+    assert!(matches!(reply, Err(LlmError::Cancelled)), "{reply:?}");
+    assert_eq!((attempts, elapsed), (1, 1_000), "what was tried is known");
+    // What is sent the first time is waited for.
+    let healthy = retried(Vec::new(), RetryPolicy::default());
+    assert_eq!(outcome(&healthy, &call.child("next")).await.0.unwrap(), "yes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancellation_ends_a_wait_at_once() {
     let (model, call) =
         (retried(vec![limited(Some(SECOND * 60))], RetryPolicy::default()), CallCtx::default());
