@@ -12,6 +12,7 @@ mod report_line;
 mod skill_diff;
 mod table;
 mod traces_asked;
+mod whole_file;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};
 use clap::Parser as _;

@@ -212,7 +212,9 @@ pub(crate) fn write_files<'a>(
     for (path, text) in files {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        crate::whole_file::write(&path, |out| {
+            out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+        })?;
         written.push(path);
     }
     Ok(written)

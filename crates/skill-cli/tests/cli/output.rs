@@ -1,6 +1,7 @@
 //! Output that has nowhere to go: a reader that has seen enough, and a disk that is full.
 
 use crate::context::{Outcome, TestContext, code};
+use std::path::Path;
 
 /// Commands that print, of which each may be in front of `head -1`.
 const PRINTING: &[&[&str]] = &[
@@ -64,11 +65,12 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 
 /// The program with a limit on how large a file may become: to it, the disk is full then.
 #[cfg(unix)]
-fn run_on_full_disk(context: &TestContext, args: &[&str]) -> Outcome {
+fn run_on_full_disk(context: &TestContext, max_kb: u32, args: &[&str]) -> Outcome {
     let program = context.command(args);
     let mut limited = std::process::Command::new("sh");
     // Without the trap the system ends the program, instead of telling it.
-    limited.args(["-c", "trap '' XFSZ && ulimit -f 8 && exec \"$0\" \"$@\""]);
+    let n_blocks = 2 * max_kb;
+    limited.args(["-c", &format!("trap '' XFSZ && ulimit -f {n_blocks} && exec \"$0\" \"$@\"")]);
     limited
         .arg(program.get_program())
         .args(program.get_args())
@@ -82,7 +84,7 @@ fn a_report_that_the_disk_does_not_take_leaves_the_old_one() {
     let context = TestContext::with_finished_demo();
     let before = context.files("demo/run");
     for args in [&["report", "demo/run"][..], &["report", "demo/run", "--output", "new.html"]] {
-        let outcome = run_on_full_disk(&context, args);
+        let outcome = run_on_full_disk(&context, 4, args);
         outcome.assert_code(code::RUN_DIR);
         for said in ["error: cannot write ", ".html: ", "hint: ", "free space"] {
             assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
@@ -93,6 +95,27 @@ fn a_report_that_the_disk_does_not_take_leaves_the_old_one() {
     let after = context.files("demo/run");
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert_eq!(before, after);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_disk_does_not_take_is_not_replaced() {
+    let context = TestContext::with_finished_demo();
+    let large = "x".repeat(100);
+    let is_half = |path: &Path| path.to_string_lossy().contains(".writing-");
+    let export = ["journal", "export", "demo/run", "--force", "--out", "calls.jsonl"];
+    // What SQLite writes to read a journal needs more than a configuration does.
+    for (args, old, max_kb) in
+        [(&["init", "--force", "own.toml"][..], "own.toml", 4), (&export, "calls.jsonl", 64)]
+    {
+        std::fs::write(context.path(old), &large).unwrap();
+        let outcome = run_on_full_disk(&context, max_kb, args);
+        assert_ne!(outcome.code, Some(code::SUCCESS), "{args:?}");
+        assert!(outcome.stderr.contains("error: cannot write "), "{args:?}: {}", outcome.stderr);
+        let half: Vec<_> = context.files(".").into_keys().filter(|path| is_half(path)).collect();
+        assert!(half.is_empty(), "{args:?}: {half:?}");
+        assert_eq!(std::fs::read_to_string(context.path(old)).unwrap(), large, "{args:?}");
+    }
 }
 
 #[test]

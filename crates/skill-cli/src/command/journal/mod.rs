@@ -42,9 +42,9 @@ fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
         return Err(super::UsageError::new(message).into());
     }
     let cannot_write = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(std::fs::File::create(path).with_context(cannot_write)?);
-    let n_lines = reader.export(&filter, &mut out).map_err(of_journal)?.with_context(cannot_write)?;
-    out.flush().with_context(cannot_write)?;
+    let n_lines = crate::whole_file::write(path, |mut out| {
+        reader.export(&filter, &mut out).map_err(of_journal)?.with_context(cannot_write)
+    })?;
     let lines = crate::table::counted(n_lines, "line");
     writeln!(anstream::stderr(), "wrote {lines} to {}", path.display()).unwrap_or_default();
     Ok(())
