@@ -1,4 +1,7 @@
 //! Files that are written whole or not at all: on a full disk what was there before stays, and nothing half is left.
+//!
+//! A run's own files are written by `run_dir::atomic`; these are the user's, so what they may hold is written piece by
+//! piece, their permissions stay, a link stays a link, and a device is written to.
 
 use anyhow::Context as _;
 use std::fs::File;

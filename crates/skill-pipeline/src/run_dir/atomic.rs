@@ -2,6 +2,7 @@
 //!
 //! What a process that was killed leaves is whole in any case; flushing is for the loss of power.
 
+use super::path::LOCK_FILE;
 use crate::error::PipelineError;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -15,8 +16,6 @@ use tempfile::NamedTempFile;
 pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 /// How many characters come after that.
 const RANDOM_CHARACTERS: usize = 6;
-/// The file that the process that works on a run holds locked.
-pub(super) const LOCK_FILE: &str = "run.lock";
 
 /// The most files that are flushed at a time.
 const MAX_FLUSHED_AT_ONCE: usize = 8;

@@ -8,7 +8,7 @@ use super::format::{
     StepRecord, Summary,
 };
 use super::path::{
-    CARRIED_DIR, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
+    CARRIED_DIR, LOCK_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
 };
 use super::read::{read_config, read_epoch_end, read_history, read_json, read_versioned};
 use super::unflushed::Unflushed;
@@ -59,7 +59,7 @@ impl RunDir {
     /// A directory that cannot be made or written, or one that another process holds.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
         atomic::create_dir(path)?;
-        let lock_path = path.join(atomic::LOCK_FILE);
+        let lock_path = path.join(LOCK_FILE);
         let locking = |source| PipelineError::RunDir { action: "lock", path: lock_path.clone(), source };
         let lock =
             File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(locking)?;

@@ -15,6 +15,9 @@ pub(crate) const COMPARISON_PAIRS: &str = "comparison_pairs.json";
 /// The file that holds the optimizer's notes.
 pub(crate) const META_SKILL_RESULT: &str = "meta_skill_result.json";
 
+/// The file that the process that works on a run holds locked.
+pub(super) const LOCK_FILE: &str = "run.lock";
+
 pub(super) fn step_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("steps").join(format!("step_{:04}", step.0))
 }

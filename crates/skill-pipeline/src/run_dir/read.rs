@@ -2,7 +2,7 @@
 
 use super::epoch_format::EpochRecords;
 use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, StepRecord, Summary};
-use super::path::{META_SKILL_RESULT, SLOW_RESULT, meta_skill_path, slow_update_path};
+use super::path::{LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, meta_skill_path, slow_update_path};
 use crate::error::PipelineError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -38,12 +38,12 @@ pub fn run_status(path: &Path) -> RunStatus {
 pub fn is_run(path: &Path) -> bool {
     let has = |name: &str| path.join(name).exists();
     has("runtime_state.json")
-        || (has("config.json") && ["run.lock", "history.json", "events.jsonl", "steps"].into_iter().any(has))
+        || (has("config.json") && [LOCK_FILE, "history.json", "events.jsonl", "steps"].into_iter().any(has))
 }
 
 /// Whether a process works on a run.
 pub fn is_held(path: &Path) -> bool {
-    let Ok(lock) = File::open(path.join("run.lock")) else { return false };
+    let Ok(lock) = File::open(path.join(LOCK_FILE)) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 

@@ -37,10 +37,7 @@ fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
         out.flush()?;
         return Ok(());
     };
-    if path.exists() && !args.force {
-        let message = format!("{} is there already; --force replaces it", path.display());
-        return Err(super::UsageError::new(message).into());
-    }
+    super::check_absent(path, args.force)?;
     let cannot_write = || format!("cannot write {}", path.display());
     let n_lines = crate::whole_file::write(path, |mut out| {
         reader.export(&filter, &mut out).map_err(of_journal)?.with_context(cannot_write)
