@@ -115,6 +115,17 @@ pub enum PipelineError {
     /// The journal of the run cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The run has measured something, and its journal does not hold a single call of it.
+    #[error(
+        "{} is empty or was not there, but the run has come to step {last_step}: what it has paid for is not known",
+        path.display()
+    )]
+    LostJournal {
+        /// The journal.
+        path: PathBuf,
+        /// The last finished step.
+        last_step: u32,
+    },
     /// A stage was told to begin no further work; what was under way is finished and kept.
     #[error("stopped; what was under way is finished and kept")]
     Halted,
@@ -186,6 +197,9 @@ impl PipelineError {
             }
             Self::Capped { .. } => "raise the cap in `[budget]`, then start the same command again to go on",
             Self::Journal(error) => error.hint(),
+            Self::LostJournal { .. } => {
+                "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on without it: the caps begin at 0, and what is measured again is paid for again"
+            }
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }
     }

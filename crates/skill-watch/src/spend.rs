@@ -85,8 +85,11 @@ impl Ledger {
         let mut since = journal.spent_since(sum.last_call).ok()?;
         if since.last_call < sum.last_call {
             // Calls were taken out of it: everything is added up anew.
-            *sum = Sum::default();
+            sum.last_call = 0;
             since = journal.spent_since(0).ok()?;
+        }
+        if sum.last_call == 0 {
+            sum.spent.clear();
         }
         sum.last_call = since.last_call;
         for new in since.spent {

@@ -177,7 +177,8 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
         | PipelineError::NoRun { .. }
-        | PipelineError::Locked { .. } => Failure::RunDir,
+        | PipelineError::Locked { .. }
+        | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Capped { .. } => Failure::Budget,
         PipelineError::Journal(_) => Failure::RunDir,

@@ -9,7 +9,7 @@ use skill_core::rules::SkillRule;
 use skill_core::{NonInferiority, SkillDoc, SkillPackage};
 use skill_envs::Env;
 use skill_envs::folder::write_folder;
-use skill_llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
+use skill_llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
 use skill_pipeline::run_dir::{RunDir, atomic};
@@ -95,8 +95,7 @@ pub async fn prune(
     let rule = NonInferiority { gate: settings.gate, margin: options.margin };
     check_place(options, settings.gate.metric.as_str())?;
     let dir = RunDir::open(&assemble::run_dir(loaded))?;
-    let journal =
-        Journal::open(&dir.journal_path(), JournalOptions::default()).map_err(PipelineError::from)?;
+    let journal = dir.open_journal(JournalOptions::default(), false)?;
     count_spent(&engine.budget(), &engine.prices(), &journal);
     let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
     let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);

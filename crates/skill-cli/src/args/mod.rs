@@ -194,6 +194,10 @@ pub(crate) struct TrainArgs {
     /// Says nothing but errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+
+    /// Goes on with a run whose journal is lost: its caps begin at 0, and what has to be measured again is paid again.
+    #[arg(long)]
+    pub(crate) new_journal: bool,
 }
 
 #[derive(Debug, Args)]

@@ -98,9 +98,14 @@ pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Er
 }
 
 /// Trains as configured; returns the summary and the run directory.
-pub(crate) fn train(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(Summary, PathBuf)> {
+pub(crate) fn train(
+    loaded: &LoadedConfig,
+    show: Show,
+    new_journal: bool,
+) -> anyhow::Result<(Summary, PathBuf)> {
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let trainer = if new_journal { trainer.with_new_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_run(&dir, &outcome);
     Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))

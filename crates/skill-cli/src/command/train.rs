@@ -11,7 +11,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         (false, true) => Show::Quiet,
         (false, false) => Show::Progress,
     };
-    let (summary, dir) = super::train(&loaded, show)?;
+    let (summary, dir) = super::train(&loaded, show, args.new_journal)?;
     if args.json {
         return Ok(());
     }

@@ -123,6 +123,15 @@ impl TestContext {
         std::fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
+    /// Copies a directory into a new one.
+    pub(crate) fn copy_dir(&self, from: &str, to: &str) {
+        for (file, bytes) in self.files(from) {
+            let path = self.path(to).join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+
     pub(crate) fn json(&self, path: &str) -> serde_json::Value {
         serde_json::from_str(&self.read(path)).unwrap()
     }

@@ -26,6 +26,7 @@ mod killed;
 mod large;
 mod lean;
 mod look;
+mod lost;
 mod mcp;
 mod modes;
 #[cfg(target_os = "linux")]

@@ -20,8 +20,8 @@ fn a_finished_run_says_where_it_stands() {
 #[test]
 fn runs_of_a_directory_are_listed_and_a_damaged_one_says_what_is_wrong() {
     let context = TestContext::with_finished_demo();
-    copy_dir(&context, "demo/run", "runs/a");
-    copy_dir(&context, "demo/run", "runs/b");
+    context.copy_dir("demo/run", "runs/a");
+    context.copy_dir("demo/run", "runs/b");
     context.append("runs/b/runtime_state.json", "{");
     let text = context.succeed(&["status", "runs"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -107,12 +107,4 @@ fn pages_that_are_made_from_the_program_are_current() {
         assert!(is_current, "docs/{page} is not current: run `cargo xtask gen`");
     }
     assert_eq!(context.succeed(&["config", "schema"]), context.read("pages/skillrl.schema.json"));
-}
-
-fn copy_dir(context: &TestContext, from: &str, to: &str) {
-    for (file, bytes) in context.files(from) {
-        let path = context.path(to).join(file);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
 }

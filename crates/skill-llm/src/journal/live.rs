@@ -4,8 +4,9 @@
 
 use super::error::JournalError;
 use super::lock;
-use super::query::{JournalReader, elapsed, spent_within};
+use super::query::JournalReader;
 use super::record::ModelSpent;
+use super::spent::{elapsed, spent_within};
 use rusqlite::{Connection, params};
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ pub struct ResultRow {
 }
 
 impl JournalReader {
-    /// Requests and tokens by model of the calls that were committed after this one; 0 stands for all.
+    /// Requests and tokens by model of the calls that were committed after this one; 0 stands for all, those that were
+    /// pruned too.
     ///
     /// # Errors
     ///

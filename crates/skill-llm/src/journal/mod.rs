@@ -14,16 +14,19 @@ mod error;
 mod flight;
 mod key;
 mod live;
+mod prune;
 mod query;
 mod record;
 mod schema;
+mod spent;
 mod stats;
 mod writer;
 
 pub use error::JournalError;
 pub use key::{CallKey, ResultKey};
 pub use live::{ResultRow, SpentSince};
-pub use query::{CallFilter, CallRow, JournalReader, JournalTotals, Pruned, prune};
+pub use prune::{Pruned, prune};
+pub use query::{CallFilter, CallRow, JournalReader, JournalTotals};
 pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;
 pub use stats::StageCalls;
@@ -121,6 +124,7 @@ struct Shared {
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
     elapsed_before: Duration,
+    was_empty: bool,
     commands: Option<Sender<Command>>,
     hurry: Arc<Hurry>,
     thread: Option<JoinHandle<()>>,
@@ -183,8 +187,10 @@ impl Journal {
         let reader = schema::open_to_read(path)?;
         let key_hash = schema::key_hash(&reader, path)?;
         let index = read_index(&reader).map_err(failed)?;
-        let spent_before = query::spent(&reader).map_err(failed)?;
-        let elapsed_before = query::elapsed(&reader).map_err(failed)?;
+        let spent_before = spent::spent(&reader).map_err(failed)?;
+        let elapsed_before = spent::elapsed(&reader).map_err(failed)?;
+        let n_processes: i64 =
+            reader.query_row("SELECT count(*) FROM processes", [], |row| row.get(0)).map_err(failed)?;
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
         let hurry = Arc::<Hurry>::default();
@@ -222,6 +228,7 @@ impl Journal {
             backlog: Backlog::default(),
             spent_before,
             elapsed_before,
+            was_empty: n_processes == 0,
             commands: Some(sender),
             hurry,
             thread: Some(thread),
@@ -242,6 +249,11 @@ impl Journal {
     /// How long earlier processes had worked on the run when the journal was opened.
     pub fn elapsed_before(&self) -> Duration {
         self.shared.elapsed_before
+    }
+
+    /// Whether no process had ever written to it when it was opened; one that was pruned had been written to.
+    pub fn was_empty(&self) -> bool {
+        self.shared.was_empty
     }
 
     /// A result that was recorded.

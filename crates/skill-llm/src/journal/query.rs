@@ -1,9 +1,10 @@
-//! The journal as people read it: lists, totals, export, pruning.
+//! The journal as people read it: lists, totals, export.
 
 use super::error::JournalError;
 use super::key::{CallKey, KeyHash};
-use super::record::{ModelSpent, REPLY, REPLY_COLUMNS, reply_at, usage_at};
-use super::{MAX_BYTES, lock, read_reply_keys, schema};
+use super::record::{REPLY, REPLY_COLUMNS, reply_at, usage_at};
+use super::spent::{elapsed, pruned};
+use super::{lock, read_reply_keys, schema};
 use crate::chat::ChatReply;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params, params_from_iter};
 use serde::Serialize;
@@ -13,7 +14,6 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 /// A journal that is only read, also while another process writes it.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl CallFilter {
     ///
     /// A result is what its calls came to: with a filter on them nobody can say whether it still holds. No result
     /// came from a call that failed.
-    fn results_condition(&self) -> Option<(&'static str, Vec<&dyn ToSql>)> {
+    pub(super) fn results_condition(&self) -> Option<(&'static str, Vec<&dyn ToSql>)> {
         if self.outcome.as_deref().is_some_and(|outcome| outcome != REPLY) {
             return None;
         }
@@ -59,7 +59,7 @@ impl CallFilter {
     }
 
     /// A condition over `calls` joined with `models`, and its values.
-    fn condition(&self) -> (String, Vec<&dyn ToSql>) {
+    pub(super) fn condition(&self) -> (String, Vec<&dyn ToSql>) {
         let mut conditions = vec!["1".to_owned()];
         let mut values: Vec<&dyn ToSql> = Vec::new();
         if let Some(place) = &self.place {
@@ -122,27 +122,20 @@ pub struct JournalTotals {
     pub replies: u64,
     /// Calls that came to nothing.
     pub failed: u64,
-    /// Requests that were sent.
+    /// Requests that were sent for these calls.
     pub requests: u64,
-    /// Tokens of all requests.
+    /// Tokens of these requests.
     pub usage: Usage,
+    /// Requests that were sent for calls that were pruned.
+    pub pruned_requests: u64,
+    /// Tokens of those.
+    pub pruned_usage: Usage,
     /// Results, such as rollouts.
     pub results: u64,
     /// Processes that have written to it.
     pub processes: u64,
     /// How long they worked, until their last commit, in milliseconds.
     pub elapsed_ms: i64,
-}
-
-/// What was pruned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Pruned {
-    /// Calls that are gone.
-    pub calls: usize,
-    /// Results that are gone.
-    pub results: usize,
-    /// Messages that no call has any more.
-    pub messages: usize,
 }
 
 impl JournalReader {
@@ -202,39 +195,6 @@ impl JournalReader {
         Ok(count.unsigned_abs())
     }
 
-    /// What [`prune`] with this filter would take out.
-    ///
-    /// # Errors
-    ///
-    /// A journal that cannot be read.
-    pub fn prunable(&self, filter: &CallFilter) -> Result<Pruned, JournalError> {
-        let connection = lock(&self.connection);
-        let count = |sql: &str, values: Vec<&dyn ToSql>| {
-            connection
-                .query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
-                .map(|count| usize::try_from(count).unwrap_or_default())
-                .map_err(|error| self.unreadable(error))
-        };
-        let (condition, values) = filter.condition();
-        let calls =
-            format!("SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
-        let messages = format!(
-            "SELECT count(*) FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) \
-             AS each WHERE calls.id NOT IN ({calls}))"
-        );
-        let results = match filter.results_condition() {
-            Some((condition, values)) => {
-                count(&format!("SELECT count(*) FROM results WHERE {condition}"), values)?
-            }
-            None => 0,
-        };
-        Ok(Pruned {
-            calls: count(&format!("SELECT count(*) FROM ({calls})"), values.clone())?,
-            results,
-            messages: count(&messages, values)?,
-        })
-    }
-
     /// One call with everything: its messages, what was asked for, its reply and its attempts.
     ///
     /// # Errors
@@ -253,15 +213,6 @@ impl JournalReader {
     pub fn totals(&self) -> Result<JournalTotals, JournalError> {
         let connection = lock(&self.connection);
         totals(&connection).map_err(|error| self.unreadable(error))
-    }
-
-    /// Requests and tokens by model.
-    ///
-    /// # Errors
-    ///
-    /// A journal that cannot be read.
-    pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
-        spent(&lock(&self.connection)).map_err(|error| self.unreadable(error))
     }
 
     /// Writes calls as JSON Lines, one object per call; without a filter the results too.
@@ -340,87 +291,6 @@ impl JournalReader {
     }
 }
 
-/// Takes calls, and the results made at the same places, out of a journal that nobody works with.
-///
-/// A run that goes on makes them again where it still needs them.
-///
-/// # Errors
-///
-/// A journal that cannot be opened or written.
-pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
-    if !path.is_file() {
-        return Err(JournalError::Missing { path: path.to_owned() });
-    }
-    let failed = |source| JournalError::sqlite("write", path, source);
-    let mut connection = schema::open_to_write(path, MAX_BYTES)?;
-    let transaction = connection.transaction().map_err(failed)?;
-    let (condition, values) = filter.condition();
-    let calls = transaction
-        .execute(
-            &format!(
-                "DELETE FROM calls WHERE id IN \
-                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
-            ),
-            params_from_iter(values),
-        )
-        .map_err(failed)?;
-    let results = match filter.results_condition() {
-        Some((condition, values)) => transaction
-            .execute(&format!("DELETE FROM results WHERE {condition}"), params_from_iter(values))
-            .map_err(failed)?,
-        None => 0,
-    };
-    let messages = transaction
-        .execute(
-            "DELETE FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) AS each)",
-            [],
-        )
-        .map_err(failed)?;
-    transaction.commit().map_err(failed)?;
-    connection.execute_batch("VACUUM").map_err(failed)?;
-    Ok(Pruned { calls, results, messages })
-}
-
-// A server may count what it likes, and `sum` ends in an error where 63 bits are passed: `total` adds floating-point
-// numbers, exact up to 2^53, and the cast stops at the most that there is.
-
-/// What each model has cost, over all attempts.
-pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
-    spent_within(connection, 0, i64::MAX)
-}
-
-/// What each model has cost in the calls after one and up to another.
-pub(super) fn spent_within(
-    connection: &Connection,
-    after: i64,
-    last: i64,
-) -> rusqlite::Result<Vec<ModelSpent>> {
-    let mut statement = connection.prepare(
-        "SELECT provider, name, count(*), CAST(total(attempts.input_tokens) AS INTEGER), \
-         CAST(total(attempts.cached_tokens) AS INTEGER), CAST(total(attempts.output_tokens) AS INTEGER), \
-         CAST(total(attempts.reasoning_tokens) AS INTEGER) \
-         FROM attempts JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model \
-         WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY provider, name ORDER BY provider, name",
-    )?;
-    let rows = statement.query_map(params![after, last], |row| {
-        Ok(ModelSpent {
-            provider: row.get(0)?,
-            model: row.get(1)?,
-            requests: row.get::<_, i64>(2)?.unsigned_abs(),
-            usage: usage_at(row, 3)?,
-        })
-    })?;
-    rows.collect()
-}
-
-/// How long all processes worked.
-pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
-    let elapsed: i64 =
-        connection
-            .query_row("SELECT CAST(total(elapsed_ms) AS INTEGER) FROM processes", [], |row| row.get(0))?;
-    Ok(Duration::from_millis(elapsed.max(0).unsigned_abs()))
-}
-
 fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let usage = connection.query_row(
@@ -429,11 +299,14 @@ fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
         [],
         |row| usage_at(row, 0),
     )?;
+    let (pruned_requests, pruned_usage) = pruned(connection)?;
     Ok(JournalTotals {
         replies: count("SELECT count(*) FROM calls WHERE outcome = 'reply'")?,
         failed: count("SELECT count(*) FROM calls WHERE outcome <> 'reply'")?,
         requests: count("SELECT count(*) FROM attempts")?,
         usage,
+        pruned_requests,
+        pruned_usage,
         results: count("SELECT count(*) FROM results")?,
         processes: count("SELECT count(*) FROM processes")?,
         elapsed_ms: i64::try_from(elapsed(connection)?.as_millis()).unwrap_or(i64::MAX),

@@ -69,6 +69,16 @@ CREATE TABLE attempts (
     PRIMARY KEY (call, number)
 ) WITHOUT ROWID;
 
+-- What calls had cost that were pruned, by model: what was paid stays counted.
+CREATE TABLE pruned (
+    model INTEGER PRIMARY KEY REFERENCES models (id),
+    requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL
+);
+
 -- One row per finished unit of work other than a call, such as a rollout. No two have one key.
 CREATE TABLE results (
     id INTEGER PRIMARY KEY,

@@ -129,6 +129,33 @@ async fn what_would_be_pruned_is_what_is_pruned() {
     }
 }
 
+/// Caps are on the whole run, and what was paid is not unpaid by forgetting the reply.
+#[tokio::test]
+async fn what_pruned_calls_had_cost_stays_counted() {
+    let (bench, _) = filled().await;
+    let before = bench.reader().spent().unwrap();
+    assert!(before[0].requests >= 6 && before[0].usage.input > 0, "{before:?}");
+    for filter in [outcome("server_error"), place("step 3"), CallFilter::default()] {
+        prune(&bench.path(), &filter).unwrap();
+        assert_eq!(bench.reader().spent().unwrap(), before, "{filter:?}");
+        assert_eq!(bench.reader().spent_since(0).unwrap().spent, before, "{filter:?}");
+        assert_eq!(bench.open().spent_before(), before, "{filter:?}");
+    }
+    let totals = bench.reader().totals().unwrap();
+    assert_eq!((totals.requests, totals.usage), (0, skill_llm::Usage::default()));
+    assert_eq!((totals.pruned_requests, totals.pruned_usage), (before[0].requests, before[0].usage));
+}
+
+#[tokio::test]
+async fn a_journal_was_empty_until_somebody_has_written_to_it() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    assert!(bench.open().was_empty() && bench.open().was_empty());
+    ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await;
+    assert!(!bench.open().was_empty());
+    prune(&bench.path(), &CallFilter::default()).unwrap();
+    assert!(!bench.open().was_empty(), "what was pruned was there");
+}
+
 #[tokio::test]
 async fn pruned_calls_are_made_again_and_others_are_not() {
     let (bench, model) = filled().await;

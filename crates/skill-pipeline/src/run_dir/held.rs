@@ -16,8 +16,10 @@ use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use skill_llm::{Journal, JournalOptions};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,6 +110,25 @@ impl RunDir {
         self.path.join("journal.sqlite")
     }
 
+    /// Opens the journal of the run, and makes it if nothing of the run is measured yet.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be opened, and one without a single entry where the run has measured something: its caps
+    /// would begin anew, and what was paid would be paid again. `may_be_new` lets that pass.
+    pub fn open_journal(&self, options: JournalOptions, may_be_new: bool) -> Result<Journal, PipelineError> {
+        let path = self.journal_path();
+        let measured = self.read_state()?;
+        let journal = Journal::open(&path, options)?;
+        // What a state stands on was committed before it was written.
+        match measured {
+            Some(state) if journal.was_empty() && !may_be_new => {
+                Err(PipelineError::LostJournal { path, last_step: state.last_completed_step.0 })
+            }
+            Some(_) | None => Ok(journal),
+        }
+    }
+
     /// The directory of a step's files.
     pub fn step_dir(&self, step: StepIdx) -> PathBuf {
         step_path(&self.path, step)
@@ -168,9 +189,23 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
+    /// A file that cannot be read, is not JSON, or is of a newer format, and one that is gone although steps are
+    /// finished.
     pub fn read_state(&self) -> Result<Option<RuntimeState>, PipelineError> {
-        read_versioned(&self.path.join("runtime_state.json"))
+        let path = self.path.join("runtime_state.json");
+        let state: Option<RuntimeState> = read_versioned(&path)?;
+        if state.is_none() {
+            // With the first state the history is there, and empty.
+            let history: Option<Vec<IgnoredAny>> = read_json(&self.path.join("history.json"))?;
+            let n_steps = history.map_or(0, |history| history.len());
+            if n_steps > 0 {
+                let message = format!(
+                    "is missing, but history.json goes to step {n_steps}; with neither of the two, the run is made again from its journal"
+                );
+                return Err(PipelineError::Corrupt { path, message });
+            }
+        }
+        Ok(state)
     }
 
     /// The records of the steps up to `last`, in order.

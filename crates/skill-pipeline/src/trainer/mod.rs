@@ -52,6 +52,7 @@ pub struct Trainer {
     stop: StopSignal,
     config: RunConfig,
     journal: JournalOptions,
+    may_begin_a_journal: bool,
     recording: Option<Recording>,
     budget: Option<RunBudget>,
 }
@@ -77,6 +78,7 @@ impl Trainer {
             stop: StopSignal::default(),
             config: RunConfig::default(),
             journal: JournalOptions::default(),
+            may_begin_a_journal: false,
             recording: None,
             budget: None,
         }
@@ -122,6 +124,13 @@ impl Trainer {
     #[must_use]
     pub fn with_journal_options(self, options: JournalOptions) -> Self {
         Self { journal: options, ..self }
+    }
+
+    /// Goes on with a run whose journal is gone, which is an error otherwise: its caps begin at 0, and what has to be
+    /// measured again is paid for again.
+    #[must_use]
+    pub fn with_new_journal(self) -> Self {
+        Self { may_begin_a_journal: true, ..self }
     }
 
     /// Tells the budget, which the models' layers hold, what earlier processes of the run have spent; for that it has

@@ -40,7 +40,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     // What was asked of an earlier process is not asked of this one.
     withdraw_stop(path)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
-    let journal = Journal::open(&dir.journal_path(), trainer.journal.clone())?;
+    let journal = dir.open_journal(trainer.journal.clone(), trainer.may_begin_a_journal)?;
     if let Some(budget) = &trainer.budget {
         budget.begin(&journal);
     }

@@ -1,6 +1,6 @@
 //! What a death of the machine leaves: a write-ahead log that ends in the middle, and half-written files.
 
-use crate::child::{Commits, Death, DeathPoint};
+use crate::child::{Commits, Death, DeathPoint, Said};
 use crate::world::{Size, Start, Undisturbed, World};
 use skillrl::llm::journal::SCHEMA_VERSION;
 use std::path::Path;
@@ -43,30 +43,33 @@ fn a_log_that_was_cut_loses_what_was_cut() {
         0,
         "the log is made of frames, and schema {SCHEMA_VERSION} is in it"
     );
-    let cuts = [
-        1,
-        23,
-        24,
-        25,
-        FRAME - 25,
-        FRAME - 1,
-        FRAME,
-        FRAME + 1,
-        3 * FRAME + 100,
-        length / 2,
-        length - LOG_HEADER - FRAME,
-        length - LOG_HEADER,
-        length - LOG_HEADER + 1,
-        length - 1,
-        length,
-    ];
+    let cuts = [1, 23, 24, 25, FRAME - 25, FRAME - 1, FRAME, FRAME + 1, 3 * FRAME + 100, length / 2];
     for cut in cuts {
         let world = dead.copy();
-        let log =
-            std::fs::File::options().write(true).open(world.run_dir().join("journal.sqlite-wal")).unwrap();
-        log.set_len(length - cut).unwrap();
+        cut_log(&world, length - cut);
         println!("cut {cut} of {length}");
         check(world, &undisturbed);
+    }
+}
+
+fn cut_log(world: &World, length: u64) {
+    let path = world.run_dir().join("journal.sqlite-wal");
+    std::fs::File::options().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+/// What a finished step stands on was on the disk before the step was: no death of a machine does this.
+#[test]
+fn a_log_that_lost_what_a_finished_step_stands_on_is_refused() {
+    let dead = dead();
+    for length in [LOG_HEADER + FRAME, LOG_HEADER, LOG_HEADER - 1, 1, 0] {
+        let mut world = dead.copy();
+        cut_log(&world, length);
+        let n_asked = world.requests().len();
+        let ended = world.start(&Start::default()).end();
+        let Some(Said::Stopped { failure, text, .. }) = &ended.last else { panic!("{ended:?}") };
+        assert_eq!(failure, "RunDir", "{text}");
+        assert!(text.contains("the run has come to step 1"), "{text}");
+        assert_eq!(world.requests().len(), n_asked, "nobody is asked");
     }
 }
 

@@ -98,6 +98,18 @@ fn describe(totals: &JournalTotals, rows: &[Row], width: Option<usize>) -> Strin
     if let Some(cost) = all.cost {
         line("money", format!("{cost:.4} by the configured prices"));
     }
+    if totals.pruned_requests > 0 {
+        let pruned = &totals.pruned_usage;
+        line(
+            "pruned",
+            format!(
+                "{} requests more, {} tokens in, {} out: paid for, and counted by the caps",
+                grouped(totals.pruned_requests),
+                grouped(pruned.input),
+                grouped(pruned.output)
+            ),
+        );
+    }
     line("results", grouped(totals.results));
     line("time", format!("{} in {}", duration(totals.elapsed_ms), processes(totals.processes)));
     if rows.is_empty() {

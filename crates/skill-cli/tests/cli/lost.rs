@@ -1,0 +1,78 @@
+//! A run that has lost its journal or its state: nothing is paid again unasked, and no cap begins anew in silence.
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::{self, Server};
+
+/// A task on a server, with a run that a cap has ended after its first step.
+fn capped(server: &Server) -> TestContext {
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|_, request| server::healthy(request));
+    train(&context, "calls=8", &[]).assert_code(code::BUDGET);
+    assert_eq!(context.json("run/runtime_state.json")["last_completed_step"], 1);
+    context
+}
+
+fn train(context: &TestContext, cap: &str, more: &[&str]) -> crate::context::Outcome {
+    let cap = format!("budget.{cap}");
+    let args = ["train", "task/skillrl.toml", "--set", "run.dir=run", "--set", &cap];
+    context.run(&[args.as_slice(), more].concat())
+}
+
+#[test]
+fn a_lost_journal_is_not_begun_anew_unasked() {
+    let server = Server::start();
+    let context = capped(&server);
+    context.copy_dir("run", "half");
+    train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
+    let (expect, n_whole) = (context.untimed_files("run"), server.n_calls());
+    std::fs::remove_dir_all(context.path("run")).unwrap();
+    context.copy_dir("half", "run");
+    for suffix in ["", "-wal", "-shm"] {
+        drop(std::fs::remove_file(context.path(&format!("run/journal.sqlite{suffix}"))));
+    }
+    // Gone, as the refused attempt leaves it, and cut to nothing.
+    for is_cut in [false, false, true] {
+        if is_cut {
+            std::fs::write(context.path("run/journal.sqlite"), "").unwrap();
+        }
+        let refused = train(&context, "calls=8", &[]);
+        refused.assert_code(code::RUN_DIR);
+        insta::assert_snapshot!("a_lost_journal", refused.stderr);
+        assert_eq!(server.n_calls(), n_whole);
+    }
+    train(&context, "calls=1000", &["--new-journal"]).assert_code(code::SUCCESS);
+    assert_same_files(&context.untimed_files("run"), &expect);
+    let n_after = server.n_calls();
+    assert!(n_after < 2 * n_whole - 4, "the finished step is not made again: {n_after}, {n_whole}");
+    // What the new journal holds is as good as any.
+    train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
+    assert_eq!(server.n_calls(), n_after);
+}
+
+#[test]
+fn a_pruned_journal_keeps_what_its_run_has_spent() {
+    let server = Server::start();
+    let context = capped(&server);
+    context.run(&["journal", "prune", "run", "--all"]).assert_code(code::SUCCESS);
+    let stats = context.succeed(&["journal", "stats", "run"]);
+    assert!(stats.contains("\npruned    8 requests more, 80 tokens in, 40 out: paid for, "), "{stats}");
+    let stopped = train(&context, "calls=8", &[]);
+    stopped.assert_code(code::BUDGET);
+    assert!(stopped.stderr.contains("cap on calls is reached (8 of 8)"), "{}", stopped.stderr);
+    assert_eq!(server.n_calls(), 8);
+    train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
+}
+
+#[test]
+fn a_lost_state_is_not_begun_anew_unasked() {
+    let server = Server::start();
+    let context = capped(&server);
+    let n_before = server.n_calls();
+    context.remove("run/runtime_state.json");
+    let refused = train(&context, "calls=1000", &[]);
+    refused.assert_code(code::RUN_DIR);
+    insta::assert_snapshot!("a_lost_state", refused.stderr);
+    context.remove("run/history.json");
+    train(&context, "calls=8", &[]).assert_code(code::BUDGET);
+    assert_eq!(server.n_calls(), n_before, "the journal has every call");
+}

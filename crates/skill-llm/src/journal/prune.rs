@@ -1,0 +1,114 @@
+//! Calls are taken out of a journal; what they had cost stays.
+
+use super::error::JournalError;
+use super::query::{CallFilter, JournalReader};
+use super::{MAX_BYTES, lock, schema};
+use rusqlite::{ToSql, params_from_iter};
+use serde::Serialize;
+use std::path::Path;
+
+/// What was pruned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Pruned {
+    /// Calls that are gone.
+    pub calls: usize,
+    /// Results that are gone.
+    pub results: usize,
+    /// Messages that no call has any more.
+    pub messages: usize,
+}
+
+impl JournalReader {
+    /// What [`prune`] with this filter would take out.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn prunable(&self, filter: &CallFilter) -> Result<Pruned, JournalError> {
+        let connection = lock(&self.connection);
+        let count = |sql: &str, values: Vec<&dyn ToSql>| {
+            connection
+                .query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
+                .map(|count| usize::try_from(count).unwrap_or_default())
+                .map_err(|error| self.unreadable(error))
+        };
+        let (condition, values) = filter.condition();
+        let calls =
+            format!("SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
+        let messages = format!(
+            "SELECT count(*) FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) \
+             AS each WHERE calls.id NOT IN ({calls}))"
+        );
+        let results = match filter.results_condition() {
+            Some((condition, values)) => {
+                count(&format!("SELECT count(*) FROM results WHERE {condition}"), values)?
+            }
+            None => 0,
+        };
+        Ok(Pruned {
+            calls: count(&format!("SELECT count(*) FROM ({calls})"), values.clone())?,
+            results,
+            messages: count(&messages, values)?,
+        })
+    }
+}
+
+/// Takes calls, and the results made at the same places, out of a journal that nobody works with.
+///
+/// A run that goes on makes them again where it still needs them. What they had cost stays in the sums of the journal,
+/// so that no cap of the run begins anew.
+///
+/// # Errors
+///
+/// A journal that cannot be opened or written.
+pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
+    if !path.is_file() {
+        return Err(JournalError::Missing { path: path.to_owned() });
+    }
+    let failed = |source| JournalError::sqlite("write", path, source);
+    let mut connection = schema::open_to_write(path, MAX_BYTES)?;
+    let transaction = connection.transaction().map_err(failed)?;
+    let (condition, values) = filter.condition();
+    // What was paid stays counted: caps are on the whole run.
+    transaction.execute(&keep_cost(&condition), params_from_iter(&values)).map_err(failed)?;
+    let calls = transaction
+        .execute(
+            &format!(
+                "DELETE FROM calls WHERE id IN \
+                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
+            ),
+            params_from_iter(values),
+        )
+        .map_err(failed)?;
+    let results = match filter.results_condition() {
+        Some((condition, values)) => transaction
+            .execute(&format!("DELETE FROM results WHERE {condition}"), params_from_iter(values))
+            .map_err(failed)?,
+        None => 0,
+    };
+    let messages = transaction
+        .execute(
+            "DELETE FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) AS each)",
+            [],
+        )
+        .map_err(failed)?;
+    transaction.commit().map_err(failed)?;
+    connection.execute_batch("VACUUM").map_err(failed)?;
+    Ok(Pruned { calls, results, messages })
+}
+
+/// Adds what the calls of a condition have cost to what pruned ones had.
+fn keep_cost(condition: &str) -> String {
+    let sum = |column: &str| format!("CAST(total(attempts.{column}) AS INTEGER)");
+    let columns = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"];
+    let added =
+        ["requests"].into_iter().chain(columns).map(|name| format!("{name} = {name} + excluded.{name}"));
+    format!(
+        "INSERT INTO pruned (model, requests, {}) SELECT calls.model, count(*), {} FROM attempts \
+         JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model WHERE {condition} \
+         GROUP BY calls.model ON CONFLICT (model) DO UPDATE SET {}",
+        columns.join(", "),
+        columns.map(sum).join(", "),
+        added.collect::<Vec<_>>().join(", "),
+    )
+}

@@ -1,0 +1,81 @@
+//! What a journal says that its run has cost.
+
+use super::error::JournalError;
+use super::query::JournalReader;
+use super::record::{ModelSpent, usage_at};
+use super::{lock, schema};
+use rusqlite::{Connection, params};
+use skill_core::Usage;
+use std::time::Duration;
+
+impl JournalReader {
+    /// Requests and tokens by model, also of calls that were pruned.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
+        spent(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+    }
+}
+
+// A server may count what it likes, and `sum` ends in an error where 63 bits are passed: `total` adds floating-point
+// numbers, exact up to 2^53, and the cast stops at the most that there is.
+
+/// What each model has cost, over all attempts.
+pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
+    spent_within(connection, 0, i64::MAX)
+}
+
+/// What each model has cost in the calls after one and up to another; after none, what was pruned too.
+pub(super) fn spent_within(
+    connection: &Connection,
+    after: i64,
+    last: i64,
+) -> rusqlite::Result<Vec<ModelSpent>> {
+    let mut requests =
+        "SELECT calls.model AS model, count(*) AS requests, total(attempts.input_tokens) AS input, \
+         total(attempts.cached_tokens) AS cached, total(attempts.output_tokens) AS output, \
+         total(attempts.reasoning_tokens) AS reasoning FROM attempts JOIN calls ON calls.id = attempts.call \
+         WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY calls.model"
+            .to_owned();
+    if after == 0 && schema::counts_pruned(connection)? {
+        requests.push_str(" UNION ALL SELECT * FROM pruned");
+    }
+    let mut statement = connection.prepare(&format!(
+        "SELECT provider, name, CAST(total(requests) AS INTEGER), CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER) \
+         FROM ({requests}) AS sent JOIN models ON models.id = sent.model GROUP BY provider, name \
+         ORDER BY provider, name"
+    ))?;
+    let rows = statement.query_map(params![after, last], |row| {
+        Ok(ModelSpent {
+            provider: row.get(0)?,
+            model: row.get(1)?,
+            requests: row.get::<_, i64>(2)?.unsigned_abs(),
+            usage: usage_at(row, 3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// What was sent for calls that were pruned, by all models together.
+pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> {
+    if !schema::counts_pruned(connection)? {
+        return Ok((0, Usage::default()));
+    }
+    connection.query_row(
+        "SELECT CAST(total(requests) AS INTEGER), CAST(total(input_tokens) AS INTEGER), \
+         CAST(total(cached_tokens) AS INTEGER), CAST(total(output_tokens) AS INTEGER), \
+         CAST(total(reasoning_tokens) AS INTEGER) FROM pruned",
+        [],
+        |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), usage_at(row, 1)?)),
+    )
+}
+
+/// How long all processes worked.
+pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
+    let elapsed: i64 =
+        connection
+            .query_row("SELECT CAST(total(elapsed_ms) AS INTEGER) FROM processes", [], |row| row.get(0))?;
+    Ok(Duration::from_millis(elapsed.max(0).unsigned_abs()))
+}
