@@ -133,6 +133,15 @@ impl RolloutResult {
         self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
     }
 
+    /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer.
+    pub fn is_silent(&self) -> bool {
+        let mut replies = self.conversation.iter().filter(|turn| turn.role == Role::Assistant).peekable();
+        !self.is_success()
+            && self.predicted_answer.trim().is_empty()
+            && replies.peek().is_some()
+            && replies.all(|turn| turn.content.trim().is_empty())
+    }
+
     /// Whether the task counts as solved.
     pub fn is_success(&self) -> bool {
         self.hard >= SUCCESS_THRESHOLD

@@ -126,6 +126,14 @@ pub enum PipelineError {
         /// The last finished step.
         last_step: u32,
     },
+    /// The target said nothing at all, on any item.
+    #[error("the target said nothing on any of {n} items, so nothing was measured{}", cut_at_limit(*n_cut))]
+    Silent {
+        /// How many results there are.
+        n: usize,
+        /// In how many of them its last reply was cut at its length limit.
+        n_cut: usize,
+    },
     /// A stage was told to begin no further work; what was under way is finished and kept.
     #[error("stopped; what was under way is finished and kept")]
     Halted,
@@ -200,7 +208,17 @@ impl PipelineError {
             Self::LostJournal { .. } => {
                 "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on without it: the caps begin at 0, and what is measured again is paid for again"
             }
+            Self::Silent { .. } => {
+                "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out with `skillrl journal prune RUN --place baseline`"
+            }
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }
+    }
+}
+
+fn cut_at_limit(n_cut: usize) -> String {
+    match n_cut {
+        0 => String::new(),
+        n_cut => format!("; {n_cut} of its replies were cut at their length limit"),
     }
 }

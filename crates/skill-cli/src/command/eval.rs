@@ -73,6 +73,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     };
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(skillrl::Error::Pipeline)?;
+    evaluation.check_spoken().map_err(skillrl::Error::Pipeline)?;
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
 /// Takes the lock of the directory and opens the journal in it: what was measured there before is not measured again.
 fn open_kept(out: &Path) -> Result<(RunDir, Journal), PipelineError> {
     let dir = RunDir::open(out)?;
-    let journal = Journal::open(&dir.journal_path(), JournalOptions::default())?;
+    let journal = dir.open_journal(JournalOptions::default(), false)?;
     Ok((dir, journal))
 }
 

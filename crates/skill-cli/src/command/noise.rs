@@ -9,7 +9,7 @@ use skillrl::core::{ItemScore, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_steps, probe};
-use skillrl::llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
+use skillrl::llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::RunDir;
 use skillrl::pipeline::stage::evaluate::evaluate;
@@ -95,8 +95,7 @@ fn measure(
     show: Show,
 ) -> anyhow::Result<[Vec<ItemScore>; 2]> {
     let dir = RunDir::open(&assemble::run_dir(loaded)).map_err(skillrl::Error::Pipeline)?;
-    let journal = Journal::open(&dir.journal_path(), JournalOptions::default())
-        .map_err(|error| skillrl::Error::Pipeline(PipelineError::from(error)))?;
+    let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
     let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
     let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
     let target = kept(target);
@@ -116,6 +115,7 @@ fn measure(
                 ..StageCtx::new(stage, &progress)
             };
             let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
+            evaluation.check_spoken()?;
             *scores = evaluation.results.iter().map(ItemScore::from).collect();
         }
         journal.flush().await?;

@@ -141,8 +141,8 @@ fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal
     }
     match RunDir::open(&dir) {
         Ok(run) => {
-            let journal = Journal::open(&run.journal_path(), JournalOptions::default())
-                .map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;
+            let journal =
+                run.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
             Ok(Some((run, journal)))
         }
         Err(PipelineError::Locked { .. }) => {

@@ -43,6 +43,7 @@ mod report;
 mod secrets;
 mod serve;
 mod server;
+mod silent;
 mod status;
 mod tasks;
 #[cfg(target_os = "linux")]

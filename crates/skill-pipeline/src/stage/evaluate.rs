@@ -26,6 +26,20 @@ impl Evaluation {
     pub fn of(results: Vec<RolloutResult>) -> Self {
         Self { score: MeanScore::of_results(&results), results }
     }
+
+    /// An error if the target said nothing to any item: that measures a model or a server, and no skill.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Silent`].
+    pub fn check_spoken(&self) -> Result<(), PipelineError> {
+        let results = &self.results;
+        if results.is_empty() || !results.iter().all(RolloutResult::is_silent) {
+            return Ok(());
+        }
+        let n_cut = results.iter().filter(|result| result.is_cut()).count();
+        Err(PipelineError::Silent { n: results.len(), n_cut })
+    }
 }
 
 /// One draw of one item.

@@ -165,7 +165,7 @@ impl Run<'_> {
             evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx).await?;
         let tokens: StageTokens = self.end(&watch);
         add_tokens(&mut record.tokens, Stage::SlowEvaluate.as_str(), tokens);
-        self.warn_of_cut_replies(Some(record.step), &evaluation.results);
+        self.warn_of_replies(Some(record.step), &evaluation.results);
         let n_draws = self.n_draws();
         let place = EvaluationDir::SlowUpdate(record.epoch);
         self.dir.write_candidate_evaluation(place, &hash, &evaluation, n_draws, tokens)?;

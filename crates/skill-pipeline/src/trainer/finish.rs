@@ -56,6 +56,7 @@ impl Run<'_> {
         for (stage, used) in state.tokens() {
             add_tokens(&mut tokens, stage, used);
         }
+        self.warn_of_no_edits(&state.history);
         let best = self.promote(state, &mut tokens).await?;
         let is_noted = state.last_unmeasured_notes().is_some() && best.skill == state.current.skill;
         let fresh_selection = self.measure_fresh(&best, &mut tokens).await?;
@@ -178,7 +179,7 @@ impl Run<'_> {
                 let ctx = self.stage_ctx(&watch);
                 let evaluation = evaluate(self.env, split, skill, &self.target, &ctx).await?;
                 let used = self.end(&watch);
-                self.warn_of_cut_replies(None, &evaluation.results);
+                self.warn_of_replies(None, &evaluation.results);
                 // What is said to be measured is on the disk before that is said.
                 self.journal.flush().await?;
                 (evaluation, used)

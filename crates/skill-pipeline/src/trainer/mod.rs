@@ -4,6 +4,7 @@ mod epoch;
 mod evidence;
 mod finish;
 mod fresh;
+mod replies;
 mod run;
 mod spans;
 mod speculate;

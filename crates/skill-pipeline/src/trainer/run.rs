@@ -1,5 +1,6 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
+use super::replies::Warned;
 use super::{TrainState, Trainer, spans};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
@@ -13,7 +14,7 @@ use crate::stage::evaluate::evaluate;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
-use skill_core::{EpochIdx, RolloutResult, SkillDoc, StepIdx};
+use skill_core::{EpochIdx, SkillDoc, StepIdx};
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
 use skill_llm::error::with_causes;
@@ -63,7 +64,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         timings: Timings::read_or_new(path),
         started: Instant::now(),
         length: trainer.steps(),
-        warned_of_cut_replies: false,
+        warned: Warned::default(),
         config: &trainer.config.resolved,
         prompts,
         initial_skill,
@@ -179,7 +180,8 @@ pub(super) struct Run<'run> {
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
-    warned_of_cut_replies: bool,
+    /// What was said once of replies.
+    pub(super) warned: Warned,
 }
 
 /// A step that is to be made.
@@ -293,7 +295,8 @@ impl Run<'_> {
             .await
             .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
-        self.warn_of_cut_replies(None, &evaluation.results);
+        evaluation.check_spoken()?;
+        self.warn_of_replies(None, &evaluation.results);
         // What the state stands on is on the disk before the state is.
         self.journal.flush().await?;
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
@@ -367,20 +370,6 @@ impl Run<'_> {
                 "the selection split has {n_val} items, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}"
             );
             self.log.emit(&Event::Warning { step: None, message });
-        }
-    }
-
-    /// Says once that replies of the target are cut: they are scored as they stand, which may be all that is wrong.
-    pub(super) fn warn_of_cut_replies(&mut self, step: Option<StepIdx>, results: &[RolloutResult]) {
-        let n_cut = results.iter().filter(|result| result.is_cut()).count();
-        if n_cut > 0 && !self.warned_of_cut_replies {
-            self.warned_of_cut_replies = true;
-            let message = format!(
-                "{n_cut} of {} replies of the target were cut at their length limit and are scored as they stand; \
-                 raise the limit (`env.max_tokens`, `models.target.max_tokens`) if the task needs longer ones",
-                results.len()
-            );
-            self.log.emit(&Event::Warning { step, message });
         }
     }
 

@@ -157,7 +157,7 @@ impl Run<'_> {
         }
         let tokens = self.end(&watch);
         note_tokens(record, Stage::Evaluate, tokens);
-        self.warn_of_cut_replies(Some(record.step), &evaluation.results);
+        self.warn_of_replies(Some(record.step), &evaluation.results);
         let n_draws = self.n_draws();
         let place = EvaluationDir::Selection(record.step);
         self.dir.write_candidate_evaluation(place, &hash, &evaluation, n_draws, tokens)?;

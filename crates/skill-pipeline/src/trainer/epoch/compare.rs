@@ -99,8 +99,8 @@ impl Run<'_> {
         let of_previous = work(previous, watch_prev).await?;
         let of_current =
             if previous == current { of_previous.clone() } else { work(current, watch_curr).await? };
-        self.warn_of_cut_replies(watch_prev.step(), &of_previous);
-        self.warn_of_cut_replies(watch_curr.step(), &of_current);
+        self.warn_of_replies(watch_prev.step(), &of_previous);
+        self.warn_of_replies(watch_curr.step(), &of_current);
         sides.previous.extend(of_previous);
         sides.current.extend(of_current);
         Ok(())

@@ -63,7 +63,7 @@ impl<'run> Run<'run> {
         let results = rollout_batches(self.env, &batches, skill, &self.target, &ctx).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
         let all: Vec<RolloutResult> = results.concat();
-        self.warn_of_cut_replies(Some(step), &all);
+        self.warn_of_replies(Some(step), &all);
         let mean = MeanScore::of_results(&all);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
         for (batch, results) in batches.iter().zip(&results) {

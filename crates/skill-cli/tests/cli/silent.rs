@@ -1,0 +1,79 @@
+//! A model that says nothing: that is no score of a skill, and no run goes on with it.
+
+use crate::context::{TestContext, code};
+use crate::server::{self, Server};
+
+fn saying_nothing(finish: &str) -> wiremock::ResponseTemplate {
+    wiremock::ResponseTemplate::new(200).set_body_json(serde_json::json!({
+        "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 0}
+    }))
+}
+
+#[test]
+fn a_target_that_says_nothing_ends_the_run_before_its_first_step() {
+    for (finish, name) in [("stop", "empty"), ("length", "empty_and_cut")] {
+        let server = Server::start();
+        let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+        server.answer_with(move |_, _| saying_nothing(finish));
+        for args in [["train", "task/skillrl.toml"].as_slice(), &["noise", "task/skillrl.toml"]] {
+            let stopped = context.run(args);
+            stopped.assert_code(code::PROVIDER_REFUSED);
+            insta::allow_duplicates!(insta::assert_snapshot!(name, error_of(&stopped.stderr)));
+        }
+        assert!(!context.path("task/run/runtime_state.json").exists());
+
+        // The replies are kept, and taken out where the server was at fault.
+        server.answer_with(|_, request| server::healthy(request));
+        context.run(&["train", "task/skillrl.toml"]).assert_code(code::PROVIDER_REFUSED);
+        assert_eq!(server.n_calls(), 0);
+        context.run(&["journal", "prune", "task/run", "--place", "baseline"]).assert_code(code::SUCCESS);
+        context.run(&["train", "task/skillrl.toml"]).assert_code(code::SUCCESS);
+    }
+}
+
+#[test]
+fn a_measurement_of_silence_is_no_drop() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|_, request| server::healthy(request));
+    context.succeed(&["eval", "task/skillrl.toml", "--out", "before"]);
+    server.answer_with(|_, _| saying_nothing("stop"));
+    let args = ["eval", "task/skillrl.toml", "--out", "after", "--against", "before", "--fail-on-drop"];
+    context.run(&args).assert_code(code::PROVIDER_REFUSED);
+    assert!(!context.path("after/summary.json").exists());
+}
+
+#[test]
+fn single_items_without_a_word_are_said() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|call, request| match call {
+        1 => saying_nothing("stop"),
+        _ => server::healthy(request),
+    });
+    let outcome = context.run(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stderr.contains("the target said nothing on 1 of "), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_optimizer_that_says_nothing_is_said() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
+        true => saying_nothing("stop"),
+        false => server::healthy(request),
+    });
+    let outcome = context.run(&["train", "task/skillrl.toml"]);
+    outcome.assert_code(code::SUCCESS);
+    let warning = "warning: none of the 2 steps came to an edit, so nothing was tried; ";
+    assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
+    let quiet = context.run(&["train", "task/skillrl.toml", "--quiet"]);
+    assert!(quiet.stderr.contains(warning), "{}", quiet.stderr);
+}
+
+/// What is said after the progress.
+fn error_of(stderr: &str) -> &str {
+    stderr.split_once("error: ").map_or(stderr, |(_, error)| error)
+}
