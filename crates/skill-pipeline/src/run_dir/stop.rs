@@ -1,7 +1,7 @@
 //! `stop_after_step`: how somebody who only looks asks the process that trains to end after the step under way.
 //!
 //! The file stands in the run directory and is the request: what is in it does not matter, so `touch` asks too. The
-//! trainer looks for it after the baseline and after each step, takes it away, and ends as it does when a person stops
+//! trainer looks for it after the baseline, after each step and between the evaluations after the last one, takes it away, and ends as it does when a person stops
 //! it. What was asked of an earlier process is not asked of a new one: the file is taken away when a process takes up
 //! the run, and when it leaves it.
 
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 pub const STOP_FILE: &str = "stop_after_step";
 
 /// What people find in the file.
-const WORDS: &str = "The process that works on this run is asked to end after the step under way.\n";
+const WORDS: &str =
+    "The process that works on this run is asked to end after the step, or the last evaluation, under way.\n";
 
 fn stop_path(run: &Path) -> PathBuf {
     run.join(STOP_FILE)

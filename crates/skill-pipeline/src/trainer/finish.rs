@@ -8,7 +8,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
-use skill_core::{ItemScore, MeanScore, SkillDoc};
+use skill_core::{ItemScore, MeanScore, SkillDoc, StepIdx};
 use skill_envs::Split;
 
 /// An evaluation after the last step.
@@ -175,6 +175,7 @@ impl Run<'_> {
                 (Evaluation { score, results }, StageTokens::default())
             }
             Some(_) | None => {
+                self.check_stop(StepIdx(self.length.1), self.length.1)?;
                 let watch = self.begin(None, stage);
                 let ctx = self.stage_ctx(&watch);
                 let evaluation = evaluate(self.env, split, skill, &self.target, &ctx).await?;

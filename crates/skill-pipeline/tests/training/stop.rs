@@ -4,7 +4,7 @@ use crate::run_files::files;
 use crate::world::{INITIAL_SKILL, Words, optimizer, settings, target};
 use skill_core::SkillDoc;
 use skill_pipeline::run_dir::{STOP_FILE, is_held, is_stop_requested, request_stop, withdraw_stop};
-use skill_pipeline::{Event, PipelineError, Summary, Trainer};
+use skill_pipeline::{Event, Evidence, PipelineError, Stage, Summary, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,9 +13,17 @@ fn train(
     dir: &Path,
     on_event: impl Fn(&Path, &Event) + Send + Sync + 'static,
 ) -> Result<Summary, PipelineError> {
+    train_with(settings(), dir, on_event)
+}
+
+fn train_with(
+    settings: TrainSettings,
+    dir: &Path,
+    on_event: impl Fn(&Path, &Event) + Send + Sync + 'static,
+) -> Result<Summary, PipelineError> {
     let run: PathBuf = dir.to_owned();
     let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), optimizer())
-        .with_settings(settings())
+        .with_settings(settings)
         .with_initial_skill(SkillDoc::new(INITIAL_SKILL))
         .with_events(Arc::new(move |event: &Event| on_event(&run, event)));
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(trainer.train(dir))
@@ -49,13 +57,37 @@ fn a_request_to_stop_is_obeyed_after_the_step_and_the_run_goes_on_to_the_same_fi
     }
 }
 
+/// What is measured after the last step may take longer than all steps.
+#[test]
+fn a_request_after_the_last_step_is_obeyed_between_the_last_evaluations() {
+    let with_fresh = || {
+        let evidence = Evidence { fresh: true, ..settings().evidence };
+        TrainSettings { evidence, ..settings() }
+    };
+    let undisturbed = tempfile::tempdir().unwrap();
+    train_with(with_fresh(), undisturbed.path(), |_, _| {}).unwrap();
+    for asked_in in [Stage::FreshBaseline, Stage::FreshBest, Stage::TestBaseline] {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = train_with(with_fresh(), dir.path(), move |run, event| {
+            if matches!(event, Event::StageStarted { stage, .. } if *stage == asked_in) {
+                request_stop(run).unwrap();
+            }
+        });
+        let error = stopped.unwrap_err();
+        assert!(matches!(error, PipelineError::Stopped { last_step: 6, total_steps: 6 }), "{error}");
+        assert!(!dir.path().join("summary.json").exists());
+        train_with(with_fresh(), dir.path(), |_, _| {}).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "asked in {asked_in:?}");
+    }
+}
+
 #[test]
 fn a_request_that_is_older_than_the_process_or_comes_too_late_stops_nobody() {
     let dir = tempfile::tempdir().unwrap();
     // Anybody may ask by hand, and what is in the file does not matter.
     std::fs::write(dir.path().join(STOP_FILE), "").unwrap();
     let late = |run: &Path, event: &Event| {
-        if matches!(event, Event::TestMeasured { .. }) {
+        if matches!(event, Event::TestMeasured { stage: Stage::TestBest, .. }) {
             request_stop(run).unwrap();
         }
     };
