@@ -64,6 +64,8 @@ pub(crate) enum State {
     Training,
     /// It has begun, and nobody works on it: start_run with the same configuration goes on with it.
     Stopped,
+    /// As stopped, and the process that worked on it was killed or crashed.
+    Interrupted,
     /// It has come to its end.
     Finished,
     /// Its files cannot be read.
@@ -75,6 +77,7 @@ impl From<RunPhase> for State {
         match state {
             RunPhase::Training => Self::Training,
             RunPhase::Stopped => Self::Stopped,
+            RunPhase::Interrupted => Self::Interrupted,
             RunPhase::Finished => Self::Finished,
             RunPhase::Damaged => Self::Damaged,
         }

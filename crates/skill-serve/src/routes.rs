@@ -197,7 +197,7 @@ fn content(app: &App, made: &Made) -> String {
 async fn stop(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     change(app, name, |found, row| match row.state {
         RunPhase::Training => request_stop(&found.path).map_err(|error| error.to_string()),
-        RunPhase::Stopped | RunPhase::Finished | RunPhase::Damaged => {
+        RunPhase::Stopped | RunPhase::Interrupted | RunPhase::Finished | RunPhase::Damaged => {
             Err("No process works on this run, so there is nothing to stop.".to_owned())
         }
     })

@@ -11,6 +11,7 @@ use crate::runs::Runs;
 use crate::spend::{JOURNAL, Ledger, Spent};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
+use skill_pipeline::run_dir::is_held;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::{RunReader, Stage};
 use skill_report::RunPhase;
@@ -371,5 +372,7 @@ impl Now {
 pub fn report_version(run: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     Signature::of(run).hash(&mut hasher);
+    // It says whether a process works on the run, and one that is killed changes no file.
+    is_held(run).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }

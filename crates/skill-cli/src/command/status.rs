@@ -59,8 +59,12 @@ pub(crate) fn described(status: &RunOverview) -> String {
     if let Some(reason) = &status.reason {
         let _ = writeln!(text, "  why    {}", harmless(reason));
     }
-    if status.phase == RunPhase::Stopped {
-        text.push_str("  next   the command that started it goes on from here\n");
+    match status.phase {
+        RunPhase::Stopped => text.push_str("  next   the command that started it goes on from here\n"),
+        RunPhase::Interrupted => text.push_str(
+            "  next   the command that started it goes on from here; what was answered is not asked again\n",
+        ),
+        RunPhase::Training | RunPhase::Finished | RunPhase::Damaged => {}
     }
     text
 }

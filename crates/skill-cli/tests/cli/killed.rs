@@ -117,3 +117,50 @@ fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
     }
     assert!(n_kept > 0, "something was kept");
 }
+
+#[test]
+fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earlier_reason() {
+    let server = Server::start();
+    let with_key = |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
+    let context = TestContext::with_task(&with_key("target"), &with_key("optimizer"));
+    let command = |key: &str| {
+        let mut command = context.command(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
+        command.env(KEY_VARIABLE, key).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    // The baseline takes two calls.
+    server.answer_with(|call, request| match call {
+        3 => ResponseTemplate::new(401).set_body_string("no such key"),
+        _ => server::healthy(request),
+    });
+    assert_eq!(command("wrong").status().unwrap().code(), Some(code::PROVIDER_REFUSED));
+    let refused = context.succeed(&["status", "task/run"]);
+    assert!(refused.starts_with("task/run: stopped, 0/2 steps\n"), "{refused}");
+    assert!(refused.contains("  why    stopped at step 1 / rollout"), "{refused}");
+    context.succeed(&["report", "task/run", "--output", "refused.html"]);
+    let page = context.read("refused.html");
+    assert!(page.contains("0 steps so far, stopped") && page.contains("does not accept the key"), "{page}");
+
+    let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
+    server.answer_with(answer(&Arc::default(), "right", Some(3), pid));
+    let mut child = command("right").spawn().unwrap();
+    let process = child.id();
+    pid_in.send(process).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+    let status = context.succeed(&["status", "task/run"]);
+    assert!(status.starts_with("task/run: interrupted, 0/2 steps\n"), "{status}");
+    assert!(
+        status.contains(&format!("  why    its process (pid {process}) ended without a word")),
+        "{status}"
+    );
+    assert!(status.contains("  next   the command that started it goes on from here"), "{status}");
+    for gone in ["  now ", "  left ", "401"] {
+        assert!(!status.contains(gone), "{gone}: {status}");
+    }
+    let json: Value = serde_json::from_str(&context.succeed(&["status", "task/run", "--json"])).unwrap();
+    assert_eq!((&json["phase"], &json["live"]), (&Value::from("interrupted"), &Value::Null));
+    context.succeed(&["report", "task/run", "--output", "killed.html"]);
+    let page = context.read("killed.html");
+    assert!(page.contains("0 steps so far, interrupted") && page.contains("ended without a word"), "{page}");
+    assert!(!page.contains("in progress"), "{page}");
+}

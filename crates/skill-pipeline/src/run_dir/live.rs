@@ -166,8 +166,14 @@ impl LiveState {
 /// Reads what a run is doing; `None` where no process works on it, or the file is of a version that this one does not
 /// know.
 pub(super) fn read(run_dir: &Path) -> Option<LiveState> {
+    last_seen(run_dir).filter(LiveState::is_working)
+}
+
+/// What the last process said last, which may be gone since: one that is killed leaves the file. `None` where there is
+/// none, or one of a version that this one does not know.
+pub fn last_seen(run_dir: &Path) -> Option<LiveState> {
     let bytes = fs::read(run_dir.join(LIVE_FILE)).ok()?;
-    serde_json::from_slice::<LiveState>(&bytes).ok().filter(LiveState::is_working)
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Says what the models of a run do now.

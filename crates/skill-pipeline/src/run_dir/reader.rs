@@ -8,7 +8,7 @@ use super::format::{
 use super::live::{self, LiveState};
 use super::path::{COMPARISON_PAIRS, epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
 use super::read::{
-    not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
+    is_held, not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
 };
 use crate::error::PipelineError;
 use serde::de::{SeqAccess, Visitor};
@@ -150,7 +150,8 @@ impl RunReader {
 
     /// What the process that works on the run is doing; `None` where there is none.
     pub fn live(&self) -> Option<LiveState> {
-        live::read(&self.path)
+        // A process that was killed leaves its file, which is young for a while.
+        live::read(&self.path).filter(|_| is_held(&self.path))
     }
 
     /// The records of the steps whose files are all written, in order.

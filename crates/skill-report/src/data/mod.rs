@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod conversation;
+mod ending;
 pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
@@ -14,6 +15,7 @@ use conversation::Trajectories;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
+use overview::RunPhase;
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
@@ -72,6 +74,10 @@ pub struct Report {
     pub n_steps: usize,
     /// Whether the run has come to its end.
     pub is_finished: bool,
+    /// What the run is doing.
+    pub phase: RunPhase,
+    /// What stopped or interrupted it, where that is known; a provider's words may be among it.
+    pub reason: Option<String>,
     /// What it came to; `None` before the first skill is measured.
     pub headline: Option<Headline>,
     /// The finished steps that are shown, in order; all of them, unless they are too many.
@@ -140,7 +146,7 @@ impl Report {
         let name = name_of(run.path());
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
         let env = env.unwrap_or_default().to_owned();
-        let Some(state) = run.state()? else { return Ok(Self::not_begun(name, env)) };
+        let Some(state) = run.state()? else { return Ok(Self::not_begun(run, name, env)) };
         let source = Source::read(run, &state)?;
         let tokens = tokens(&source)?;
         let headline = Headline::read(&source, &tokens, options.gate)?;
@@ -149,17 +155,20 @@ impl Report {
         let items = items::read(&source, &chosen, options.max_items)?;
         let skill = skill_lines(&blame(run, Version::Best)?);
         let summary = source.summary.as_ref();
+        let (phase, reason) = RunPhase::with_reason(run.path(), summary.is_some());
         Ok(Self {
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
             n_steps: source.history.len(),
             is_finished: summary.is_some(),
+            phase,
+            reason,
             n_steps_left_out: source.history.len() - steps.len(),
             course: course(&source),
             stages: stages(&tokens, options),
             skill,
             trajectories: conversation::read(&source, options),
-            not_measured: not_measured(&headline, &source),
+            not_measured: unfinished(phase).into_iter().chain(not_measured(&headline, &source)).collect(),
             steps,
             items,
             headline: Some(headline),
@@ -167,13 +176,17 @@ impl Report {
         })
     }
 
-    fn not_begun(name: String, env: String) -> Self {
+    fn not_begun(run: &RunReader, name: String, env: String) -> Self {
+        let (phase, reason) = RunPhase::with_reason(run.path(), false);
+        let nothing = "The first skill is not measured yet: nothing can be said.".to_owned();
         Self {
             name,
             env,
             version: None,
             n_steps: 0,
             is_finished: false,
+            phase,
+            reason,
             headline: None,
             steps: Vec::new(),
             n_steps_left_out: 0,
@@ -182,7 +195,7 @@ impl Report {
             skill: Vec::new(),
             items: Items::default(),
             trajectories: Trajectories::default(),
-            not_measured: vec!["The first skill is not measured yet: nothing can be said.".to_owned()],
+            not_measured: unfinished(phase).into_iter().chain([nothing]).collect(),
         }
     }
 }
@@ -244,13 +257,21 @@ fn skill_lines(blame: &Blame) -> Vec<SkillLine> {
     lines.collect()
 }
 
+/// That a run has not come to its end, as a sentence.
+fn unfinished(phase: RunPhase) -> Option<String> {
+    let said = match phase {
+        RunPhase::Training => "The run is not finished; everything here may still change.",
+        RunPhase::Stopped => "The run was stopped before its end.",
+        RunPhase::Interrupted => "The run was interrupted before its end.",
+        RunPhase::Finished | RunPhase::Damaged => return None,
+    };
+    Some(said.to_owned())
+}
+
 /// What a reader should know before believing the numbers.
 fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
     let Source { history, ends, summary, .. } = source;
     let (mut said, is_finished) = (Vec::new(), summary.is_some());
-    if !is_finished {
-        said.push("The run is not finished; everything here may still change.".to_owned());
-    }
     match &headline.test {
         None if is_finished => {
             said.push(

@@ -1,17 +1,14 @@
 //! Where a run stands, in short: for lists of runs, and for those who look on while it works.
 
+use super::ending::{Ending, last_event};
 use super::name_of;
 use serde::Serialize;
 use skill_llm::error::with_causes;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{is_held, is_run};
 use skill_pipeline::{PipelineError, RunReader};
-use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::fs;
 use std::path::{Path, PathBuf};
-
-/// So many bytes of the end of a run's events are looked at for what stopped it.
-const EVENTS_TAIL: u64 = 64 * 1024;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,7 +43,7 @@ pub struct RunOverview {
     pub tokens: u64,
     /// What the process that works on it is doing.
     pub live: Option<LiveState>,
-    /// What stopped it, or what is wrong with its files.
+    /// What stopped or interrupted it, or what is wrong with its files.
     pub reason: Option<String>,
 }
 
@@ -58,8 +55,10 @@ pub enum RunPhase {
     Training,
     /// It has come to its end.
     Finished,
-    /// It has not, and no process works on it.
+    /// It has not, and no process works on it: the last one said why it ended, or nobody can say.
     Stopped,
+    /// It has not, and the last process ended without a word: it was killed or crashed.
+    Interrupted,
     /// Its files cannot be read, or are of a newer format.
     Damaged,
 }
@@ -67,11 +66,23 @@ pub enum RunPhase {
 impl RunPhase {
     /// What a run is doing whose files can be read: its lock says whether a process works on it.
     pub fn of(run_dir: &Path, is_finished: bool) -> Self {
-        match (is_finished, is_held(run_dir)) {
-            (true, _) => Self::Finished,
-            (false, true) => Self::Training,
-            (false, false) => Self::Stopped,
+        Self::with_reason(run_dir, is_finished).0
+    }
+
+    /// The same, with why the run stands still where it does and that is known.
+    pub(super) fn with_reason(run_dir: &Path, is_finished: bool) -> (Self, Option<String>) {
+        if is_finished {
+            return (Self::Finished, None);
         }
+        if is_held(run_dir) {
+            return (Self::Training, None);
+        }
+        let ending = Ending::of(run_dir);
+        let phase = match &ending {
+            Ending::Unknown | Ending::Said(_) => Self::Stopped,
+            Ending::Silent => Self::Interrupted,
+        };
+        (phase, ending.reason(run_dir))
     }
 
     /// The name used in files and lists.
@@ -80,6 +91,7 @@ impl RunPhase {
             Self::Training => "training",
             Self::Finished => "finished",
             Self::Stopped => "stopped",
+            Self::Interrupted => "interrupted",
             Self::Damaged => "damaged",
         }
     }
@@ -149,7 +161,7 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
     let live = run.live();
-    let phase = RunPhase::of(run.path(), summary.is_some());
+    let (phase, reason) = RunPhase::with_reason(run.path(), summary.is_some());
     let used = summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary);
     // That of an imported run stands in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
@@ -168,7 +180,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         test,
         calls: used.values().map(|used| used.calls).sum(),
         tokens: used.values().map(|used| used.prompt_tokens + used.completion_tokens).sum(),
-        reason: (phase == RunPhase::Stopped).then(|| stop_reason(run.path())).flatten(),
+        reason,
         live,
         ..RunOverview::unknown(run.path())
     })
@@ -180,22 +192,4 @@ fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usi
         let started = last_event(run.path(), "run_started")?;
         started.get("total_steps")?.as_u64().and_then(|steps| u32::try_from(steps).ok())
     })
-}
-
-/// Why the last process that worked on the run ended before the run did, if it could still say so.
-fn stop_reason(run_dir: &Path) -> Option<String> {
-    let stopped = last_event(run_dir, "run_stopped")?;
-    Some(stopped.get("reason")?.as_str()?.to_owned())
-}
-
-/// The last event of a kind among the last ones.
-fn last_event(run_dir: &Path, kind: &str) -> Option<serde_json::Value> {
-    let mut file = File::open(run_dir.join("events.jsonl")).ok()?;
-    let n_bytes = file.seek(SeekFrom::End(0)).ok()?;
-    file.seek(SeekFrom::Start(n_bytes.saturating_sub(EVENTS_TAIL))).ok()?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail).ok()?;
-    let tail = String::from_utf8_lossy(&tail);
-    let events = tail.lines().rev().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    events.into_iter().find(|event| event.get("event").and_then(|name| name.as_str()) == Some(kind))
 }

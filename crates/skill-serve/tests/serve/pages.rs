@@ -2,6 +2,7 @@
 
 use crate::client::send;
 use crate::site::{HOSTILE, Site, finished};
+use skill_pipeline::run_dir::RunDir;
 use std::fs;
 
 #[test]
@@ -28,6 +29,25 @@ fn the_page_of_a_run_holds_its_report() {
     assert_eq!((&now["n_steps"], &now["stage"]), (&2.into(), &serde_json::Value::Null));
     // 4 for the baseline, 2 for each batch and its analyst, 4 for the candidate, 8 for the test split.
     assert_eq!((&now["spent"]["requests"], &now["spent"]["money"]), (&22.into(), &serde_json::Value::Null));
+    site.end();
+}
+
+#[test]
+fn a_report_that_was_read_while_a_process_worked_is_made_again_when_it_is_gone() {
+    let site = Site::new(|runs| finished(&runs.join("a")));
+    let run = site.path("runs/a");
+    let process = RunDir::open(&run).unwrap();
+    fs::remove_file(run.join("summary.json")).unwrap();
+    site.until("/report/a", |report| report.contains("2 steps so far, in progress"));
+    // What a process leaves that is killed.
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let began = events.lines().next().unwrap();
+    fs::write(run.join("events.jsonl"), format!("{events}{began}\n")).unwrap();
+    drop(process);
+    let report = site.body("/report/a");
+    assert!(report.contains("2 steps so far, interrupted"), "{report}");
+    assert!(report.contains("its process ended without a word"), "{report}");
+    site.until("/", |list| list.contains("<span class=\"tag interrupted\">interrupted</span>"));
     site.end();
 }
 

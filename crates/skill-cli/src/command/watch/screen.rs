@@ -64,7 +64,7 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
-        RunPhase::Stopped => Style::new().fg(Color::Yellow),
+        RunPhase::Stopped | RunPhase::Interrupted => Style::new().fg(Color::Yellow),
         RunPhase::Damaged => Style::new().fg(Color::Red),
     };
     let title = vec![
