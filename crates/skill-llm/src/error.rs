@@ -268,6 +268,12 @@ pub enum LlmError {
         /// The variable that the configuration names.
         variable: String,
     },
+    /// A scripted model has no reply to a request.
+    #[error("{message}")]
+    NoRule {
+        /// Which model, and what it was asked.
+        message: String,
+    },
     /// The model's configuration cannot work.
     #[error("{message}")]
     Configuration {
@@ -337,7 +343,7 @@ impl LlmError {
             Self::Journal { .. } => ErrorClass::Journal,
             Self::NotRecorded { .. } => ErrorClass::NotRecorded,
             Self::Cancelled => ErrorClass::Cancelled,
-            Self::Configuration { .. } => ErrorClass::Configuration,
+            Self::NoRule { .. } | Self::Configuration { .. } => ErrorClass::Configuration,
         }
     }
 
@@ -407,6 +413,9 @@ impl LlmError {
             }
             Self::Cancelled => "start the same command again to go on",
             Self::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
+            Self::NoRule { .. } => {
+                "add a reply to its file of rules, and start with another `run.dir`: with other rules it is another model"
+            }
             Self::Configuration { .. } => "mend the configuration, then start the same command again",
         }
     }

@@ -197,9 +197,10 @@ impl ScriptedModel {
         let start: String = user.chars().take(QUOTED_CHARS).collect();
         let dots = if start.len() < user.len() { ".." } else { "" };
         let name = &self.id.model;
-        configuration(format!(
+        let message = format!(
             "no rule of the scripted model {name} fits the user message {start:?}{dots}, and it has no `otherwise`"
-        ))
+        );
+        LlmError::NoRule { message }
     }
 
     fn answer(
@@ -220,7 +221,8 @@ impl ScriptedModel {
                 };
                 let text = text.ok_or_else(|| {
                     let (name, count) = (&self.id.model, texts.len());
-                    configuration(format!("a rule of the scripted model {name} has only {count} replies"))
+                    let message = format!("a rule of the scripted model {name} has only {count} replies");
+                    LlmError::NoRule { message }
                 })?;
                 let usage = estimated_usage(request, text);
                 Ok(ChatReply { finish: finish.clone(), ..ChatReply::text(text.as_str(), usage) })

@@ -180,6 +180,8 @@ pub enum Event {
     RunStopped {
         /// Why, as one sentence.
         reason: String,
+        /// What a person can do about it, as one sentence.
+        hint: String,
     },
 }
 

@@ -59,14 +59,25 @@ pub(crate) fn described(status: &RunOverview) -> String {
     if let Some(reason) = &status.reason {
         let _ = writeln!(text, "  why    {}", harmless(reason));
     }
-    match status.phase {
-        RunPhase::Stopped => text.push_str("  next   the command that started it goes on from here\n"),
-        RunPhase::Interrupted => text.push_str(
-            "  next   the command that started it goes on from here; what was answered is not asked again\n",
-        ),
-        RunPhase::Training | RunPhase::Finished | RunPhase::Damaged => {}
+    if let Some(next) = next(status) {
+        let _ = writeln!(text, "  next   {}", harmless(&next));
     }
     text
+}
+
+/// How to go on with a run that stands still.
+fn next(status: &RunOverview) -> Option<String> {
+    const GOES_ON: &str = "the command that started it goes on from here";
+    match (status.phase, &status.hint) {
+        // What stopped it would stop it again: the hint says what to change first.
+        (RunPhase::Stopped, Some(hint)) if hint.contains("same command") || hint.contains("`run.dir`") => {
+            Some(hint.clone())
+        }
+        (RunPhase::Stopped, Some(hint)) => Some(format!("{hint}; then {GOES_ON}")),
+        (RunPhase::Stopped, None) => Some(GOES_ON.to_owned()),
+        (RunPhase::Interrupted, _) => Some(format!("{GOES_ON}; what was answered is not asked again")),
+        (RunPhase::Training | RunPhase::Finished | RunPhase::Damaged, _) => None,
+    }
 }
 
 fn steps_of(status: &RunOverview) -> String {

@@ -30,6 +30,53 @@ fn runs_of_a_directory_are_listed_and_a_damaged_one_says_what_is_wrong() {
     assert!(lines[2].starts_with("runs/b  damaged") && lines[2].contains("runtime_state.json"), "{text}");
 }
 
+/// The task with these models, trained until what they do ends it; what `status` says then.
+fn stopped(target: &str, args: &[&str], expect: i32) -> (TestContext, String) {
+    let context =
+        TestContext::with_task("{ kind = \"scripted\", file = \"target.json\" }", "{ kind = \"simulated\" }");
+    context.write("task/target.json", target);
+    let command = ["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"];
+    context.run(&[&command, args].concat()).assert_code(expect);
+    let status = context.succeed(&["status", "task/run"]);
+    (context, status)
+}
+
+const ANSWERS_ALL: &str = r#"{"version": 1, "rules": [], "otherwise": {"reply": "no"}}"#;
+
+#[test]
+fn a_stopped_run_says_what_to_change_and_what_its_journal_holds() {
+    let (context, capped) = stopped(ANSWERS_ALL, &["--set", "budget.calls=3"], code::BUDGET);
+    assert!(capped.contains("\n  used   3 calls, "), "{capped}");
+    assert!(
+        capped.contains("\n  next   raise the cap in `[budget]`, then start the same command"),
+        "{capped}"
+    );
+    // No price is known, and nothing that is finished costs anything.
+    let compared = context.succeed(&["compare", "task/run", "task/run"]);
+    assert!(!compared.contains("-0"), "{compared}");
+
+    let only_the_baseline = r#"{"version": 1, "rules": [
+        {"when": {"place_contains": "baseline"}, "reply": "no"}]}"#;
+    let (_, unscripted) = stopped(only_the_baseline, &[], code::USAGE);
+    assert!(unscripted.contains("  why    stopped at step 1 / rollout / "), "{unscripted}");
+    assert!(
+        unscripted.contains("\n  next   add a reply to its file of rules, and start with"),
+        "{unscripted}"
+    );
+
+    let refuses = r#"{"version": 1, "rules": [], "otherwise":
+        {"error": {"class": "authentication", "message": "who are you"}}}"#;
+    let (context, refused) = stopped(refuses, &[], code::PROVIDER_REFUSED);
+    let next = "  next   check the key in the variable that `api_key_env` names; then the command that";
+    assert!(refused.contains(next), "{refused}");
+    let json: serde_json::Value =
+        serde_json::from_str(&context.succeed(&["status", "task/run", "--json"])).unwrap();
+    assert!(json["hint"].as_str().unwrap().starts_with("check the key"), "{json}");
+    // Nothing is finished of a run whose baseline is not measured: its journal alone knows what it took.
+    let compared = context.succeed(&["compare", "task/run", "task/run"]);
+    assert!(compared.contains("cost         0.0000"), "{compared}");
+}
+
 #[test]
 fn a_step_is_shown_with_its_edits_and_the_difference() {
     let context = TestContext::with_finished_demo();

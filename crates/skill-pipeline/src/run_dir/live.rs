@@ -337,7 +337,7 @@ mod tests {
         assert_eq!((live.total_steps, live.finished_steps, live.pulse), (3, 1, pulse));
         assert_eq!(live.pid, std::process::id());
         events.emit(&stage_started());
-        events.emit(&Event::RunStopped { reason: "stopped".to_owned() });
+        events.emit(&Event::RunStopped { reason: "stopped".to_owned(), hint: String::new() });
         assert!(fs::read_dir(dir.path()).unwrap().next().is_none());
     }
 

@@ -75,7 +75,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let outcome = run.work().instrument(span.clone()).await;
     if let Err(error) = &outcome {
         spans::fail(&span);
-        run.log.emit(&Event::RunStopped { reason: with_causes(error) });
+        run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
     }
     // Obeyed, or come too late: nobody is left whom it could stop.
     if let Err(error) = withdraw_stop(path) {

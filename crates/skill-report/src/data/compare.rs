@@ -179,7 +179,8 @@ fn side(report: &Report) -> RunSide {
         test: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.after),
         calls,
         tokens,
-        money: report.stages.iter().map(|row| row.money).sum(),
+        // The sum of nothing is -0.
+        money: report.stages.iter().try_fold(0.0, |sum, row| Some(sum + row.money?)),
     }
 }
 

@@ -15,8 +15,8 @@ const EVENTS_TAIL: u64 = 64 * 1024;
 pub(super) enum Ending {
     /// The run has no events, such as an imported one, and so nobody can say.
     Unknown,
-    /// It said why it ends.
-    Said(String),
+    /// It said why it ends and, unless it was of an early version, what can be done about it.
+    Said { reason: String, hint: Option<String> },
     /// It said nothing: the last event is not that of an end.
     Silent,
 }
@@ -29,21 +29,22 @@ impl Ending {
         };
         // What is no JSON is half a line, or the end of a long one.
         let last = serde_json::from_str::<Value>(last).unwrap_or_default();
+        let text = |name: &str| Some(last.get(name)?.as_str()?.to_owned());
         match name_of(&last) {
             Some("run_stopped") => {
-                Self::Said(last.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned())
+                Self::Said { reason: text("reason").unwrap_or_default(), hint: text("hint") }
             }
             Some("run_finished") => Self::Unknown,
             Some(_) | None => Self::Silent,
         }
     }
 
-    /// Why the run stands still, where that is known.
-    pub(super) fn reason(self, run_dir: &Path) -> Option<String> {
+    /// Why the run stands still, where that is known, and what its process said can be done about it.
+    pub(super) fn reason_and_hint(self, run_dir: &Path) -> (Option<String>, Option<String>) {
         match self {
-            Self::Unknown => None,
-            Self::Said(reason) => Some(reason),
-            Self::Silent => Some(silence(run_dir)),
+            Self::Unknown => (None, None),
+            Self::Said { reason, hint } => (Some(reason), hint),
+            Self::Silent => (Some(silence(run_dir)), None),
         }
     }
 }
@@ -97,11 +98,11 @@ mod tests {
     }
 
     const STARTED: &str = "{\"event\":\"run_started\",\"total_steps\":2}\n";
-    const STOPPED: &str = "{\"event\":\"run_stopped\",\"reason\":\"a cap\"}\n";
+    const STOPPED: &str = "{\"event\":\"run_stopped\",\"reason\":\"a cap\",\"hint\":\"raise it\"}\n";
 
     #[test]
     fn only_the_last_event_says_how_the_last_process_ended() {
-        let said = Ending::Said("a cap".to_owned());
+        let said = Ending::Said { reason: "a cap".to_owned(), hint: Some("raise it".to_owned()) };
         check("", &Ending::Unknown);
         check(STARTED, &Ending::Silent);
         check(&format!("{STARTED}{STOPPED}"), &said);
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn a_silent_end_says_which_process_and_where_it_was_last_seen() {
         let dir = tempfile::tempdir().unwrap();
-        let silent = || Ending::Silent.reason(dir.path()).unwrap();
+        let silent = || Ending::Silent.reason_and_hint(dir.path()).0.unwrap();
         let end = ": it was killed or crashed, or the machine went down";
         assert_eq!(silent(), format!("its process ended without a word{end}"));
         let live = "{\"format_version\":\"1.0\",\"pid\":7,\"started_unix_ms\":1,\"updated_unix_ms\":1,\

@@ -15,7 +15,7 @@ use conversation::Trajectories;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
-use overview::RunPhase;
+use overview::{RunPhase, Standing};
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
@@ -155,7 +155,7 @@ impl Report {
         let items = items::read(&source, &chosen, options.max_items)?;
         let skill = skill_lines(&blame(run, Version::Best)?);
         let summary = source.summary.as_ref();
-        let (phase, reason) = RunPhase::with_reason(run.path(), summary.is_some());
+        let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
         Ok(Self {
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
@@ -177,7 +177,7 @@ impl Report {
     }
 
     fn not_begun(run: &RunReader, name: String, env: String) -> Self {
-        let (phase, reason) = RunPhase::with_reason(run.path(), false);
+        let Standing { phase, reason, .. } = Standing::of(run.path(), false);
         let nothing = "The first skill is not measured yet: nothing can be said.".to_owned();
         Self {
             name,

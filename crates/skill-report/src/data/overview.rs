@@ -4,11 +4,16 @@ use super::ending::{Ending, last_event};
 use super::name_of;
 use serde::Serialize;
 use skill_llm::error::with_causes;
+use skill_llm::journal::JournalReader;
+use skill_pipeline::run_dir::format::TokensByStage;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{is_held, is_run};
 use skill_pipeline::{PipelineError, RunReader};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The journal in the directory of a run.
+const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,14 +42,16 @@ pub struct RunOverview {
     pub n_accepted: usize,
     /// Mean `hard` on the test split of the first and of the best skill, once it is measured.
     pub test: Option<[f64; 2]>,
-    /// Calls of all finished work.
+    /// Calls of the whole run; until its end the requests that its journal holds, or else those of finished steps.
     pub calls: u64,
-    /// Tokens of all finished work, prompts and replies.
+    /// Tokens of the same, prompts and replies.
     pub tokens: u64,
     /// What the process that works on it is doing.
     pub live: Option<LiveState>,
     /// What stopped or interrupted it, or what is wrong with its files.
     pub reason: Option<String>,
+    /// What can be done about it, as the process said that was stopped by it.
+    pub hint: Option<String>,
 }
 
 /// What a run is doing.
@@ -66,23 +73,7 @@ pub enum RunPhase {
 impl RunPhase {
     /// What a run is doing whose files can be read: its lock says whether a process works on it.
     pub fn of(run_dir: &Path, is_finished: bool) -> Self {
-        Self::with_reason(run_dir, is_finished).0
-    }
-
-    /// The same, with why the run stands still where it does and that is known.
-    pub(super) fn with_reason(run_dir: &Path, is_finished: bool) -> (Self, Option<String>) {
-        if is_finished {
-            return (Self::Finished, None);
-        }
-        if is_held(run_dir) {
-            return (Self::Training, None);
-        }
-        let ending = Ending::of(run_dir);
-        let phase = match &ending {
-            Ending::Unknown | Ending::Said(_) => Self::Stopped,
-            Ending::Silent => Self::Interrupted,
-        };
-        (phase, ending.reason(run_dir))
+        Standing::of(run_dir, is_finished).phase
     }
 
     /// The name used in files and lists.
@@ -94,6 +85,34 @@ impl RunPhase {
             Self::Interrupted => "interrupted",
             Self::Damaged => "damaged",
         }
+    }
+}
+
+/// What a run is doing, and why it stands still where it does and that is known.
+pub(super) struct Standing {
+    pub(super) phase: RunPhase,
+    pub(super) reason: Option<String>,
+    /// What can be done about it.
+    hint: Option<String>,
+}
+
+impl Standing {
+    /// Of a run whose files can be read.
+    pub(super) fn of(run_dir: &Path, is_finished: bool) -> Self {
+        let goes_on = |phase| Self { phase, reason: None, hint: None };
+        if is_finished {
+            return goes_on(RunPhase::Finished);
+        }
+        if is_held(run_dir) {
+            return goes_on(RunPhase::Training);
+        }
+        let ending = Ending::of(run_dir);
+        let phase = match &ending {
+            Ending::Unknown | Ending::Said { .. } => RunPhase::Stopped,
+            Ending::Silent => RunPhase::Interrupted,
+        };
+        let (reason, hint) = ending.reason_and_hint(run_dir);
+        Self { phase, reason, hint }
     }
 }
 
@@ -130,6 +149,7 @@ impl RunOverview {
             tokens: 0,
             live: None,
             reason: None,
+            hint: None,
         }
     }
 }
@@ -161,8 +181,11 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
     let live = run.live();
-    let (phase, reason) = RunPhase::with_reason(run.path(), summary.is_some());
-    let used = summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary);
+    let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
+    let used = match &summary {
+        Some(summary) => sum(&summary.token_summary),
+        None => kept(run.path()).unwrap_or_else(|| sum(&totals.tokens)),
+    };
     // That of an imported run stands in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
     let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);
@@ -178,12 +201,25 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         best_step: state.as_ref().map(|state| state.best_step.0),
         n_accepted: totals.n_accepted,
         test,
-        calls: used.values().map(|used| used.calls).sum(),
-        tokens: used.values().map(|used| used.prompt_tokens + used.completion_tokens).sum(),
+        calls: used.0,
+        tokens: used.1,
         reason,
+        hint,
         live,
         ..RunOverview::unknown(run.path())
     })
+}
+
+/// Calls and tokens of stages.
+fn sum(stages: &TokensByStage) -> (u64, u64) {
+    let tokens = stages.values().map(|used| used.prompt_tokens + used.completion_tokens);
+    (stages.values().map(|used| used.calls).sum(), tokens.sum())
+}
+
+/// Requests and tokens that the journal holds, those of a step that is not finished among them.
+fn kept(run_dir: &Path) -> Option<(u64, u64)> {
+    let totals = JournalReader::open(&run_dir.join(JOURNAL_FILE)).ok()?.totals().ok()?;
+    Some((totals.requests, totals.usage.input.saturating_add(totals.usage.output)))
 }
 
 fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {

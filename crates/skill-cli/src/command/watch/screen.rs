@@ -240,6 +240,7 @@ mod tests {
             tokens: 0,
             live: Some(live()),
             reason: None,
+            hint: None,
         }
     }
 
