@@ -12,6 +12,7 @@ use crate::config::{
 };
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::not_a_skill::NotASkill;
 use skill_core::SkillDoc;
 use skill_core::editor::EditRules;
 use skill_core::gate::{Gate, GateMetric};
@@ -232,7 +233,7 @@ pub fn initial_skill(loaded: &LoadedConfig) -> Result<Option<SkillDoc>, Error> {
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not UTF-8, a folder that is no skill package.
+/// A file that cannot be read, is not UTF-8 or is a configuration or data, a folder that is no skill package.
 pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
     if path.is_dir() {
         let package = read_folder(path).map_err(Error::SkillFolder)?;
@@ -240,6 +241,14 @@ pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
             .document()
             .map_err(|source| Error::SkillFolder(FolderError::Package { path: path.to_owned(), source }));
     }
+    let skill = read_document(path)?;
+    match NotASkill::of(path, skill.text()) {
+        Some(what) => Err(Error::NotASkill { path: path.to_owned(), what }),
+        None => Ok(skill),
+    }
+}
+
+fn read_document(path: &Path) -> Result<SkillDoc, Error> {
     std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| Error::Read {
         what: "skill",
         path: path.to_owned(),
@@ -253,7 +262,8 @@ pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
 ///
 /// Files that cannot be read.
 pub fn best_skill(run: &Path) -> Result<SkillDoc, Error> {
-    let skill = read_skill(&run.join("best_skill.md"))?;
+    // Whatever a model made of it, it is the skill of the run.
+    let skill = read_document(&run.join("best_skill.md"))?;
     let kept = run.join(CARRIED_DIR);
     let mut carried = CarriedFiles::default();
     for path in SkillPackage::of(&skill).carried.into_keys() {

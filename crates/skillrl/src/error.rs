@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use crate::export::ExportError;
 use crate::import::ImportError;
+use crate::not_a_skill::NotASkill;
 use crate::replay::ReplayError;
 use skill_envs::EnvError;
 use skill_envs::folder::FolderError;
@@ -49,6 +50,14 @@ pub enum Error {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// What is named as a skill is something else.
+    #[error("{} is {}, and no skill", path.display(), what.as_str())]
+    NotASkill {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: NotASkill,
     },
     /// The folder of a skill cannot be used.
     #[error("cannot use the skill")]
@@ -121,6 +130,7 @@ impl Error {
             | Self::Prompts(_)
             | Self::Prompt(_)
             | Self::Read { .. }
+            | Self::NotASkill { .. }
             | Self::SkillFolder(_)
             | Self::Export(_)
             | Self::Import(_)
@@ -150,6 +160,7 @@ impl Error {
                 "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
             }
             Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
+            Self::NotASkill { what, .. } => what.hint().to_owned(),
             Self::SkillFolder(_) => {
                 "a skill package is a folder with a SKILL.md and plain files; `skillrl lint` says more"
                     .to_owned()

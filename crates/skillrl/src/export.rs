@@ -36,6 +36,12 @@ pub enum ExportError {
         /// What is wrong.
         faults: Vec<FrontMatterFault>,
     },
+    /// There is nothing to export.
+    #[error("the skill {} has no instructions", path.display())]
+    Empty {
+        /// What was to be exported.
+        path: PathBuf,
+    },
     /// There is something at the place already.
     #[error("{} is there already", path.display())]
     Exists {
@@ -81,6 +87,10 @@ impl ExportError {
                     .collect();
                 advice.join("; ")
             }
+            Self::Empty { .. } => {
+                "write what the agent should do, or train until a step is accepted; an empty skill is of use to nobody"
+                    .to_owned()
+            }
             Self::Exists { .. } => "--force replaces a package that is there".to_owned(),
             Self::NotAPackage { .. } => "take another --to, or remove it yourself".to_owned(),
             Self::Missing { .. } => "export the skill from its folder or its run".to_owned(),
@@ -119,6 +129,9 @@ pub fn export(options: &ExportOptions) -> Result<Exported, Error> {
     let mut package = SkillPackage::of(&skill_at(&options.from)?);
     if let Some(file) = package.missing_content() {
         return Err(ExportError::Missing { file: file.to_owned() }.into());
+    }
+    if package.body().trim().is_empty() {
+        return Err(ExportError::Empty { path: options.from.clone() }.into());
     }
     let folder = folder_name(&options.to);
     let kept = FrontMatter::read(&package.main).ok().flatten().unwrap_or_default();

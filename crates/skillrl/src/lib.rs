@@ -56,6 +56,7 @@ pub mod estimate;
 pub mod export;
 pub mod import;
 pub mod lint;
+pub mod not_a_skill;
 pub mod prune;
 pub mod replay;
 pub mod report;

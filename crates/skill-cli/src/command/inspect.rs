@@ -6,7 +6,10 @@ use crate::args::{InspectArgs, StatusArgs};
 use crate::table::{counted, harmless};
 use anyhow::Context as _;
 use serde::Serialize;
-use skillrl::core::{RegionKind, SkillDoc, estimate_tokens, protected_regions};
+use skillrl::core::package::MAIN_FILE;
+use skillrl::core::{RegionKind, SkillDoc, SkillPackage, estimate_tokens, protected_regions};
+use skillrl::not_a_skill::NotASkill;
+use skillrl::pipeline::run_dir::is_run;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
@@ -17,10 +20,14 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// A file that has more bytes is no skill: no model reads that much.
 const MAX_SKILL_BYTES: u64 = 64 << 20;
 /// What to name instead.
-const EXPECTED: &str = "name a skill, the directory of a run, or a journal.sqlite";
+const EXPECTED: &str = "name a skill, a skill's folder, the directory of a run, or a journal.sqlite";
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let path = &args.path;
+    if path.is_dir() && path.join(MAIN_FILE).is_file() && !is_run(path) {
+        let skill = skillrl::assemble::read_skill(path)?;
+        return say(args, &SkillFacts::of_folder(path, &skill));
+    }
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.clone(), json: args.json });
     }
@@ -43,9 +50,15 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         let message = format!("{} is no skill, run or journal: it is not text", path.display());
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     };
-    let facts = SkillFacts::of(path, &text);
+    if let Some(what) = NotASkill::of(path, &text) {
+        return Err(skillrl::Error::NotASkill { path: path.clone(), what }.into());
+    }
+    say(args, &SkillFacts::of(path, &text))
+}
+
+fn say(args: &InspectArgs, facts: &SkillFacts) -> anyhow::Result<()> {
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&facts)?));
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(facts)?));
     }
     super::print(&facts.described())
 }
@@ -58,7 +71,7 @@ fn region_name(kind: RegionKind) -> &'static str {
     }
 }
 
-/// What there is to know about a skill file.
+/// What there is to know about a skill; of a folder, the numbers are those of its `SKILL.md`.
 #[derive(Debug, Serialize)]
 struct SkillFacts {
     path: String,
@@ -69,6 +82,9 @@ struct SkillFacts {
     tokens_estimated: u64,
     headings: Vec<String>,
     protected_regions: Vec<String>,
+    /// Of a folder; a skill that is one file has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
 }
 
 impl SkillFacts {
@@ -84,12 +100,26 @@ impl SkillFacts {
             tokens_estimated: estimate_tokens(text),
             headings: text.lines().filter(is_heading).map(str::to_owned).collect(),
             protected_regions: regions.iter().map(|region| region_name(region.kind).to_owned()).collect(),
+            files: Vec::new(),
+        }
+    }
+
+    fn of_folder(path: &Path, skill: &SkillDoc) -> Self {
+        let package = SkillPackage::of(skill);
+        Self {
+            hash: skill.hash().to_string(),
+            files: package.files().map(|(path, ..)| path.to_owned()).collect(),
+            ..Self::of(path, &package.main)
         }
     }
 
     fn described(&self) -> String {
+        let what = match self.files.len() {
+            0 => "a skill of".to_owned(),
+            n_files => format!("a skill package of {}; SKILL.md has", counted(n_files as u64, "file")),
+        };
         let mut text = format!(
-            "{}: a skill of {}, {}, about {}\nhash: {}\n",
+            "{}: {what} {}, {}, about {}\nhash: {}\n",
             self.path,
             counted(self.lines as u64, "line"),
             counted(self.characters as u64, "character"),
@@ -101,6 +131,9 @@ impl SkillFacts {
         }
         for heading in &self.headings {
             let _ = writeln!(text, "  {}", harmless(heading));
+        }
+        for file in &self.files {
+            let _ = writeln!(text, "file: {}", harmless(file));
         }
         text
     }

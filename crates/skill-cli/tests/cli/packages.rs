@@ -226,3 +226,54 @@ fn contradictions_are_asked_for_only_with_a_model_and_the_size_is_said_first() {
     outcome.assert_code(code::SUCCESS);
     assert!(outcome.stdout.contains("[contradiction] the model's reply about contradictions cannot be read"));
 }
+
+#[test]
+fn an_exported_folder_is_known_by_inspect() {
+    let context = TestContext::new();
+    context.write("skill.md", "# Trivia\n\n- Be brief.\n");
+    context.succeed(&["export", "skill.md", "--to", "trivia", "--description", "Answers trivia."]);
+    context.write("trivia/references/style.md", "# Style\n");
+    let said = context.succeed(&["inspect", "trivia"]);
+    assert!(said.starts_with("trivia: a skill package of 2 files; SKILL.md has 7 lines, "), "{said}");
+    assert!(said.ends_with("  # Trivia\nfile: SKILL.md\nfile: references/style.md\n"), "{said}");
+    let json = |args: &[&str]| serde_json::from_str::<Value>(&context.run(args).stdout).unwrap();
+    let linted = json(&["lint", "trivia", "--json"]);
+    assert_eq!(json(&["inspect", "trivia", "--json"])["hash"], linted["skill_hash"]);
+    context.write("notes/readme.txt", "x");
+    let outcome = context.run(&["inspect", "notes"]);
+    outcome.assert_code(code::RUN_DIR);
+}
+
+#[test]
+fn a_configuration_or_a_file_of_data_is_no_skill() {
+    let context = TestContext::with_demo();
+    let configuration =
+        "error: demo/skillrl.toml is a configuration, and no skill\nhint: `skillrl config show FILE`";
+    let data =
+        "error: demo/data/train.jsonl is a file of data, and no skill\nhint: `skillrl env check CONFIG`";
+    for (path, expect) in [("demo/skillrl.toml", configuration), ("demo/data/train.jsonl", data)] {
+        let export = ["export", path, "--to", "out", "--description", "x"];
+        let eval = ["eval", "demo/skillrl.toml", "--skill", path];
+        for args in [&["inspect", path][..], &["lint", path], &export, &eval] {
+            let outcome = context.run(args);
+            outcome.assert_code(code::USAGE);
+            assert!(outcome.stderr.contains(expect), "{args:?}: {}", outcome.stderr);
+        }
+    }
+    assert!(!context.path("out").exists());
+}
+
+#[test]
+fn an_empty_skill_is_not_exported() {
+    let context = TestContext::new();
+    context.write("empty.md", "\n");
+    context.write("named/SKILL.md", "---\nname: named\ndescription: Nothing.\n---\n\n");
+    for path in ["empty.md", "named"] {
+        let outcome = context.run(&["export", path, "--to", "out/named", "--description", "x"]);
+        outcome.assert_code(code::USAGE);
+        let expect =
+            format!("error: cannot export the skill: the skill {path} has no instructions\nhint: write what");
+        assert!(outcome.stderr.contains(&expect), "{}", outcome.stderr);
+        assert!(!context.path("out").exists());
+    }
+}
