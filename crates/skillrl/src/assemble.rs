@@ -116,6 +116,7 @@ pub fn trainer_of(
             resolved: config.decisive_json(),
             identity: config.identity_entries(),
         });
+            dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
     if let Some(skill) = initial_skill(loaded)? {
         trainer = trainer.with_initial_skill(skill);
     }

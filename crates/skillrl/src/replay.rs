@@ -3,19 +3,26 @@
 //! The configuration of a run is put together again from its directory; see [`Replay::prepare`]. A strict replay has
 //! models that cannot send anything, so it needs no keys.
 
+mod error;
+mod lengths;
+
+pub use error::ReplayError;
+
 use crate::assemble::{self, ModelRole, RunModels};
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, FILE_NAME, LoadedConfig};
 use crate::engine::judge_role;
 use crate::error::{Error, Failure};
+use crate::prune::PRUNED_DIR;
 use async_trait::async_trait;
+use lengths::{Shorter, Until};
 use serde_json::Value;
 use skill_llm::journal::JournalReader;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
 use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::ConfigFile;
-use skill_pipeline::run_dir::{RunStatus, read_config, read_finished_step, run_status};
-use skill_pipeline::{EventSink, PipelineError, StopSignal, Trainer};
+use skill_pipeline::run_dir::{RunStatus, STOP_FILE, read_config, read_finished_step, run_status};
+use skill_pipeline::{EventSink, PipelineError, StopSignal, Summary, Trainer};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -32,104 +39,6 @@ const FILES_OF_THEIR_OWN: [&str; 9] = [
     "live.json",
     "run.lock",
 ];
-
-/// A replay that cannot begin, or that did not come to what was recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// There is no run.
-    #[error("{} holds no run", path.display())]
-    NotARun {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// The run has no configuration file: a program made it.
-    #[error("{} has no config.toml", path.display())]
-    NoConfig {
-        /// The run directory.
-        path: PathBuf,
-    },
-    /// The configuration reads files beside itself, and where it lay is not known.
-    #[error(
-        "the configuration of {} reads `{}` (`{key}`) relative to where it lay, and that is not known",
-        run.display(),
-        file.display()
-    )]
-    UnknownPlace {
-        /// The run directory.
-        run: PathBuf,
-        /// The key that names the file.
-        key: &'static str,
-        /// The file, as the configuration names it.
-        file: PathBuf,
-    },
-    /// The replay would write into the run that it reads.
-    #[error("{} is the run that is replayed", path.display())]
-    IntoItself {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// An override names the directory of the run.
-    #[error("`run.dir` does not say where a replay goes")]
-    RunDirIsSet,
-    /// A strict replay came to a call that the recording does not hold.
-    #[error(
-        "the replay diverges at {place}: {} holds no reply to that call; {n_replayed} calls were answered from it, \
-         and {n_steps} finished step{} kept in {}",
-        run.display(),
-        if *n_steps == 1 { " is" } else { "s are" },
-        into.display()
-    )]
-    Diverged {
-        /// Where in the run.
-        place: String,
-        /// The run that was recorded.
-        run: PathBuf,
-        /// Calls that were answered from the recording.
-        n_replayed: u64,
-        /// Steps that are finished.
-        n_steps: u32,
-        /// Where the replay is.
-        into: PathBuf,
-    },
-    /// A replay of the same settings came to something else.
-    #[error("the replay in {} differs from the run: {} is the first file that is not the same", into.display(), file.display())]
-    Differs {
-        /// The first file that differs, below both directories.
-        file: PathBuf,
-        /// Where the replay is.
-        into: PathBuf,
-    },
-}
-
-impl ReplayError {
-    pub(crate) fn failure(&self) -> Failure {
-        match self {
-            Self::NotARun { .. } => Failure::RunDir,
-            Self::NoConfig { .. }
-            | Self::UnknownPlace { .. }
-            | Self::IntoItself { .. }
-            | Self::RunDirIsSet => Failure::Usage,
-            Self::Diverged { .. } | Self::Differs { .. } => Failure::Diverged,
-        }
-    }
-
-    pub(crate) fn hint(&self) -> &'static str {
-        match self {
-            Self::NotARun { .. } => "name the directory of a run",
-            Self::NoConfig { .. } | Self::UnknownPlace { .. } => {
-                "name the configuration file that the run was started with: --config FILE"
-            }
-            Self::IntoItself { .. } => "name another directory with --into, or leave it away",
-            Self::RunDirIsSet => "name the directory with --into",
-            Self::Diverged { .. } => {
-                "--live goes on with the models from there; without changed settings the recorded run may not have come further, or the data or the program has changed"
-            }
-            Self::Differs { .. } => {
-                "the program, the environment or a file that it reads has changed since the recording"
-            }
-        }
-    }
-}
 
 /// What is to be replayed.
 #[derive(Debug, Clone, Default)]
@@ -152,6 +61,8 @@ pub struct Replay {
     recorded: ConfigFile,
     loaded: LoadedConfig,
     recording: Arc<JournalReader>,
+    /// The lengths that the run had before the last one.
+    shorter: Vec<Shorter>,
 }
 
 /// How the calls of a replay were answered.
@@ -195,7 +106,10 @@ impl Replay {
         let loaded = recorded_configuration(run, &recorded, options)?;
         loaded.check_paths()?;
         let recording = JournalReader::open(&run.join("journal.sqlite")).map_err(PipelineError::Journal)?;
-        Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording) })
+        let sets_length = options.overrides.iter().any(|text| text.trim_start().starts_with("train.epochs"));
+        let shorter =
+            if sets_length { Vec::new() } else { lengths::shorter(run, loaded.config.train.epochs) };
+        Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording), shorter })
     }
 
     /// The recorded run.
@@ -213,24 +127,53 @@ impl Replay {
         &self.loaded
     }
 
-    /// The trainer of the replay.
+    /// Makes the run again, as long as it was at each of its steps: a run that was extended had another schedule before.
     ///
-    /// A strict one does one thing at a time, so that it stops at the first call that is not recorded.
+    /// A strict replay does one thing at a time, so that it stops at the first call that is not recorded.
     ///
     /// # Errors
     ///
-    /// As [`assemble::trainer`]; keys are asked for only if something may be sent.
-    pub fn trainer(
+    /// As [`assemble::trainer`], where keys are asked for only if something may be sent, and as [`Trainer::train`]: see
+    /// [`Replay::explain`].
+    pub async fn train(
         &self,
+        otherwise: NotInRecording,
+        events: Arc<dyn EventSink>,
+        stop: StopSignal,
+    ) -> Result<Summary, Error> {
+        for Shorter { epochs, until } in &self.shorter {
+            let n_done = read_finished_step(&self.into)?.unwrap_or_default();
+            if n_done >= *until {
+                continue;
+            }
+            let mut loaded = self.loaded.clone();
+            loaded.config.train.epochs = *epochs;
+            let (soon, now) = (stop.soon.clone(), stop.now.clone());
+            let stop = StopSignal { soon, now, ..StopSignal::default() };
+            let until = Until { step: *until, stop: stop.clone(), events: Arc::clone(&events) };
+            let trainer = self.trainer(&loaded, otherwise, Arc::new(until), stop.clone())?;
+            match trainer.train(&self.into).await {
+                Ok(_) => {}
+                Err(PipelineError::Stopped { .. }) if stop.after_step.is_cancelled() => {}
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
+        let trainer = self.trainer(&self.loaded, otherwise, events, stop)?;
+        trainer.train(&self.into).await.map_err(|error| self.explain(error))
+    }
+
+    fn trainer(
+        &self,
+        loaded: &LoadedConfig,
         otherwise: NotInRecording,
         events: Arc<dyn EventSink>,
         stop: StopSignal,
     ) -> Result<Trainer, Error> {
         let recording = Recording { journal: Arc::clone(&self.recording), otherwise };
         let trainer = match otherwise {
-            NotInRecording::Send => assemble::trainer(&self.loaded, events, stop)?.0,
+            NotInRecording::Send => assemble::trainer(loaded, events, stop)?.0,
             NotInRecording::Fail => {
-                let mut loaded = self.loaded.clone();
+                let mut loaded = loaded.clone();
                 loaded.config.run.workers = 1;
                 let mute = |role| {
                     let inner = assemble::model_without_key(&loaded, role)?;
@@ -264,7 +207,7 @@ impl Replay {
     }
 
     /// What to say of an error that ended the replay: a call that is not recorded is a divergence.
-    pub fn explain(&self, error: PipelineError) -> Error {
+    fn explain(&self, error: PipelineError) -> Error {
         let place = match &error {
             PipelineError::Rollout { place, .. } | PipelineError::Optimizer { place, .. } => place.clone(),
             _ => return Error::Pipeline(error),
@@ -306,6 +249,10 @@ impl Replay {
         let (recorded, replayed) = (files_of(&self.run)?, files_of(&self.into)?);
         for file in recorded.union(&replayed) {
             let in_both = recorded.contains(file) && replayed.contains(file);
+            // Two directories may lie differently beside one configuration; what it says is compared before.
+            if file == Path::new("config.json") && in_both {
+                continue;
+            }
             if !in_both || read(&self.run.join(file))? != read(&self.into.join(file))? {
                 return Err(ReplayError::Differs { file: file.clone(), into: self.into.clone() }.into());
             }
@@ -357,7 +304,11 @@ fn recorded_configuration(
     let text = text.ok_or_else(|| ReplayError::NoConfig { path: run.to_owned() })?;
     let mut loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
     let files = loaded.files_beside_config();
-    let base = config_dir(run, loaded.config.run.dir.as_str());
+    let kept = recorded.config_dir.as_ref().and_then(|dir| run.join(dir).canonicalize().ok());
+    let guessed = config_dir(run, loaded.config.run.dir.as_str());
+    let has_all = |base: &PathBuf| files.iter().all(|(_, file)| base.join(file).exists());
+    let base = [&kept, &guessed].into_iter().flatten().find(|base| has_all(base)).cloned();
+    let base = base.or(kept).or(guessed);
     let is_there = |file: &Path| base.as_ref().is_some_and(|base| base.join(file).exists());
     if let Some((key, file)) = files.into_iter().find(|(_, file)| !is_there(file)) {
         return Err(ReplayError::UnknownPlace { run: run.to_owned(), key, file }.into());
@@ -402,7 +353,8 @@ fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
         for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
             let entry = entry.map_err(cannot_read)?;
             let below = dir.join(entry.file_name());
-            if FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own)) {
+            let is_own = FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own));
+            if is_own || is_of_others(&below) {
                 continue;
             }
             if entry.file_type().map_err(cannot_read)?.is_dir() {
@@ -413,6 +365,14 @@ fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
         }
     }
     Ok(files)
+}
+
+/// Whether something in the directory of a run is not the trainer's: what `skillrl prune` and people put there.
+fn is_of_others(below: &Path) -> bool {
+    let name = below.to_string_lossy();
+    let is_kept_by_hand =
+        ["best_skill.changed", "current_skill.changed"].iter().any(|kept| name.starts_with(kept));
+    name == PRUNED_DIR || name == STOP_FILE || name.starts_with('.') || is_kept_by_hand
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

@@ -22,18 +22,15 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let otherwise = if args.live { NotInRecording::Send } else { NotInRecording::Fail };
     let progress = Progress::new(if args.quiet { Show::Quiet } else { Show::Progress });
     let stop = StopSignal::default();
-    let trainer = replay.trainer(otherwise, Arc::new(progress), stop.clone())?;
-    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(replay.into_dir()))?;
-    let summary = match outcome {
-        Ok(summary) => summary,
-        Err(error) => {
-            let error = replay.explain(error);
-            if args.live {
-                say_counts(&replay);
-            }
-            return Err(error.into());
-        }
-    };
+    let outcome = super::block_on(
+        stop.clone(),
+        super::STOPPING_RUN,
+        replay.train(otherwise, Arc::new(progress), stop),
+    )?;
+    if outcome.is_err() && args.live {
+        say_counts(&replay);
+    }
+    let summary = outcome?;
     let changes = replay.changes()?;
     super::print(&describe(&replay, &summary, &changes)?)?;
     if changes.is_empty() && replay.is_recording_finished() {

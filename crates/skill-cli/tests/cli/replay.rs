@@ -188,3 +188,37 @@ fn a_live_replay_keeps_the_caps_of_the_configuration() {
     }
     context.succeed(&[args.as_slice(), &["budget.calls=432"]].concat());
 }
+
+/// `run.dir` on the command line is relative to where the command is given, and says nothing of the configuration.
+#[test]
+fn a_run_that_was_started_elsewhere_is_replayed_from_where_its_configuration_lies() {
+    let context = TestContext::with_demo();
+    let dir = ["--set", "run.dir=elsewhere/deep/run"];
+    context.succeed(&[["train", "demo/skillrl.toml", "--quiet"].as_slice(), &dir].concat());
+    assert_eq!(context.json("elsewhere/deep/run/config.json")["config_dir"], "../../../demo");
+    let text = context.succeed(&["replay", "elsewhere/deep/run", "--into", "again", "--quiet"]);
+    assert!(text.contains("\nidentical:  "), "{text}");
+    assert!(context.run(&["lint", "elsewhere/deep/run"]).stderr.is_empty());
+}
+
+/// The edit budget falls over the whole run: what was made when the run was shorter had another schedule.
+#[test]
+fn a_run_that_was_extended_is_replayed_as_it_was_made() {
+    let context = TestContext::with_demo();
+    let train = |epochs: &str| context.succeed(&["train", "demo/skillrl.toml", "--quiet", "--set", epochs]);
+    train("train.epochs=1");
+    train("train.epochs=2");
+    let text = context.succeed(&["replay", "demo/run", "--quiet"]);
+    assert!(text.contains("\nidentical:  "), "{text}");
+    assert_same_files(&context.untimed_files("demo/run"), &context.untimed_files(REPLAY));
+}
+
+#[test]
+fn what_is_not_the_trainer_s_is_no_difference() {
+    let context = TestContext::with_finished_demo();
+    for file in ["pruned/prune.json", "best_skill.changed.md", ".gitignore", "stop_after_step"] {
+        context.write(&format!("demo/run/{file}"), "mine\n");
+    }
+    let text = context.succeed(&["replay", "demo/run", "--quiet"]);
+    assert!(text.contains("\nidentical:  "), "{text}");
+}

@@ -18,7 +18,7 @@ mod unflushed;
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;
 pub use path::CARRIED_DIR;
-pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT};
+pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, way_to};
 pub use read::{RunStatus, is_held, is_run, read_config, read_finished_step, read_summary, run_status};
 pub use reader::{RunReader, RunSkills, RunTotals};
 pub use stop::{STOP_FILE, is_stop_requested, request_stop, withdraw_stop};

@@ -1,7 +1,7 @@
 //! Where the files of a run are.
 
 use skill_core::{EpochIdx, StepIdx};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where a run keeps the files that its skill carries along, for those that want all of a skill that was a step's.
 pub const CARRIED_DIR: &str = "skill_files";
@@ -36,4 +36,45 @@ pub(super) fn epoch_snapshot_path(run: &Path, epoch: EpochIdx) -> PathBuf {
 
 pub(super) fn snapshot_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("skills").join(format!("skill_v{:04}.md", step.0))
+}
+
+/// The way from one directory to another, with `/` between names; `None` where there is none, or no text of it.
+pub(crate) fn way_to(from: &Path, to: &Path) -> Option<String> {
+    let (from, to) = (from.canonicalize().ok()?, to.canonicalize().ok()?);
+    let n_shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(n_shared).map(|_| "..");
+    let mut names: Vec<&str> = up.collect();
+    for component in to.components().skip(n_shared) {
+        match component {
+            Component::Normal(name) => names.push(name.to_str()?),
+            // Another drive.
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+                return None;
+            }
+        }
+    }
+    Some(if names.is_empty() { ".".to_owned() } else { names.join("/") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_leads_from_one_directory_to_another() {
+        let root = tempfile::tempdir().unwrap();
+        for dir in ["a/b", "a/c/d"] {
+            std::fs::create_dir_all(root.path().join(dir)).unwrap();
+        }
+        for (from, to, expect) in [
+            ("a/b", "a/c/d", Some("../c/d")),
+            ("a/c/d", "a", Some("../..")),
+            ("a", "a/c/d", Some("c/d")),
+            ("a", "a", Some(".")),
+            ("a", "nowhere", None),
+        ] {
+            let way = way_to(&root.path().join(from), &root.path().join(to));
+            assert_eq!(way.as_deref(), expect, "{from} to {to}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::Env;
 use skill_llm::{Budget, ChatModel, Journal, JournalOptions, ModelId, Prices, Recording, Spent};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a configuration file says, for the run directory.
@@ -36,6 +36,8 @@ pub struct RunConfig {
     pub resolved: Value,
     /// Settings that decide results and that only the caller knows, by name.
     pub identity: Vec<(String, Value)>,
+    /// The directory of the file.
+    pub dir: Option<PathBuf>,
 }
 
 /// Trains the skill of an agent.

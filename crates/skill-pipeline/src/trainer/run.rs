@@ -8,7 +8,7 @@ use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::{EventLog, SpeculationTiming, Timings};
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
-use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, withdraw_stop};
+use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
@@ -110,6 +110,7 @@ fn claim(
         format_version: FORMAT_VERSION.to_owned(),
         config: trainer.config.resolved.clone(),
         identity,
+        config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
     };
     dir.write_config(&config, trainer.config.source_text.as_deref())
 }
