@@ -23,6 +23,7 @@ struct Section {
 const FORMAT: &str = "crates/skill-pipeline/src/run_dir/format.rs";
 const EPOCHS: &str = "crates/skill-pipeline/src/run_dir/epoch_format.rs";
 const PAIRED: &str = "crates/skill-pipeline/src/run_dir/paired_format.rs";
+const SUMMARY: &str = "crates/skill-pipeline/src/run_dir/summary_format.rs";
 const LIVE: &str = "crates/skill-pipeline/src/run_dir/live.rs";
 const EDIT: &str = "crates/skill-core/src/edit.rs";
 const ROW: &str = "crates/skill-core/src/editor/row.rs";
@@ -87,7 +88,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "`summary.json`",
         text: "One object, there when the run is finished.",
-        types: &[("Summary", FORMAT), ("FreshRecord", PAIRED), ("EpochEndCounts", FORMAT)],
+        types: &[("Summary", SUMMARY), ("FreshRecord", PAIRED), ("EpochEndCounts", FORMAT)],
     },
     Section {
         title: "`timings.json`",

@@ -4,8 +4,8 @@ use crate::RunSize;
 use serde_json::json;
 use skill_core::stats::Paired;
 use skill_core::{
-    Edit, EditOp, EditRules, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, Patch, RawPatch, Role,
-    RolloutResult, SkillDoc, SkillHash, SourceType, StepIdx, Turn, Usage,
+    Edit, EditOp, EditRules, FlipCounts, Gate, GateMetric, GateRule, ItemId, ItemScore, MeanScore, Patch,
+    RawPatch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, StepIdx, Turn, Usage,
 };
 use skill_pipeline::PipelineError;
 use skill_pipeline::memory::{MemoryEntry, StepTrace};
@@ -171,6 +171,9 @@ impl<'size> Story<'size> {
             best_of: n_steps + 1,
             fresh_selection: None,
             current_selection_score: self.score,
+            gate_metric: Some(GateMetric::Hard),
+            baseline_test_score: before.map(|score| score.hard),
+            test_score: after.map(|score| score.hard),
             baseline_test_hard: before.map(|score| score.hard),
             baseline_test_soft: before.map(|score| score.soft),
             test_hard: after.map(|score| score.hard),

@@ -1,6 +1,6 @@
 //! What a run says in words: one line per step, and a few around them.
 
-use skillrl::core::EpochIdx;
+use skillrl::core::{EpochIdx, GateMetric};
 use skillrl::pipeline::run_dir::format::{StepAction, StepRecord, Summary};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
 use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
@@ -150,15 +150,30 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         summary.baseline_selection_score, summary.best_selection_score
     );
     let _ = write!(text, "{}", evidence_lines(summary));
-    if let (Some(before), Some(after), Some(delta)) =
-        (summary.baseline_test_hard, summary.test_hard, summary.test_delta_hard)
-    {
-        let interval = summary.test_paired.as_ref().map(interval_words).unwrap_or_default();
-        let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({delta:+.4}{interval})");
-    } else {
-        let _ = writeln!(text, "test:      not measured (eval.test is off)");
+    let Some([before, after]) = summary.test() else {
+        text.push_str("test:      not measured (eval.test is off)\n");
+        return text;
+    };
+    let interval = summary.test_paired.as_ref().map(interval_words).unwrap_or_default();
+    let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({:+.4}{interval})", after - before);
+    let hard = summary.baseline_test_hard.zip(summary.test_hard);
+    if let (GateMetric::Soft | GateMetric::Mixed, Some((before, after))) = (summary.test_metric(), hard) {
+        let metric = summary.test_metric().as_str();
+        let _ = writeln!(
+            text,
+            "           these are {metric} scores, as gate.metric asks; hard: {before:.4} → {after:.4}"
+        );
     }
     text
+}
+
+/// The name of a metric behind a score that it made, where it is not the usual one.
+pub(crate) fn metric_words(metric: GateMetric) -> &'static str {
+    match metric {
+        GateMetric::Hard => "",
+        GateMetric::Soft => " (soft)",
+        GateMetric::Mixed => " (mixed)",
+    }
 }
 
 /// The scores that no decision was made by, and of how many skills the best one is the best.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
 use skill_pipeline::run_dir::{RunTotals, is_stop_requested};
-use skill_pipeline::{PipelineError, RunReader};
+use skill_pipeline::{PipelineError, RunReader, Summary};
 use skill_report::RunPhase;
 use skillrl::spend::Spending;
 use std::fs::Metadata;
@@ -82,7 +82,7 @@ pub struct Files {
     pub current: Option<f64>,
     /// The score of the best skill there.
     pub best: Option<f64>,
-    /// The strict score of the first skill on the test split.
+    /// The score of the first skill on the test split, by the gate's metric.
     pub test_before: Option<f64>,
     /// That of the best skill.
     pub test_after: Option<f64>,
@@ -148,6 +148,7 @@ impl Files {
         let spending = Spending::of(&run);
         let gate = spending.as_ref().map_or_else(Gate::default, Spending::gate);
         let n_steps = state.last_completed_step.0;
+        let test = summary.as_ref().and_then(Summary::test);
         Ok(Self {
             n_steps,
             // A finished run has as many as it has; the log of an imported one says nothing.
@@ -159,8 +160,8 @@ impl Files {
             baseline: Some(gate.score(state.baseline)),
             current: Some(state.current_score),
             best: Some(state.best_score),
-            test_before: summary.as_ref().and_then(|summary| summary.baseline_test_hard),
-            test_after: summary.as_ref().and_then(|summary| summary.test_hard),
+            test_before: test.map(|[before, _]| before),
+            test_after: test.map(|[_, after]| after),
             money: spending.and_then(|spending| spending.of_stages(&tokens)),
             ..files
         })

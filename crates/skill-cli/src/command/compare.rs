@@ -1,6 +1,7 @@
 //! `skillrl compare`: two runs side by side.
 
 use crate::args::CompareArgs;
+use crate::report_line::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::reports::{Comparison, RunComparison, RunSide};
 use std::fmt::Write as _;
@@ -19,7 +20,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
 fn described(comparison: &RunComparison) -> String {
     let columns = [Column::text(""), Column::text("A"), Column::text("B")];
     let width = terminal_width();
-    let mut text = table(&columns, &rows(&comparison.runs), width);
+    let metric = metric_words(comparison.metric);
+    let mut text = table(&columns, &rows(&comparison.runs, metric), width);
     if !comparison.settings.is_empty() {
         let rows = comparison.settings.iter().map(|setting| {
             let [first, second] = setting.values.each_ref().map(|value| match value {
@@ -33,7 +35,7 @@ fn described(comparison: &RunComparison) -> String {
     }
     for (split, compared) in [("test", &comparison.test), ("selection", &comparison.selection)] {
         if let Some(compared) = compared {
-            let _ = write!(text, "\n{}", paired(split, compared));
+            let _ = write!(text, "\n{}", paired(&format!("{split}{metric}"), compared));
         }
     }
     for said in &comparison.not_compared {
@@ -45,7 +47,7 @@ fn described(comparison: &RunComparison) -> String {
     text
 }
 
-fn rows(sides: &[RunSide; 2]) -> Vec<Vec<String>> {
+fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
     let row = |title: &str, value: &dyn Fn(&RunSide) -> String| {
         let [first, second] = sides.each_ref().map(value);
         vec![title.to_owned(), first, second]
@@ -60,8 +62,8 @@ fn rows(sides: &[RunSide; 2]) -> Vec<Vec<String>> {
         }),
         row("accepted", &|side| format!("{} of {} candidates", side.n_accepted, side.n_candidates)),
         row("best skill", &|side| side.best_skill.clone()),
-        row("selection", &|side| score(side.selection)),
-        row("test", &|side| score(side.test)),
+        row(&format!("selection{metric}"), &|side| score(side.selection)),
+        row(&format!("test{metric}"), &|side| score(side.test)),
         row("calls", &|side| grouped(side.calls)),
         row("tokens", &|side| grouped(side.tokens)),
         row("cost", &|side| side.money.map_or_else(|| "no prices".to_owned(), |money| format!("{money:.4}"))),

@@ -1,6 +1,7 @@
 //! `skillrl status`: where a run stands, or every run of a directory.
 
 use crate::args::StatusArgs;
+use crate::report_line::metric_words;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
@@ -38,7 +39,7 @@ pub(crate) fn described(status: &RunOverview) -> String {
             writeln!(text, "  score  {baseline:.4} → {best:.4} ({origin}), {} accepted", status.n_accepted);
     }
     if let Some([before, after]) = status.test {
-        let _ = writeln!(text, "  test   {before:.4} → {after:.4}");
+        let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.test_metric));
     }
     match &status.live {
         Some(live) => {

@@ -29,6 +29,7 @@ mod look;
 mod lost;
 mod mcp;
 mod modes;
+mod metric;
 #[cfg(target_os = "linux")]
 mod narrow;
 mod noise;

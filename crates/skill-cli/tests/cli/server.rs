@@ -91,6 +91,16 @@ pub(crate) fn healthy(request: &Request) -> ResponseTemplate {
     reply(answer, "stop")
 }
 
+/// As [`healthy`], but the best answers say too much: they are graded, and not right.
+pub(crate) fn nearly_right(request: &Request) -> ResponseTemplate {
+    let text = body(request)["messages"].to_string();
+    let word = text.rsplit("Repeat: ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
+    match text.contains(GOOD_RULE) && !is_optimizer(&body(request)) {
+        true => reply(&format!("{word} it is"), "stop"),
+        false => healthy(request),
+    }
+}
+
 /// Healthy for so many calls, then an outage.
 pub(crate) fn outage_after(n_calls: usize) -> impl Fn(usize, &Request) -> ResponseTemplate + Send {
     move |call, request| {

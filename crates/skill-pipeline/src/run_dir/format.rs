@@ -5,10 +5,11 @@
 //! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
 //! byte for byte.
 
-use super::paired_format::{FreshRecord, PairedRecord};
+use super::paired_format::PairedRecord;
+pub use super::summary_format::Summary;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, StepIdx};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
@@ -25,11 +26,11 @@ pub struct ConfigFile {
     pub config: Value,
     /// Every setting that must stay the same while the run is resumed, by name.
     pub identity: BTreeMap<String, Value>,
-}
     /// Where the configuration file lay, which the files that it names are relative to: from the directory of the run,
     /// with `/` between names. Absent where there was no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<String>,
+}
 
 /// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,7 +68,7 @@ pub struct RuntimeState {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(number: &usize) -> bool {
+pub(super) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
@@ -402,76 +403,6 @@ pub struct EpochEndCounts {
     pub slow_skips: usize,
     /// Times that the optimizer wrote notes to itself.
     pub meta_skills: usize,
-}
-
-/// `summary.json` of the run: what it came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// The program that wrote it.
-    pub version: String,
-    /// The environment's name.
-    pub env: String,
-    /// The resolved configuration, as in `config.json`.
-    pub config: Value,
-    /// Steps of the run.
-    pub total_steps: usize,
-    /// Steps whose candidate was accepted.
-    pub total_accepts: usize,
-    /// Steps whose candidate was rejected.
-    pub total_rejects: usize,
-    /// Steps whose candidate too few items could tell about.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub total_indecisive: usize,
-    /// Steps without an evaluation: no edits, or edits that changed nothing.
-    pub total_skips: usize,
-    /// What the ends of epochs came to; absent where they do nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch_ends: Option<EpochEndCounts>,
-    /// The step that made the best skill; 0 is the initial one.
-    pub best_step: StepIdx,
-    /// The epoch whose slow update made the best skill, after its last step `best_step`; absent if a step did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_slow_epoch: Option<EpochIdx>,
-    /// Whether the best skill is the last one with notes that were added after its step, measured at the end of the
-    /// run; `best_step` is the last step that added one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_best_measured_last: bool,
-    /// The best skill.
-    pub best_skill_hash: SkillHash,
-    /// The gate's score of the initial skill.
-    pub baseline_selection_score: f64,
-    /// The gate's score of the best skill: the best of several noisy measurements, so it flatters.
-    pub best_selection_score: f64,
-    /// How many skills the best one is the best of: the initial one, and each candidate that was measured.
-    #[serde(default)]
-    pub best_of: usize,
-    /// The initial and the best skill on the selection split in draws that decided nothing; absent if that was not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh_selection: Option<FreshRecord>,
-    /// The gate's score of the last current skill.
-    pub current_selection_score: f64,
-    /// Mean `hard` of the initial skill on the test split; null if the test split was not read.
-    pub baseline_test_hard: Option<f64>,
-    /// Mean `soft` of the initial skill on the test split.
-    pub baseline_test_soft: Option<f64>,
-    /// Mean `hard` of the best skill on the test split.
-    pub test_hard: Option<f64>,
-    /// Mean `soft` of the best skill on the test split.
-    pub test_soft: Option<f64>,
-    /// `test_hard - baseline_test_hard`, to 6 digits.
-    pub test_delta_hard: Option<f64>,
-    /// The best skill against the initial one on the test split, by `hard`; absent if the test split was not read or
-    /// they are the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_paired: Option<PairedRecord>,
-    /// Calls and tokens by stage, of everything that the files of the run stand for: all finished steps and the
-    /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
-    pub token_summary: TokensByStage,
-    /// What people's scripts may add; kept when the file is read and written.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extras: Map<String, Value>,
 }
 
 /// Whether a file of this version can be read: the same major version.

@@ -15,6 +15,7 @@ mod step_record;
 mod stop;
 mod unflushed;
 
+mod summary_format;
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;
 pub use path::CARRIED_DIR;

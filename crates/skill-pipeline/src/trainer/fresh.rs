@@ -11,7 +11,7 @@ use crate::run_dir::EvaluationDir;
 use crate::run_dir::format::TokensByStage;
 use crate::run_dir::paired_format::{FreshRecord, LEVEL, PairedRecord};
 use skill_core::stats::score_interval;
-use skill_core::{Gate, GateRule, ItemScore};
+use skill_core::{GateRule, ItemScore};
 use skill_envs::Split;
 
 impl Run<'_> {
@@ -43,9 +43,9 @@ impl Run<'_> {
         }))
     }
 
-    /// The best skill against the initial one on the test split, by the strict score.
+    /// The best skill against the initial one on the test split, by the gate's metric.
     pub(super) fn compare_tests(&self) -> Result<Option<PairedRecord>, PipelineError> {
-        let rule = GateRule::strict(Gate::default());
+        let rule = GateRule::strict(self.settings.gate);
         self.compare_files(rule, EvaluationDir::TestBest, EvaluationDir::TestBaseline)
     }
 

@@ -6,7 +6,7 @@ use super::headline::Comparison;
 use crate::ReportError;
 use serde::Serialize;
 use serde_json::Value;
-use skill_core::{Gate, ItemScore, RolloutResult};
+use skill_core::{Gate, GateMetric, ItemScore, RolloutResult};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
@@ -20,6 +20,8 @@ const MAX_ITEMS: usize = 2_000;
 pub struct RunComparison {
     /// The two runs.
     pub runs: [RunSide; 2],
+    /// The metric of all scores here: that of the first run's gate.
+    pub metric: GateMetric,
     /// The settings that are not the same in both, by name.
     pub settings: Vec<SettingDifference>,
     /// The best skill of the first run and that of the second on the test items of both; `None` if there are none.
@@ -80,6 +82,8 @@ pub struct RunSide {
     pub best_step: u32,
     /// What made its best skill, in words.
     pub best_skill: String,
+    /// The metric of its own gate.
+    pub metric: Option<GateMetric>,
     /// The score of its best skill on its selection split.
     pub selection: Option<f64>,
     /// The score of its best skill on its test split.
@@ -117,6 +121,15 @@ impl RunComparison {
             not_compared.extend(differently_drawn(split, before, after));
         }
         for (_, report) in runs {
+            let metric = report.headline.as_ref().map(|headline| headline.metric);
+            if let Some(metric) = metric.filter(|metric| *metric != gate.metric) {
+                not_compared.push(format!(
+                    "The gate of {} went by the {} metric; every score here is by the {} metric, that of the first run.",
+                    report.name,
+                    metric.as_str(),
+                    gate.metric.as_str()
+                ));
+            }
             if !report.is_finished {
                 not_compared.push(format!("The run {} is not finished.", report.name));
             }
@@ -131,7 +144,11 @@ impl RunComparison {
             items,
             items_split,
             n_items_left_out,
-            runs: [side(first.1), side(second.1)],
+            runs: [
+                side(first.1, gate, [&selection[0], &test[0]]),
+                side(second.1, gate, [&selection[1], &test[1]]),
+            ],
+            metric: gate.metric,
             settings: settings(&first.0.config().config, &second.0.config().config),
             test: compare(&test),
             selection: compare(&selection),
@@ -161,9 +178,14 @@ fn items([first, second]: &[Vec<RolloutResult>; 2]) -> Vec<PairedItem> {
     items
 }
 
-fn side(report: &Report) -> RunSide {
+/// A run, with the results of its best skill on the selection and on the test split.
+fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide {
     let headline = report.headline.as_ref();
     let tokens = report.stages.iter().map(|row| row.used.prompt_tokens + row.used.completion_tokens).sum();
+    let score = |results: &[RolloutResult]| {
+        (!results.is_empty()).then(|| gate.score(skill_core::MeanScore::of_results(results)))
+    };
+    let [selection, test] = results.map(score);
     let calls = report.stages.iter().map(|row| row.used.calls).sum();
     RunSide {
         name: report.name.clone(),
@@ -175,8 +197,9 @@ fn side(report: &Report) -> RunSide {
         best_step: headline.map_or(0, |headline| headline.best_step),
         best_skill: headline
             .map_or_else(|| "not measured".to_owned(), |headline| headline.best_skill.clone()),
-        selection: headline.map(|headline| headline.selection.after),
-        test: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.after),
+        metric: headline.map(|headline| headline.metric),
+        selection,
+        test,
         calls,
         tokens,
         // The sum of nothing is -0.

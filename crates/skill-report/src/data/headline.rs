@@ -6,7 +6,7 @@ use super::tokens;
 use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
-use skill_core::{Gate, ItemScore, RolloutResult, StepIdx};
+use skill_core::{Gate, GateMetric, ItemScore, RolloutResult, StepIdx};
 use skill_pipeline::run_dir::format::{StepRecord, TokensByStage};
 use skill_pipeline::run_dir::paired_format::FreshRecord;
 use skill_pipeline::stage::evaluate::by_item;
@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 pub struct Headline {
     /// One sentence.
     pub sentence: String,
+    /// The metric of all scores here: the gate's.
+    pub metric: GateMetric,
     /// The initial and the best skill on the test split; `None` if it was not read.
     pub test: Option<Comparison>,
     /// The same on the selection split, by which the best skill was chosen.
@@ -119,7 +121,8 @@ impl Headline {
         let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
             + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
         Ok(Self {
-            sentence: sentence(test.as_ref(), &selection, *maker),
+            sentence: sentence(test.as_ref(), &selection, *maker, gate.metric),
+            metric: gate.metric,
             test,
             selection,
             fresh: summary.as_ref().and_then(|summary| summary.fresh_selection.clone()),
@@ -140,13 +143,17 @@ pub(super) fn measured_at(history: &[StepRecord], step: StepIdx) -> StepIdx {
     record.and_then(|record| record.selection_from_step).unwrap_or(step)
 }
 
-fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker) -> String {
+fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker, metric: GateMetric) -> String {
     if maker.step == StepIdx(0) {
         return "No candidate was better than the skill that the run began with.".to_owned();
     }
+    let by = match metric {
+        GateMetric::Hard => String::new(),
+        GateMetric::Soft | GateMetric::Mixed => format!(" by the {} metric", metric.as_str()),
+    };
     let Some(test) = test else {
         return format!(
-            "On the selection split the skill of {} scores {} instead of {}; the test split was not read.",
+            "On the selection split the skill of {} scores {} instead of {}{by}; the test split was not read.",
             maker.name(),
             percent(selection.after),
             percent(selection.before)
@@ -161,7 +168,7 @@ fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker) -> 
         "That may be chance: the interval holds 0."
     };
     format!(
-        "On {} test items the skill scores {} instead of {}, a difference of {} (95 % interval {} to {}). {verdict}",
+        "On {} test items the skill scores {} instead of {}{by}, a difference of {} (95 % interval {} to {}). {verdict}",
         test.n,
         percent(test.after),
         percent(test.before),

@@ -3,12 +3,13 @@
 use super::ending::{Ending, last_event};
 use super::name_of;
 use serde::Serialize;
+use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::format::TokensByStage;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{is_held, is_run};
-use skill_pipeline::{PipelineError, RunReader};
+use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +41,10 @@ pub struct RunOverview {
     pub best_step: Option<u32>,
     /// Candidates that were accepted.
     pub n_accepted: usize,
-    /// Mean `hard` on the test split of the first and of the best skill, once it is measured.
+    /// The score on the test split of the first and of the best skill, once it is measured.
     pub test: Option<[f64; 2]>,
+    /// The metric of that score: the gate's.
+    pub test_metric: GateMetric,
     /// Calls of the whole run; until its end the requests that its journal holds, or else those of finished steps.
     pub calls: u64,
     /// Tokens of the same, prompts and replies.
@@ -145,6 +148,7 @@ impl RunOverview {
             best_step: None,
             n_accepted: 0,
             test: None,
+            test_metric: GateMetric::Hard,
             calls: 0,
             tokens: 0,
             live: None,
@@ -189,7 +193,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     // That of an imported run stands in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
     let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);
-    let test = summary.as_ref().and_then(|summary| Some([summary.baseline_test_hard?, summary.test_hard?]));
+    let test = summary.as_ref().and_then(Summary::test);
     Ok(RunOverview {
         phase,
         env: env.unwrap_or_default(),
@@ -201,6 +205,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         best_step: state.as_ref().map(|state| state.best_step.0),
         n_accepted: totals.n_accepted,
         test,
+        test_metric: summary.as_ref().map(Summary::test_metric).unwrap_or_default(),
         calls: used.0,
         tokens: used.1,
         reason,

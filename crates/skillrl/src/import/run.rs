@@ -7,7 +7,7 @@
 use super::error::ImportError;
 use super::run_record::{self, Baseline};
 use super::source::{read, read_json};
-use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome};
+use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
 use serde_json::{Map, Value, json};
 use skill_core::{MeanScore, SkillHash};
 use skill_pipeline::run_dir::format::{
@@ -268,6 +268,9 @@ impl Reader<'_> {
         ];
         let number = |key: &str| asked.get(key).and_then(Value::as_f64);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let gate = gate_of(config).unwrap_or_default();
+        let test_score =
+            |hard: &str, soft: &str| Some(gate.score(MeanScore { hard: number(hard)?, soft: number(soft)? }));
         let count = |is: fn(&StepRecord) -> bool| history.iter().filter(|record| is(record)).count();
         let env = asked
             .get("env")
@@ -295,6 +298,9 @@ impl Reader<'_> {
             baseline_selection_score: baseline.score,
             best_selection_score: state.best_score,
             current_selection_score: state.current_score,
+            gate_metric: Some(gate.metric),
+            baseline_test_score: test_score("baseline_test_hard", "baseline_test_soft"),
+            test_score: test_score("test_hard", "test_soft"),
             baseline_test_hard: number("baseline_test_hard"),
             baseline_test_soft: number("baseline_test_soft"),
             test_hard: number("test_hard"),

@@ -1,7 +1,7 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
 use crate::command::status::{now, seconds, spent};
-use crate::report_line::{short_step_line, step_line};
+use crate::report_line::{metric_words, short_step_line, step_line};
 use crate::table::{counted, harmless};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -82,7 +82,9 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
         _ => "the first skill is being measured".to_owned(),
     };
     let scores = match overview.test {
-        Some([before, after]) => format!("{scores}; test {before:.4} → {after:.4}"),
+        Some([before, after]) => {
+            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.test_metric))
+        }
         None => scores,
     };
     let last = match (&overview.live, &overview.reason) {
@@ -236,6 +238,7 @@ mod tests {
             best_step: Some(3),
             n_accepted: 2,
             test: None,
+            test_metric: skillrl::core::GateMetric::Hard,
             calls: 0,
             tokens: 0,
             live: Some(live()),
