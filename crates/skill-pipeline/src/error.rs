@@ -1,6 +1,6 @@
 //! Why a run stopped before its end.
 
-use skill_core::ItemId;
+use skill_core::{ItemId, SkillHash};
 use skill_envs::{EnvError, Split};
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
 use std::path::PathBuf;
@@ -73,6 +73,16 @@ pub enum PipelineError {
         path: PathBuf,
         /// What is wrong with it.
         message: String,
+    },
+    /// A skill of the run is not the one that the run left there.
+    #[error("{} was changed after the run wrote it: its hash is {found}, and was {expected}", path.display())]
+    ChangedSkill {
+        /// The file.
+        path: PathBuf,
+        /// The hash of what is there.
+        found: SkillHash,
+        /// The hash of what the run wrote.
+        expected: SkillHash,
     },
     /// The run was written by a newer version.
     #[error("{} has format version {found}, this program reads up to {supported}", path.display())]
@@ -196,6 +206,9 @@ impl PipelineError {
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
             Self::RunDir { .. } => "check `run.dir`, its permissions and the free space",
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
+            Self::ChangedSkill { .. } => {
+                "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
+            }
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
             Self::NoRun { .. } => "name a directory that `skillrl train` has written",

@@ -26,7 +26,8 @@ use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{
-    Acceptance, EpochEnd, EventSink, Evidence, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer,
+    Acceptance, EpochEnd, EventSink, Evidence, PipelineError, RunConfig, RunReader, SkillAware, StopSignal,
+    TrainSettings, Trainer,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,8 +116,8 @@ pub fn trainer_of(
             source_text: Some(loaded.source_text.clone()),
             resolved: config.decisive_json(),
             identity: config.identity_entries(),
-        });
             dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
+        });
     if let Some(skill) = initial_skill(loaded)? {
         trainer = trainer.with_initial_skill(skill);
     }
@@ -261,10 +262,14 @@ fn read_document(path: &Path) -> Result<SkillDoc, Error> {
 ///
 /// # Errors
 ///
-/// Files that cannot be read.
+/// Files that cannot be read, and a skill that is not as the run left it.
 pub fn best_skill(run: &Path) -> Result<SkillDoc, Error> {
     // Whatever a model made of it, it is the skill of the run.
-    let skill = read_document(&run.join("best_skill.md"))?;
+    let skill = match RunReader::open(run) {
+        Ok(reader) => reader.best_skill()?,
+        Err(PipelineError::NoRun { .. }) => read_document(&run.join("best_skill.md"))?,
+        Err(error) => return Err(error.into()),
+    };
     let kept = run.join(CARRIED_DIR);
     let mut carried = CarriedFiles::default();
     for path in SkillPackage::of(&skill).carried.into_keys() {

@@ -185,6 +185,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::EmptySplit { .. } | PipelineError::DuplicateItem { .. } => Failure::Data,
         PipelineError::RunDir { .. }
         | PipelineError::Corrupt { .. }
+        | PipelineError::ChangedSkill { .. }
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
         | PipelineError::NoRun { .. }

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod changed;
 mod context;
 mod demo;
 mod demo_worlds;
@@ -28,8 +29,8 @@ mod lean;
 mod look;
 mod lost;
 mod mcp;
-mod modes;
 mod metric;
+mod modes;
 #[cfg(target_os = "linux")]
 mod narrow;
 mod noise;

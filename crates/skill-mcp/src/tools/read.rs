@@ -153,7 +153,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         Ok(Read {
             report: skillrl::report::read_with(run.path(), in_short())?,
             rows: StepRow::read_from(run, first, limit)?,
-            skill: run.best_skill().ok(),
+            skill: run.kept_best_skill().ok(),
         })
     })
     .await?;

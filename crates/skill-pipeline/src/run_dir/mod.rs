@@ -1,6 +1,7 @@
 //! The run directory: where the files of a run are, who holds it, and how it is read back.
 
 pub mod atomic;
+mod by_hand;
 pub mod epoch_format;
 mod evaluation;
 pub mod event_log;
@@ -11,15 +12,17 @@ pub mod paired_format;
 mod path;
 mod read;
 mod reader;
+mod skills;
 mod step_record;
 mod stop;
+mod summary_format;
 mod unflushed;
 
-mod summary_format;
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;
 pub use path::CARRIED_DIR;
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, way_to};
 pub use read::{RunStatus, is_held, is_run, read_config, read_finished_step, read_summary, run_status};
-pub use reader::{RunReader, RunSkills, RunTotals};
+pub use reader::{RunReader, RunTotals};
+pub use skills::RunSkills;
 pub use stop::{STOP_FILE, is_stop_requested, request_stop, withdraw_stop};

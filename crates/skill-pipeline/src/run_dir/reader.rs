@@ -6,22 +6,18 @@ use super::format::{
     ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
 };
 use super::live::{self, LiveState};
-use super::path::{COMPARISON_PAIRS, epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
+use super::path::{COMPARISON_PAIRS, slow_update_path, step_path};
 use super::read::{
     is_held, not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
 };
 use crate::error::PipelineError;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
-use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx};
-use std::collections::BTreeMap;
+use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx};
 use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-
-/// The file of a step's, or an epoch's, directory that holds what its edits, or its guidance, made of the skill.
-const CANDIDATE_SKILL: &str = "candidate_skill.md";
 
 /// Reads the files of a run; what is not there yet is `None` or empty, what is not what it should be an error.
 ///
@@ -206,55 +202,6 @@ impl RunReader {
         Ok(sum.last)
     }
 
-    /// The skill that was current after a step, and after the end of its epoch if the step was the last of it and the
-    /// end is done; 0 is the initial skill.
-    ///
-    /// Whoever wants those of many steps asks [`skills`](Self::skills) once.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not there or cannot be read.
-    pub fn skill_after(&self, step: StepIdx) -> Result<SkillDoc, PipelineError> {
-        self.skills(&self.history()?)?.after(step)
-    }
-
-    /// The skills of a run whose [`history`](Self::history) this is.
-    ///
-    /// # Errors
-    ///
-    /// As for [`state`](Self::state).
-    pub fn skills(&self, history: &[StepRecord]) -> Result<RunSkills<'_>, PipelineError> {
-        let last_end = self.state()?.and_then(|state| state.epoch_end).map_or(EpochIdx(0), |end| end.epoch);
-        let nexts = history.iter().skip(1).map(|record| Some(record.epoch)).chain([None]);
-        let ended_by = history
-            .iter()
-            .zip(nexts)
-            .filter(|(record, next)| record.epoch <= last_end && *next != Some(record.epoch))
-            .map(|(record, _)| (record.step, record.epoch));
-        Ok(RunSkills { run: self, ended_by: ended_by.collect() })
-    }
-
-    /// The skill that was current after a step, before the end of its epoch; or after that, if an epoch is named.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not there or cannot be read.
-    pub fn skill_of(&self, step: StepIdx, end_of: Option<EpochIdx>) -> Result<SkillDoc, PipelineError> {
-        read_skill(match end_of {
-            Some(epoch) => epoch_snapshot_path(&self.path, epoch),
-            None => snapshot_path(&self.path, step),
-        })
-    }
-
-    /// The best skill so far: what is deployed.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not there or cannot be read.
-    pub fn best_skill(&self) -> Result<SkillDoc, PipelineError> {
-        read_skill(self.path.join("best_skill.md"))
-    }
-
     /// What the ends of epochs that are done came to, in order; empty if they do nothing.
     ///
     /// # Errors
@@ -314,24 +261,6 @@ impl RunReader {
         read_json(&step_path(&self.path, step).join("edit_apply_report.json"))
     }
 
-    /// What a step's edits made of the skill; `None` if there were none.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read.
-    pub fn candidate(&self, step: StepIdx) -> Result<Option<SkillDoc>, PipelineError> {
-        read_skill_if_there(step_path(&self.path, step).join(CANDIDATE_SKILL))
-    }
-
-    /// The current skill with the guidance of an epoch's end; `None` if there was none.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read.
-    pub fn guided_candidate(&self, epoch: EpochIdx) -> Result<Option<SkillDoc>, PipelineError> {
-        read_skill_if_there(slow_update_path(&self.path, epoch).join(CANDIDATE_SKILL))
-    }
-
     /// The summary of an evaluation; `None` if it was not made.
     ///
     /// # Errors
@@ -362,41 +291,5 @@ impl RunReader {
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn results(&self, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
         read_json(&evaluation_path(&self.path, dir).join("results.json"))
-    }
-}
-
-/// The skills that were current in a run, for those who ask for many.
-#[derive(Debug, Clone)]
-pub struct RunSkills<'run> {
-    run: &'run RunReader,
-    /// The epochs whose ends are done, by their last steps.
-    ended_by: BTreeMap<StepIdx, EpochIdx>,
-}
-
-impl RunSkills<'_> {
-    /// The skill that was current after a step, as [`RunReader::skill_after`] says.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not there or cannot be read.
-    pub fn after(&self, step: StepIdx) -> Result<SkillDoc, PipelineError> {
-        self.run.skill_of(step, self.ended_by.get(&step).copied())
-    }
-}
-
-fn read_skill(path: PathBuf) -> Result<SkillDoc, PipelineError> {
-    let text = std::fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
-        action: "read",
-        path,
-        source,
-    })?;
-    Ok(SkillDoc::new(text))
-}
-
-fn read_skill_if_there(path: PathBuf) -> Result<Option<SkillDoc>, PipelineError> {
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(SkillDoc::new(text))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
     }
 }

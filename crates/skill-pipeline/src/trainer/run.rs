@@ -236,6 +236,7 @@ impl Run<'_> {
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {
+                self.keep_changed_skills(&state)?;
                 self.dir.write_skills(&state.current.skill, &state.best.skill)?;
                 state
             }
@@ -361,6 +362,21 @@ impl Run<'_> {
             }
             Err(error) => error,
         }
+    }
+
+    /// Keeps what a person made of the skill files, which are written again.
+    fn keep_changed_skills(&self, state: &TrainState) -> Result<(), PipelineError> {
+        let own = [&state.current.skill, &state.best.skill, &self.initial_skill];
+        for name in ["current_skill", "best_skill"] {
+            if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
+                let message = format!(
+                    "{name}.md was changed after the run wrote it; what it held is kept in {}",
+                    kept.file_name().unwrap_or_default().display()
+                );
+                self.log.emit(&Event::Warning { step: None, message });
+            }
+        }
+        Ok(())
     }
 
     /// Says that the gate decides by few items.

@@ -153,9 +153,10 @@ impl Report {
         let chosen = Chosen::of(&source.history, options.max_steps);
         let steps = steps::read(&source, &chosen, options.max_step_characters)?;
         let items = items::read(&source, &chosen, options.max_items)?;
-        let skill = skill_lines(&blame(run, Version::Best)?);
+        let (skill, changed) = best_skill(run)?;
         let summary = source.summary.as_ref();
         let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
+        let said = unfinished(phase).into_iter().chain(changed);
         Ok(Self {
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
@@ -168,7 +169,7 @@ impl Report {
             stages: stages(&tokens, options),
             skill,
             trajectories: conversation::read(&source, options),
-            not_measured: unfinished(phase).into_iter().chain(not_measured(&headline, &source)).collect(),
+            not_measured: said.chain(not_measured(&headline, &source)).collect(),
             steps,
             items,
             headline: Some(headline),
@@ -266,6 +267,19 @@ fn unfinished(phase: RunPhase) -> Option<String> {
         RunPhase::Finished | RunPhase::Damaged => return None,
     };
     Some(said.to_owned())
+}
+
+/// The best skill with each line's origin, and what is to be said where its file is not as the run left it.
+fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), PipelineError> {
+    match run.best_skill() {
+        Err(PipelineError::ChangedSkill { .. }) => {
+            let kept = run.kept_best_skill()?;
+            let said =
+                "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
+            Ok((skill_lines(&blame(run, Version::Text(&kept))?), Some(said.to_owned())))
+        }
+        Ok(_) | Err(_) => Ok((skill_lines(&blame(run, Version::Best)?), None)),
+    }
 }
 
 /// What a reader should know before believing the numbers.

@@ -1,0 +1,77 @@
+//! A skill of a run that somebody changed: nobody takes it for the run's, and nobody loses it.
+
+use crate::context::{TestContext, assert_same_files, code};
+
+fn with_run() -> TestContext {
+    let context = TestContext::with_demo();
+    context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
+    context
+}
+
+#[test]
+fn a_changed_best_skill_is_neither_exported_nor_measured_nor_blamed_as_the_run_s() {
+    let context = with_run();
+    let whole = context.read("demo/run/best_skill.md");
+    for changed in ["", &whole[..whole.len() / 2], &format!("{whole}\n- By hand.\n")] {
+        context.write("demo/run/best_skill.md", changed);
+        for args in [
+            ["export", "demo/run", "--to", "packages/a"].as_slice(),
+            &["eval", "demo/skillrl.toml"],
+            &["blame", "demo/run"],
+        ] {
+            let refused = context.run(args);
+            refused.assert_code(code::RUN_DIR);
+            let said = "best_skill.md was changed after the run wrote it: its hash is ";
+            assert!(refused.stderr.contains(said), "{args:?}: {}", refused.stderr);
+        }
+    }
+    assert!(!context.path("packages").exists());
+    // The report shows the run's own, and says so; a file that is named is the person's own affair.
+    context.succeed(&["report", "demo/run"]);
+    let page = context.read("demo/run/report.html");
+    assert!(
+        page.contains("best_skill.md was changed after the run wrote it") && !page.contains("- By hand.")
+    );
+    let blamed = context.succeed(&["blame", "demo/run/best_skill.md"]);
+    assert!(blamed.contains("by hand") && blamed.contains("- By hand."), "{blamed}");
+    context.succeed(&["eval", "demo/skillrl.toml", "--skill", "demo/run/best_skill.md", "--quiet"]);
+}
+
+#[test]
+fn what_a_person_made_of_a_skill_is_kept_when_the_run_writes_it_again() {
+    let context = with_run();
+    let before = context.untimed_files("demo/run");
+    for (text, kept) in [("mine\n", "best_skill.changed.md"), ("mine too\n", "best_skill.changed-2.md")] {
+        context.write("demo/run/best_skill.md", text);
+        for _ in 0..2 {
+            let outcome = context.run(&["train", "demo/skillrl.toml", "--quiet"]);
+            outcome.assert_code(code::SUCCESS);
+        }
+        assert_eq!(context.read(&format!("demo/run/{kept}")), text);
+    }
+    context.write("demo/run/best_skill.md", "mine\n");
+    let outcome = context.run(&["train", "demo/skillrl.toml", "--quiet"]);
+    let said = "warning: best_skill.md was changed after the run wrote it; what it held is kept in best_skill.changed.md";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    for kept in ["best_skill.changed.md", "best_skill.changed-2.md"] {
+        context.remove(&format!("demo/run/{kept}"));
+    }
+    assert_same_files(&context.untimed_files("demo/run"), &before);
+}
+
+#[test]
+fn a_changed_skill_of_a_step_is_not_shown_as_the_run_s() {
+    let context = with_run();
+    let n_steps = context.json("demo/run/summary.json")["total_steps"].as_u64().unwrap();
+    for step in [0, 1, n_steps / 2, n_steps] {
+        let file = format!("demo/run/skills/skill_v{step:04}.md");
+        let whole = context.read(&file);
+        context.write(&file, "cut");
+        let refused = context.run(&["blame", "demo/run", "--step", &step.to_string()]);
+        refused.assert_code(code::RUN_DIR);
+        let said = format!("skill_v{step:04}.md was changed after the run wrote it");
+        assert!(refused.stderr.contains(&said), "{step}: {}", refused.stderr);
+        context.write(&file, &whole);
+    }
+    context.succeed(&["blame", "demo/run"]);
+}
