@@ -459,9 +459,13 @@ fn what_the_system_refuses_ends_with_what_to_do() {
         (
             &["inspect", "nowhere"][..],
             code::USAGE,
-            "name a skill, the directory of a run, or a journal.sqlite",
+            "name a skill, a skill's folder, the directory of a run, or a journal.sqlite",
         ),
-        (&["inspect", "bytes"], code::USAGE, "name a skill, the directory of a run, or a journal.sqlite"),
+        (
+            &["inspect", "bytes"],
+            code::USAGE,
+            "name a skill, a skill's folder, the directory of a run, or a journal.sqlite",
+        ),
         (&["man", "file/man"], 1, "check the path, and that it can be read and written"),
         (&["prompts", "export", "file/prompts"], 1, "check the path, and that it can be read and written"),
         (&["serve", "--token-env", "NO_SUCH_TOKEN"], code::USAGE, "set NO_SUCH_TOKEN to the token"),

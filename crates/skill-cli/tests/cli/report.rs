@@ -3,6 +3,7 @@
 use crate::context::{TestContext, assert_same_files, code};
 use run_maker::{RunSize, make_run};
 use serde_json::Value;
+use skillrl::pipeline::run_dir::RunDir;
 use std::collections::BTreeSet;
 
 #[test]
@@ -183,11 +184,13 @@ fn two_runs_are_compared_on_one_page() {
 fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
     let context = TestContext::with_finished_demo();
     context.remove("demo/run/summary.json");
+    let process = RunDir::open(&context.path("demo/run")).unwrap();
     let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
     assert_eq!((&report["is_finished"], &report["headline"]["test"]), (&false.into(), &Value::Null));
     assert_eq!(report["not_measured"][0], "The run is not finished; everything here may still change.");
     context.succeed(&["report", "demo/run"]);
     assert!(context.read("demo/run/report.html").contains("so far, in progress"));
+    drop(process);
     // A page that stood there before stays when a file of the run is damaged.
     context.write("demo/run/history.json", "[{\"step\": 1");
     let outcome = context.run(&["report", "demo/run"]);
