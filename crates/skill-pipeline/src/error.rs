@@ -3,6 +3,7 @@
 use skill_core::{ItemId, SkillHash};
 use skill_envs::{EnvError, Split};
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
+use std::fmt;
 use std::path::PathBuf;
 
 /// A run that cannot start or go on; what was written before it stays and the run can be resumed.
@@ -109,8 +110,16 @@ pub enum PipelineError {
         path: PathBuf,
     },
     /// Another process works on the run.
-    #[error("another process is working on the run in {}", path.display())]
+    #[error("another process{} is working on the run in {}", holder.map(|holder| format!(" ({holder})")).unwrap_or_default(), path.display())]
     Locked {
+        /// The run directory.
+        path: PathBuf,
+        /// The process, if it trains: others do not say what they are.
+        holder: Option<LockHolder>,
+    },
+    /// The run has not measured anything yet.
+    #[error("nothing is measured yet in the run in {}, so no line of its skill has a history", path.display())]
+    NotMeasured {
         /// The run directory.
         path: PathBuf,
     },
@@ -173,6 +182,26 @@ pub enum PipelineError {
     },
 }
 
+/// The process that works on a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockHolder {
+    /// Its id.
+    pub pid: u32,
+    /// For how many seconds it has worked on the run.
+    pub seconds: u64,
+}
+
+impl fmt::Display for LockHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, seconds } = self;
+        match seconds {
+            ..=119 => write!(f, "pid {pid}, for {seconds} s"),
+            120..=7_199 => write!(f, "pid {pid}, for {} min", seconds / 60),
+            7_200.. => write!(f, "pid {pid}, for {} h", seconds / 3_600),
+        }
+    }
+}
+
 impl PipelineError {
     /// Whether the run ended because it was told to, and not for a fault.
     pub fn is_stop(&self) -> bool {
@@ -212,7 +241,12 @@ impl PipelineError {
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
             Self::NoRun { .. } => "name a directory that `skillrl train` has written",
-            Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Locked { .. } => {
+                "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"
+            }
+            Self::NotMeasured { .. } => {
+                "ask again when the first skill is measured; if no process works on the run, start its command again"
+            }
             Self::Mismatch { .. } => {
                 "set these back to go on with this run, or start a new one with another `run.dir`"
             }

@@ -189,6 +189,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
         | PipelineError::NoRun { .. }
+        | PipelineError::NotMeasured { .. }
         | PipelineError::Locked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     let calls = std::mem::take(&mut *lock(&calls));
     let (result, failure) = match outcome {
         Ok(result) => (Some(result), None),
-        Err(error) => (None, Some(skillrl::Error::Env(error))),
+        Err(error) => (None, Some(skillrl::Error::Attempt(error))),
     };
     let report = Report {
         item: item.id.to_string(),

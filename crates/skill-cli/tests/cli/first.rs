@@ -349,4 +349,6 @@ fn a_try_that_fails_shows_what_was_asked() {
         "{}",
         outcome.stdout
     );
+    assert!(outcome.stderr.starts_with("error: the attempt has failed: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\nhint: try it again; "), "{}", outcome.stderr);
 }

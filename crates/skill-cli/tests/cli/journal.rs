@@ -4,8 +4,12 @@ use crate::context::{TestContext, assert_same_files, code};
 use crate::server::Server;
 use serde_json::Value;
 use skillrl::llm::journal::{Journal, JournalOptions};
+use skillrl::pipeline::event::NoEvents;
 use skillrl::pipeline::run_dir::RunDir;
+use skillrl::pipeline::run_dir::live::{LiveEvents, Pulse};
+use skillrl::pipeline::{Event, EventSink as _};
 use std::path::Path;
+use std::sync::Arc;
 
 const RUN: &str = "demo/run";
 
@@ -61,6 +65,7 @@ fn a_list_is_filtered() {
 #[test]
 fn what_cannot_be_found_is_said_with_a_hint() {
     let context = with_run();
+    context.write("damaged/journal.sqlite", "[run]\n");
     for (args, expect_code, expect) in [
         (
             ["list", RUN, "--outcome", "tiemout"].as_slice(),
@@ -90,7 +95,12 @@ fn what_cannot_be_found_is_said_with_a_hint() {
         (
             &["list", "demo/skillrl.toml"],
             code::RUN_DIR,
-            "error: demo/skillrl.toml is not a journal of skillrl\nhint: ",
+            "error: demo/skillrl.toml is not a journal of skillrl\nhint: name the directory of a run, ",
+        ),
+        (
+            &["stats", "damaged/journal.sqlite"],
+            code::RUN_DIR,
+            "error: damaged/journal.sqlite is not a journal of skillrl\nhint: move the file away; ",
         ),
     ] {
         let outcome = context.run(&[&["journal"], args].concat());
@@ -183,6 +193,15 @@ fn pruned_calls_are_gone_and_the_run_makes_them_again() {
 fn a_run_in_progress_can_be_looked_at_and_not_pruned() {
     let context = with_run();
     let held = RunDir::open(&context.path(RUN)).unwrap();
+    let live = LiveEvents::new(Arc::new(NoEvents), Arc::new(Pulse::default));
+    live.emit(&Event::RunStarted {
+        dir: context.path(RUN),
+        env: "qa".to_owned(),
+        n_items: [1; 3],
+        total_steps: 1,
+        finished_steps: 0,
+        workers: 1,
+    });
     let journal = Journal::open(&held.journal_path(), JournalOptions::default()).unwrap();
     for args in [
         ["journal", "list", RUN].as_slice(),
@@ -196,11 +215,14 @@ fn a_run_in_progress_can_be_looked_at_and_not_pruned() {
     for run in [RUN, "demo/run/journal.sqlite"] {
         let refused = context.run(&["journal", "prune", run, "--all"]);
         refused.assert_code(code::RUN_DIR);
-        assert_eq!(
-            refused.stderr,
-            "error: another process is working on the run in demo/run\nhint: wait for the other process, or stop it\n"
-        );
+        let process = format!("error: another process (pid {}, for ", std::process::id());
+        let hint = " s) is working on the run in demo/run\nhint: wait for it, or ask it to end with `skillrl stop RUN`";
+        assert!(refused.stderr.starts_with(&process) && refused.stderr.contains(hint), "{}", refused.stderr);
     }
+    drop(live);
+    // One that does not train does not say what it is.
+    let refused = context.run(&["journal", "prune", RUN, "--all"]);
+    assert!(refused.stderr.starts_with("error: another process is working on the run in demo/run\n"));
     drop((journal, held));
     context.succeed(&["journal", "prune", RUN, "--all"]);
 }

@@ -75,6 +75,12 @@ fn a_stopped_run_says_what_to_change_and_what_its_journal_holds() {
     // Nothing is finished of a run whose baseline is not measured: its journal alone knows what it took.
     let compared = context.succeed(&["compare", "task/run", "task/run"]);
     assert!(compared.contains("cost         0.0000"), "{compared}");
+    for path in ["task/run", "task/run/best_skill.md"] {
+        let outcome = context.run(&["blame", path]);
+        outcome.assert_code(code::RUN_DIR);
+        let said = "error: nothing is measured yet in the run in task/run, so no line of its skill has a history\nhint: ask again";
+        assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+    }
 }
 
 #[test]

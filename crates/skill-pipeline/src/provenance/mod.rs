@@ -100,8 +100,7 @@ pub enum Version<'a> {
 /// Files of the run that are missing, cannot be read, or are not what they should be, and a step that is not there.
 pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineError> {
     let Some(state) = run.state()? else {
-        let message = "the run has not measured its first skill yet, so no line has a history".to_owned();
-        return Err(PipelineError::Corrupt { path: run.path().to_owned(), message });
+        return Err(PipelineError::NotMeasured { path: run.path().to_owned() });
     };
     let best = match version {
         Version::Best => Some(run.best_skill()?),

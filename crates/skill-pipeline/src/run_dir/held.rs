@@ -7,6 +7,7 @@ use super::format::{
     ConfigFile, EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, RuntimeState, StageTokens,
     StepRecord, Summary,
 };
+use super::live;
 use super::path::{
     CARRIED_DIR, LOCK_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
 };
@@ -70,7 +71,7 @@ impl RunDir {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => thread::sleep(LOCK_PAUSE),
                 Err(TryLockError::WouldBlock) => {
-                    return Err(PipelineError::Locked { path: path.to_owned() });
+                    return Err(PipelineError::Locked { path: path.to_owned(), holder: live::holder(path) });
                 }
                 Err(TryLockError::Error(source)) => return Err(locking(source)),
             }

@@ -6,6 +6,7 @@
 use super::atomic::TEMPORARY_PREFIX;
 use super::event_log::unix_millis;
 use super::format::FORMAT_VERSION;
+use crate::error::LockHolder;
 use crate::event::{Event, EventSink};
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
@@ -167,6 +168,13 @@ impl LiveState {
 /// know.
 pub(super) fn read(run_dir: &Path) -> Option<LiveState> {
     last_seen(run_dir).filter(LiveState::is_working)
+}
+
+/// The process that works on a run, if it says so.
+pub(super) fn holder(run_dir: &Path) -> Option<LockHolder> {
+    let live = read(run_dir)?;
+    let seconds = unix_millis().saturating_sub(live.started_unix_ms) / 1000;
+    Some(LockHolder { pid: live.pid, seconds })
 }
 
 /// What the last process said last, which may be gone since: one that is killed leaves the file. `None` where there is
