@@ -7,7 +7,7 @@ use crate::table::grouped;
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::run_dir::live::{LiveState, Spend};
+use skillrl::pipeline::run_dir::live::{LEAST_RATED, LiveState, Spend};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How often the lines are drawn anew while no work is finished; the run writes what it does as often.
 const PERIOD: Duration = Duration::from_millis(500);
+/// What is done so soon after a stage began was kept in the journal.
+const AT_ONCE: Duration = Duration::from_millis(100);
 /// The width where the terminal does not say its own.
 const USUAL_WIDTH: usize = 80;
 /// A bar that is shorter says nothing.
@@ -37,6 +39,7 @@ pub(crate) struct StageBar {
 struct Shared {
     bar: ProgressBar,
     run: Option<RunReader>,
+    began: Instant,
     stage: Mutex<StageView>,
 }
 
@@ -47,6 +50,8 @@ struct StageView {
     place: String,
     done: usize,
     total: usize,
+    /// As many were done at once: they come from the journal, and say nothing of how long the others take.
+    at_once: usize,
     /// For how long it has worked.
     elapsed: Duration,
     live: Option<LiveState>,
@@ -58,15 +63,14 @@ impl StageBar {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix}\n{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        let stage = StageView { place, done: 0, total, elapsed: Duration::ZERO, live: None };
+        let stage = StageView { place, done: 0, total, at_once: 0, elapsed: Duration::ZERO, live: None };
         let run = run_dir.and_then(|dir| RunReader::open(dir).ok());
-        let shared = Arc::new(Shared { bar, run, stage: Mutex::new(stage) });
+        let shared = Arc::new(Shared { bar, run, began: Instant::now(), stage: Mutex::new(stage) });
         let (still_there, gone) = channel::<()>();
         let of_thread = Arc::clone(&shared);
-        let began = Instant::now();
         let tick = move || {
             loop {
-                of_thread.refresh(began.elapsed());
+                of_thread.refresh();
                 if gone.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -78,7 +82,7 @@ impl StageBar {
     }
 
     pub(crate) fn set_done(&self, done: usize) {
-        lock(&self.shared.stage).done = done;
+        lock(&self.shared.stage).set_done(done, self.shared.began.elapsed());
         self.shared.draw();
     }
 
@@ -101,11 +105,11 @@ impl Drop for StageBar {
 
 impl Shared {
     /// Looks at what the run does, and draws.
-    fn refresh(&self, elapsed: Duration) {
+    fn refresh(&self) {
         let live = self.run.as_ref().and_then(RunReader::live);
         {
             let mut stage = lock(&self.stage);
-            (stage.elapsed, stage.live) = (elapsed, live);
+            (stage.elapsed, stage.live) = (self.began.elapsed(), live);
         }
         self.draw();
     }
@@ -129,12 +133,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl StageView {
+    fn set_done(&mut self, done: usize, elapsed: Duration) {
+        if elapsed <= AT_ONCE {
+            self.at_once = done;
+        }
+        (self.done, self.elapsed) = (done, elapsed);
+    }
+
     /// Where the stage is: its place, a bar, its rate and the time that it still takes.
     fn first_line(&self, width: usize) -> String {
         let head = format!("{} {}/{}", self.place, self.done, self.total);
-        let rate = self.done as f64 / self.elapsed.as_secs_f64();
+        let n_worked = self.done.saturating_sub(self.at_once);
+        let rate = n_worked as f64 / self.elapsed.as_secs_f64();
         let mut parts = Vec::new();
-        if self.done > 0 && rate.is_finite() {
+        if n_worked > 0 && self.elapsed >= LEAST_RATED {
             parts.push((1, format!("{rate:.1}/s")));
             let n_left = self.total.saturating_sub(self.done);
             if n_left > 0 {
@@ -233,7 +245,7 @@ mod tests {
 
     fn stage(done: usize) -> StageView {
         let (place, elapsed) = ("step 3/12 rollout".to_owned(), Duration::from_secs(20));
-        StageView { place, done, total: 40, elapsed, live: None }
+        StageView { place, done, total: 40, at_once: 0, elapsed, live: None }
     }
 
     #[track_caller]
@@ -255,6 +267,17 @@ mod tests {
         check(&stage(40).first_line(39), 39, "step 3/12 rollout 40/40  2.0/s");
         let empty = StageView { total: 0, ..stage(0) };
         check(&empty.first_line(39), 39, "step 3/12 rollout 0/0  ────────────────");
+    }
+
+    #[test]
+    fn a_stage_that_has_just_begun_has_no_rate_and_what_was_kept_is_not_counted() {
+        let mut stage = stage(0);
+        stage.set_done(20, Duration::from_millis(1));
+        check(&stage.first_line(39), 39, "step 3/12 rollout 20/40  ━━━━━━━───────");
+        stage.set_done(21, Duration::from_millis(999));
+        check(&stage.first_line(39), 39, "step 3/12 rollout 21/40  ━━━━━━━───────");
+        stage.set_done(22, Duration::from_secs(2));
+        check(&stage.first_line(49), 49, "step 3/12 rollout 22/40  1.0/s  18.0 s left");
     }
 
     #[test]

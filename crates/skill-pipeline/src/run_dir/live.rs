@@ -24,6 +24,9 @@ pub const LIVE_FILE: &str = "live.json";
 /// How often the file is written anew.
 const PERIOD: Duration = Duration::from_millis(500);
 
+/// A stage that has worked for less time has no rate yet: what comes from the journal comes at once.
+pub const LEAST_RATED: Duration = Duration::from_secs(1);
+
 /// A file that is older says that its process is gone.
 const STALE_AFTER_MS: u64 = 10_000;
 
@@ -122,10 +125,10 @@ impl LiveState {
         unix_millis().saturating_sub(self.updated_unix_ms) < STALE_AFTER_MS
     }
 
-    /// Units of the stage per second; `None` before the first is done.
+    /// Units of the stage per second; `None` before the first is done, and before [`LEAST_RATED`] has passed.
     pub fn rate(&self) -> Option<f64> {
-        let milliseconds = self.updated_unix_ms.saturating_sub(self.stage_started_unix_ms);
-        (self.done > 0 && milliseconds > 0).then(|| self.done as f64 * 1000.0 / milliseconds as f64)
+        let worked = Duration::from_millis(self.updated_unix_ms.saturating_sub(self.stage_started_unix_ms));
+        (self.done > 0 && worked >= LEAST_RATED).then(|| self.done as f64 / worked.as_secs_f64())
     }
 
     /// Seconds until the stage is done, at its rate until now.
@@ -375,7 +378,9 @@ mod tests {
         assert_eq!((live.rate(), live.run_seconds_left()), (None, None));
         let progress =
             Event::StageProgress { step: Some(StepIdx(2)), stage: Stage::Evaluate, done: 10, total: 40 };
-        live.apply(&progress, now + 5_000);
+        live.apply(&progress, now + 1);
+        live.updated_unix_ms = now + 999;
+        assert_eq!((live.rate(), live.stage_seconds_left()), (None, None));
         live.updated_unix_ms = now + 5_000;
         assert_eq!((live.rate(), live.stage_seconds_left()), (Some(2.0), Some(15.0)));
         let finished = Event::StageFinished { step: Some(StepIdx(2)), stage: Stage::Evaluate, seconds: 5.0 };
