@@ -103,6 +103,14 @@ pub enum PipelineError {
         /// The file or directory that would be overwritten.
         found: &'static str,
     },
+    /// The directory holds other things than a run.
+    #[error("{} is not empty and is no run: it holds {found}", path.display())]
+    NotVacant {
+        /// The directory.
+        path: PathBuf,
+        /// What lies there, in words.
+        found: String,
+    },
     /// The directory holds no run.
     #[error("there is no run in {}", path.display())]
     NoRun {
@@ -240,6 +248,9 @@ impl PipelineError {
             }
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
+            Self::NotVacant { .. } => {
+                "take another `run.dir`, such as a new directory below this one; nothing was written there"
+            }
             Self::NoRun { .. } => "name a directory that `skillrl train` has written",
             Self::Locked { .. } => {
                 "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"

@@ -188,6 +188,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::ChangedSkill { .. }
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
+        | PipelineError::NotVacant { .. }
         | PipelineError::NoRun { .. }
         | PipelineError::NotMeasured { .. }
         | PipelineError::Locked { .. }

@@ -12,6 +12,7 @@ use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_ste
 use skillrl::llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::RunDir;
+use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
@@ -94,7 +95,8 @@ fn measure(
     settings: &TrainSettings,
     show: Show,
 ) -> anyhow::Result<[Vec<ItemScore>; 2]> {
-    let dir = RunDir::open(&assemble::run_dir(loaded)).map_err(skillrl::Error::Pipeline)?;
+    let path = assemble::run_dir(loaded);
+    let dir = check_vacant(&path).and_then(|()| RunDir::open(&path)).map_err(skillrl::Error::Pipeline)?;
     let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
     let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
     let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);

@@ -371,7 +371,7 @@ fn assert_kept(before: &Files, after: &Files, name: &str) {
 fn an_unreachable_server_is_an_outage() {
     let address = server::closed_address();
     let context = TestContext::with_task(&model_at(&address, "target"), &model_at(&address, "optimizer"));
-    context.write("task/run/notes.txt", "a person's own file");
+    context.write("task/run/.notes.txt", "a person's own file");
     for args in [TRAIN, &["eval", CONFIG]] {
         let outcome = context.run(args);
         outcome.assert_code(code::OUTAGE);
@@ -383,7 +383,7 @@ fn an_unreachable_server_is_an_outage() {
     let log = context.read("task/run/events.jsonl");
     let stopped = log.lines().last().unwrap();
     assert!(stopped.contains("\"run_stopped\"") && stopped.contains("cannot reach"), "{stopped}");
-    assert_eq!(context.read("task/run/notes.txt"), "a person's own file");
+    assert_eq!(context.read("task/run/.notes.txt"), "a person's own file");
     assert!(!context.path("task/run/summary.json").exists());
 }
 
@@ -479,4 +479,43 @@ fn what_the_system_refuses_ends_with_what_to_do() {
         outcome.assert_code(expect_code);
         assert!(outcome.stderr.contains(hint), "{args:?}: {}", outcome.stderr);
     }
+}
+
+#[test]
+fn a_directory_of_runs_or_of_data_is_not_taken_for_a_run() {
+    let context = TestContext::with_demo();
+    let refused = |dir: &str, found: &str| {
+        let (before, run_dir) = (context.files("."), format!("run.dir={dir}"));
+        for command in ["train", "noise"] {
+            let outcome = context.run(&[command, "demo/skillrl.toml", "--set", &run_dir]);
+            outcome.assert_code(code::RUN_DIR);
+            let said =
+                format!("{dir} is not empty and is no run: it holds {found}\nhint: take another `run.dir`");
+            assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
+        }
+        let doctor = context.run(&["doctor", "demo/skillrl.toml", "--offline", "--set", &run_dir]).stdout;
+        assert!(doctor.contains(&format!("is not empty and is no run: it holds {found}")), "{doctor}");
+        assert_eq!(context.files("."), before);
+    };
+    refused("demo/data", "test.jsonl, train.jsonl, val.jsonl");
+    context.succeed(&[
+        "train",
+        "demo/skillrl.toml",
+        "--quiet",
+        "--set",
+        "run.dir=runs/a",
+        "--set",
+        "train.epochs=1",
+    ]);
+    refused("runs", "the run a");
+    context.write("hidden/.gitignore", "*\n");
+    context.succeed(&[
+        "train",
+        "demo/skillrl.toml",
+        "--quiet",
+        "--set",
+        "run.dir=hidden",
+        "--set",
+        "train.epochs=1",
+    ]);
 }

@@ -120,9 +120,10 @@ fn what_the_disk_does_not_take_is_not_replaced() {
 
 #[test]
 fn a_run_whose_report_cannot_be_written_is_finished_all_the_same() {
-    let context = TestContext::with_demo();
+    let context = TestContext::with_finished_demo();
+    context.remove("demo/run/report.html");
     context.write("demo/run/report.html/in-the-way", "a directory of this name\n");
-    let outcome = context.run(&["train", "demo/skillrl.toml", "--set", "train.epochs=1"]);
+    let outcome = context.run(&["train", "demo/skillrl.toml", "--set", "train.epochs=4"]);
     outcome.assert_code(code::SUCCESS);
     assert!(outcome.stdout.contains("best skill"), "{}", outcome.stdout);
     assert!(outcome.stderr.contains("the report of the run could not be written"), "{}", outcome.stderr);

@@ -33,7 +33,7 @@ const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a run writes after its `config.json`: a directory that has one of these without that is no run.
-const RUN_FILES: [&str; 10] = [
+pub(super) const RUN_FILES: [&str; 10] = [
     "best_skill.md",
     "current_skill.md",
     "history.json",

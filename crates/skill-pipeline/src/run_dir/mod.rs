@@ -17,6 +17,7 @@ mod step_record;
 mod stop;
 mod summary_format;
 mod unflushed;
+pub mod vacant;
 
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;

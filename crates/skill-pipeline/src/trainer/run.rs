@@ -8,6 +8,7 @@ use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::{EventLog, SpeculationTiming, Timings};
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
+use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
@@ -36,6 +37,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     let initial_skill =
         trainer.initial_skill.clone().or_else(|| trainer.env.initial_skill()).unwrap_or_default();
 
+    check_vacant(path)?;
     let dir = RunDir::open(path)?;
     claim(trainer, &dir, &prompts, &initial_skill)?;
     // What was asked of an earlier process is not asked of this one.

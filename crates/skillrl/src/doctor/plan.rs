@@ -10,6 +10,7 @@ use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_envs::{Env, Split};
 use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
 use skill_pipeline::{PipelineError, TrainSettings};
 use std::path::Path;
@@ -43,6 +44,10 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
         Ok(found) if found.permissions().readonly() => {
             Finding::error(Check::Run, format!("{} cannot be written", above.display()), hint)
         }
+        Ok(_) if above == dir => match check_vacant(&dir) {
+            Ok(()) => Finding::ok(Check::Run, format!("{shown} will be used")),
+            Err(error) => Finding::of_error(Check::Run, &Error::Pipeline(error)),
+        },
         Ok(_) => Finding::ok(Check::Run, format!("{shown} will be made")),
         Err(error) => {
             Finding::error(Check::Run, format!("{} cannot be read: {error}", above.display()), hint)
