@@ -13,6 +13,7 @@ mod skill_diff;
 mod table;
 mod traces_asked;
 mod whole_file;
+mod wrap;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};
 use clap::Parser as _;

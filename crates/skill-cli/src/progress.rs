@@ -3,6 +3,7 @@
 use crate::progress_bar::StageBar;
 use crate::report_line::{slow_update_line, step_line};
 use crate::table::counted;
+use crate::wrap::{stderr_width, wrapped};
 use skillrl::pipeline::{Event, EventSink};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -113,6 +114,7 @@ impl State {
 
     /// Writes a line above the bar; a standard error that nobody reads is no reason to stop a paid run.
     fn line(&mut self, text: &str) {
+        let text = wrapped(text, stderr_width());
         match &self.bar {
             Some(bar) => bar.suspend(|| writeln!(anstream::stderr(), "{text}")),
             None => writeln!(anstream::stderr(), "{text}"),

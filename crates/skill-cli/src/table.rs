@@ -28,6 +28,11 @@ impl Column {
         Self { title, alignment: Alignment::Left, may_be_cut: true }
     }
 
+    /// A column of names, which are always whole: two that begin alike must be told apart.
+    pub(crate) const fn name(title: &'static str) -> Self {
+        Self { title, alignment: Alignment::Left, may_be_cut: false }
+    }
+
     /// A column of numbers, which stand under each other and are always whole.
     pub(crate) const fn number(title: &'static str) -> Self {
         Self { title, alignment: Alignment::Right, may_be_cut: false }
@@ -77,7 +82,8 @@ fn stacked(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
         let cells = columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
         let lines = cells.map(|(column, cell)| {
             let title = pad_str(column.title, titles, Alignment::Left, None);
-            format!("{title}{GAP}{}\n", truncate_str(cell, room, CUT))
+            let cell = if column.may_be_cut { truncate_str(cell, room, CUT) } else { cell.into() };
+            format!("{title}{GAP}{cell}\n")
         });
         lines.collect::<String>()
     });
@@ -183,6 +189,20 @@ mod tests {
         check(Some(24), &stacked);
         let text = table(&COLUMNS, &rows(), Some(1));
         assert!(text.lines().all(|line| line.chars().count() <= 15), "{text}");
+    }
+
+    #[test]
+    fn names_are_whole_however_narrow_the_terminal() {
+        let columns = [Column::name("setting"), Column::text("A"), Column::text("B")];
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [
+            row(["models.target.requests_per_minute", "1", "2"]),
+            row(["models.target.requests_per_hour", "a long value", "another"]),
+        ];
+        for width in [60, 45, 40, 20] {
+            let text = table(&columns, &rows, Some(width));
+            assert!(rows.iter().all(|row| text.contains(&row[0])), "{width}:\n{text}");
+        }
     }
 
     #[test]

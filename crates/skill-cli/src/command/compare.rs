@@ -3,6 +3,7 @@
 use crate::args::CompareArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
+use crate::wrap::wrapped;
 use skillrl::reports::{Comparison, RunComparison, RunSide};
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?));
     }
-    super::print(&described(&comparison))
+    super::print(&wrapped(&described(&comparison), terminal_width()))
 }
 
 fn described(comparison: &RunComparison) -> String {
@@ -30,7 +31,7 @@ fn described(comparison: &RunComparison) -> String {
             });
             vec![setting.key.clone(), first, second]
         });
-        let columns = [Column::text("setting"), Column::text("A"), Column::text("B")];
+        let columns = [Column::name("setting"), Column::text("A"), Column::text("B")];
         let _ = write!(text, "\n{}", table(&columns, &rows.collect::<Vec<_>>(), width));
     }
     for (split, compared) in [("test", &comparison.test), ("selection", &comparison.selection)] {

@@ -1,7 +1,8 @@
 //! `skillrl doctor`: what stands between a configuration and a run that is worth its money.
 
 use crate::args::DoctorArgs;
-use crate::table::{counted, harmless};
+use crate::table::{counted, harmless, terminal_width};
+use crate::wrap::wrapped;
 use skillrl::doctor::{Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        super::print(&harmless(&describe(&report)))?;
+        super::print(&wrapped(&harmless(&describe(&report)), terminal_width()))?;
     }
     match report.count(Status::Error) {
         0 => Ok(()),

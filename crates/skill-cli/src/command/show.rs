@@ -4,7 +4,8 @@ use super::blame::{seen, step_lines};
 use super::{UsageError, status};
 use crate::args::ShowArgs;
 use crate::report_line::step_line;
-use crate::table::harmless;
+use crate::table::{harmless, terminal_width};
+use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 use skillrl::core::StepIdx;
@@ -44,7 +45,7 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
     for record in &history {
         let _ = writeln!(text, "{}", step_line(record, total));
     }
-    super::print(&text)
+    super::print(&wrapped(&text, terminal_width()))
 }
 
 fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> {
@@ -81,6 +82,8 @@ fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> Str
     for note in &row.notes {
         let _ = writeln!(text, "  note: {}", harmless(note));
     }
+    let width = terminal_width();
+    let mut text = wrapped(&text, width);
     if !row.diff.is_empty() {
         text.push('\n');
         text.push_str(&diff_text(&row.diff));
@@ -88,11 +91,11 @@ fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> Str
     if !record.tokens.is_empty() {
         text.push('\n');
         for (stage, used) in &record.tokens {
-            let _ = writeln!(
-                text,
-                "{stage}: {} calls, {} prompt tokens, {} reply tokens",
+            let line = format!(
+                "{stage}: {} calls, {} prompt tokens, {} reply tokens\n",
                 used.calls, used.prompt_tokens, used.completion_tokens
             );
+            text.push_str(&wrapped(&line, width));
         }
     }
     text

@@ -3,6 +3,7 @@
 use crate::args::StatusArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
+use crate::wrap::wrapped;
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::{RunOverview, RunPhase, runs_in};
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {
-        [status] => super::print(&described(status)),
+        [status] => super::print(&wrapped(&described(status), terminal_width())),
         many => super::print(&listed(many)),
     }
 }

@@ -3,6 +3,8 @@
 use crate::args::TrainArgs;
 use crate::progress::Show;
 use crate::report_line::summary_lines;
+use crate::table::terminal_width;
+use crate::wrap::wrapped;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
@@ -16,5 +18,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    super::print(&format!("{}\n", summary_lines(&summary, cost, &dir)))
+    let lines = format!("{}\n", summary_lines(&summary, cost, &dir));
+    super::print(&wrapped(&lines, terminal_width()))
 }

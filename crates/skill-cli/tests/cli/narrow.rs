@@ -13,11 +13,18 @@ const TABLES: &[&[&str]] = &[
     &["compare", "demo/run", "again/run"],
 ];
 
-/// Commands that print sentences, texts of a run, or something for a program: a terminal breaks their lines itself.
-const OTHERS: &[&[&str]] = &[
-    &["estimate", "demo/skillrl.toml"],
+/// Commands whose sentences are broken between words; what a skill says is shown as it stands.
+const SENTENCES: &[&[&str]] = &[
     &["status", "demo/run"],
     &["show", "demo/run"],
+    &["doctor", "demo/skillrl.toml", "--offline"],
+    &["train", "demo/skillrl.toml"],
+    &["compare", "demo/run", "short"],
+];
+
+/// Commands that print texts of a run, or something for a program: a terminal breaks their lines itself.
+const OTHERS: &[&[&str]] = &[
+    &["estimate", "demo/skillrl.toml"],
     &["show", "demo/run", "--step", "2"],
     &["show", "demo/run", "--item", "val-01"],
     &["diff", "demo/run"],
@@ -25,11 +32,9 @@ const OTHERS: &[&[&str]] = &[
     &["inspect", "demo/run/best_skill.md"],
     &["inspect", "demo/run/journal.sqlite"],
     &["journal", "show", "demo/run", "1"],
-    &["doctor", "demo/skillrl.toml", "--offline"],
     &["config", "show", "demo/skillrl.toml"],
     &["env", "check", "demo/skillrl.toml"],
     &["lint", "demo/run/best_skill.md"],
-    &["train", "demo/skillrl.toml"],
     &["try", "val-01", "demo/skillrl.toml"],
     &["report", "demo/run"],
     &["completions", "bash"],
@@ -60,5 +65,31 @@ fn tables_fit_and_nothing_fails_on_a_narrow_terminal() {
         assert_eq!(screen.code, Some(code::SUCCESS), "{args:?}: {}", screen.text);
         assert!(!screen.text.contains("panicked"), "{args:?}: {}", screen.text);
         assert!(!screen.text.trim().is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn sentences_are_broken_between_words_and_names_of_settings_are_whole() {
+    let context = TestContext::with_finished_demo();
+    let set = ["run.dir=short", "train.epochs=1", "train.max_skill_tokens=9000", "train.min_edit_budget=1"];
+    let set = set.iter().flat_map(|setting| ["--set", *setting]);
+    context.succeed(&["train", "demo/skillrl.toml", "--quiet"].into_iter().chain(set).collect::<Vec<_>>());
+    for args in SENTENCES {
+        let (whole, screen) = (context.run(args).stdout, on_terminal(&context, args, COLUMNS, ""));
+        assert_eq!(screen.code, Some(code::SUCCESS), "{args:?}: {}", screen.text);
+        for line in screen.text.lines() {
+            let is_word = line.trim().split(' ').count() == 1;
+            let fits = line.chars().count() <= usize::from(COLUMNS);
+            assert!(fits || is_word, "{args:?}: {line:?}\n{}", screen.text);
+        }
+        // Nothing is broken, or lost, that was whole.
+        let is_sentence = |line: &&str| line.contains(". ") || line.contains(": ");
+        for word in whole.lines().filter(is_sentence).flat_map(str::split_whitespace) {
+            assert!(screen.text.contains(word), "{args:?} lacks {word}\n{}", screen.text);
+        }
+    }
+    let compared = on_terminal(&context, &["compare", "demo/run", "short"], COLUMNS, "").text;
+    for key in ["train.epochs", "train.max_skill_tokens", "train.min_edit_budget"] {
+        assert!(compared.contains(key), "{key}\n{compared}");
     }
 }
