@@ -219,6 +219,10 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Replaces the measurement of another skill, or of other items, that `--out` names.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+
     /// Compares with an earlier measurement, item by item: a directory that `eval --out` has written.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
-use super::UsageError;
 use super::against::Earlier;
+use super::eval_out::EvalOut;
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde_json::json;
@@ -10,9 +10,9 @@ use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
-use skillrl::llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
+use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
-use skillrl::pipeline::run_dir::{RunDir, RunStatus, atomic, is_run, run_status, summarise};
+use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
@@ -43,14 +43,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .unwrap_or_default();
     }
 
-    if let Some(out) = args.out.as_deref().filter(|out| is_run(out)) {
-        // Its summary and its journal would become those of this evaluation.
-        let message = format!("{} is the directory of a run, which this would damage", out.display());
-        return Err(UsageError::new(message).with_hint("name another directory with `--out`").into());
-    }
-    // A place that cannot be written is found before anything is paid for, and what is paid for is kept there.
-    let kept = args.out.as_deref().map(open_kept).transpose().map_err(skillrl::Error::Pipeline)?;
-    let journal = kept.as_ref().map(|(_, journal)| journal.clone());
+    let out = args.out.as_deref().map(|out| EvalOut::open(out, &skill, env.items(split), args.force));
+    let out = out.transpose()?;
+    let journal = out.as_ref().map(|out| out.journal.clone());
     let layered = |model: Arc<dyn ChatModel>| {
         Metered::new(match &journal {
             Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
@@ -89,24 +84,16 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         super::print(&format!("{value}\n"))?;
     } else {
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
-        super::print(&(describe(&name, split, &summary) + &against))?;
+        let n_sent = out.as_ref().map(|_| engine.budget().spent().calls);
+        super::print(&(describe(&name, split, &summary, n_sent) + &against))?;
     }
-    if let Some(out) = &args.out {
-        atomic::write_json(&out.join("results.json"), &evaluation.results)
-            .and_then(|()| atomic::write_json(&out.join("summary.json"), &summary))
-            .map_err(skillrl::Error::Pipeline)?;
+    if let Some(out) = &out {
+        out.write(&evaluation.results, &summary).map_err(skillrl::Error::Pipeline)?;
     }
     if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
         super::against::check(&compared)?;
     }
     Ok(())
-}
-
-/// Takes the lock of the directory and opens the journal in it: what was measured there before is not measured again.
-fn open_kept(out: &Path) -> Result<(RunDir, Journal), PipelineError> {
-    let dir = RunDir::open(out)?;
-    let journal = dir.open_journal(JournalOptions::default(), false)?;
-    Ok((dir, journal))
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.
@@ -128,7 +115,8 @@ pub(super) fn choose_skill(
     Ok(("the environment's initial skill".to_owned(), skill))
 }
 
-fn describe(name: &str, split: Split, summary: &EvaluationSummary) -> String {
+/// What was measured; `n_sent` is how many requests of it were sent now, where others may have been before.
+fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Option<u64>) -> String {
     let mut text = format!(
         "skill  {name} ({})\nsplit  {split}, {} items\nhard   {:.4}\nsoft   {:.4}\n",
         summary.skill_hash, summary.n, summary.hard, summary.soft
@@ -141,9 +129,16 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary) -> String {
         );
     }
     let tokens = &summary.tokens;
+    let now = match n_sent {
+        Some(0) if tokens.calls > 0 => "; none of them were sent now, all were kept".to_owned(),
+        Some(n_sent) if n_sent < tokens.calls => {
+            format!("; {n_sent} of them were sent now, the others were kept")
+        }
+        Some(_) | None => String::new(),
+    };
     let _ = writeln!(
         text,
-        "used   {} calls, {} prompt tokens, {} reply tokens",
+        "used   {} calls, {} prompt tokens, {} reply tokens{now}",
         tokens.calls, tokens.prompt_tokens, tokens.completion_tokens
     );
     text

@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
+mod eval_out;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod init;

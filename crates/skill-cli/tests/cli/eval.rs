@@ -19,7 +19,7 @@ fn eval_measures_a_skill_on_a_split() {
     for (skill, score) in
         [("demo/run/best_skill.md", "test_hard"), ("demo/initial_skill.md", "baseline_test_hard")]
     {
-        let args = ["eval", config, "--skill", skill, "--split", "test", "--json", "--out", "out"];
+        let args = ["eval", config, "--skill", skill, "--split", "test", "--json", "--out", "out", "--force"];
         let text = context.succeed(&args);
         assert_eq!(text.lines().count(), 1, "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -80,6 +80,36 @@ fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
     assert_eq!(context.json("out/summary.json")["tokens"]["calls"], 4);
     assert_eq!(context.succeed(&eval), first);
     assert_eq!(server.n_calls(), 1);
+}
+
+/// A measurement is evidence: another one takes its place only where that is asked.
+#[test]
+fn a_measurement_is_not_replaced_by_another_one_unasked() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    context.write("other.md", "# Other\n");
+    let out = ["eval", CONFIG, "--out", "out"];
+    context.succeed(&out);
+    let again = context.succeed(&out);
+    assert!(
+        again.contains("used   2 calls, ")
+            && again.ends_with("; none of them were sent now, all were kept\n")
+    );
+    let (before, n_before) = (context.files("out"), server.n_calls());
+    for (more, what) in [
+        (["--skill", "other.md"], "the measurement of another skill ("),
+        (["--split", "test"], "a measurement on other items"),
+    ] {
+        let args = [out.as_slice(), &more].concat();
+        let refused = context.run(&args);
+        refused.assert_code(code::USAGE);
+        assert!(refused.stderr.contains(&format!("error: out holds {what}")), "{}", refused.stderr);
+        assert!(context.files("out") == before && server.n_calls() == n_before);
+    }
+    let replaced = [out.as_slice(), &["--skill", "other.md", "--force"]].concat();
+    context.succeed(&replaced);
+    assert_ne!(context.json("out/summary.json")["skill_hash"], "");
+    assert!(context.files("out") != before);
 }
 
 #[test]
