@@ -3,7 +3,7 @@
 //! What the models do comes from the run's `live.json`, as for everybody who looks on; without a run there is one line.
 
 use crate::command::status::seconds;
-use crate::table::grouped;
+use crate::table::{grouped, harmless};
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
@@ -174,6 +174,10 @@ fn second_line(live: &LiveState, width: usize) -> String {
     if pulse.waiting > 0 {
         parts.push((3, format!("{} waiting", pulse.waiting)));
     }
+    if let Some(trouble) = &pulse.trouble {
+        parts.push((8, format!("{} tried again", pulse.retrying)));
+        parts.push((0, format!("({})", harmless(trouble))));
+    }
     // What has a cap may stop the run, so it is worth more room than what has none.
     let capped = |cap: bool, usual: u8| if cap { 5 } else { usual };
     parts.push((
@@ -239,7 +243,7 @@ mod tests {
             stage_started_unix_ms: 100_000,
             done: 23,
             total: 40,
-            pulse: Pulse { in_flight: 12, limit: 64, waiting: 3, spend },
+            pulse: Pulse { in_flight: 12, limit: 64, waiting: 3, spend, ..Pulse::default() },
         }
     }
 
@@ -278,6 +282,20 @@ mod tests {
         check(&stage.first_line(39), 39, "step 3/12 rollout 21/40  ━━━━━━━───────");
         stage.set_done(22, Duration::from_secs(2));
         check(&stage.first_line(49), 49, "step 3/12 rollout 22/40  1.0/s  18.0 s left");
+    }
+
+    #[test]
+    fn what_is_tried_again_is_said_and_why_where_there_is_room() {
+        let mut live = live(Spend { calls: 7, tokens: 12_000, ..Spend::default() });
+        (live.pulse.retrying, live.pulse.trouble) = (2, Some("HTTP 500: boom; attempt 3 of 8".to_owned()));
+        let expect = "12 in flight  3 waiting  2 tried again  (HTTP 500: boom; attempt 3 of 8)  7 calls  12 k tokens  run 10.0 min left";
+        check(&second_line(&live, 150), 150, expect);
+        check(
+            &second_line(&live, 79),
+            79,
+            "12 in flight  3 waiting  2 tried again  7 calls  12 k tokens  run 10.0 min left",
+        );
+        check(&second_line(&live, 20), 20, "2 tried again");
     }
 
     #[test]

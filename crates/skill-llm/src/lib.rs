@@ -91,7 +91,7 @@ pub use http::{KeyHeader, KeySource, Server};
 pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
     Budget, BudgetCaps, Budgeted, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried, RetryBudget,
-    RetryBudgetConfig, RetryPolicy, Spent, Traced,
+    RetryBudgetConfig, RetryPolicy, Spent, Traced, Trouble,
 };
 #[cfg(feature = "journal")]
 pub use layer::{Journaled, NotInRecording, Recording};

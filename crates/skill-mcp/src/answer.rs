@@ -204,6 +204,10 @@ pub(crate) struct Position {
     pub(crate) in_flight: Option<usize>,
     /// Calls that wait for their turn.
     pub(crate) waiting: Option<usize>,
+    /// Calls that have failed and are tried again.
+    pub(crate) retrying: Option<usize>,
+    /// What the one of them came to last that has failed most often.
+    pub(crate) untrusted_trouble: Option<String>,
     /// What it has spent; null where nobody can say.
     pub(crate) spend: Option<Spend>,
 }
@@ -225,6 +229,8 @@ impl From<&Now> for Position {
             }),
             in_flight: now.in_flight,
             waiting: now.waiting,
+            retrying: now.retrying,
+            untrusted_trouble: now.trouble.as_deref().map(start_of),
             spend: now.spent.as_ref().map(Spend::from),
         }
     }

@@ -54,6 +54,7 @@ function showStage() {
   }
   if (now.in_flight) words += ", " + now.in_flight + " in flight";
   if (now.waiting) words += ", " + now.waiting + " waiting";
+  if (now.trouble) words += "; " + now.retrying + " tried again: " + now.trouble;
   byId("done-words").textContent = words;
 }
 

@@ -78,6 +78,10 @@ pub struct Now {
     pub in_flight: Option<usize>,
     /// Calls that wait for their turn, likewise.
     pub waiting: Option<usize>,
+    /// Calls that have failed and are tried again, likewise.
+    pub retrying: Option<usize>,
+    /// What the one of them came to last that has failed most often, in words.
+    pub trouble: Option<String>,
     /// Changes when the report does.
     pub report: String,
 }
@@ -291,6 +295,8 @@ impl Seen {
             spent: live.as_ref().map(|live| live.pulse.spend.into()).or_else(|| self.spent.clone()),
             in_flight: live.as_ref().map(|live| live.pulse.in_flight),
             waiting: live.as_ref().map(|live| live.pulse.waiting),
+            retrying: live.as_ref().map(|live| live.pulse.retrying),
+            trouble: live.as_ref().and_then(|live| live.pulse.trouble.clone()),
             report: report_version(&found.path),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
@@ -363,6 +369,8 @@ impl Now {
             spent: None,
             in_flight: None,
             waiting: None,
+            retrying: None,
+            trouble: None,
             report: String::new(),
         }
     }

@@ -78,7 +78,9 @@ pub fn trainer(
     let optimizer = engine.model(ModelRole::Optimizer)?;
     let models = RunModels { target, optimizer, judge: engine.judge()? };
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));
-    let trainer = trainer_of(loaded, models, events, stop)?.with_budget(engine.budget(), engine.prices());
+    let trainer = trainer_of(loaded, models, events, stop)?
+        .with_budget(engine.budget(), engine.prices())
+        .with_trouble(engine.lasting_trouble());
     Ok((trainer, run_dir(loaded)))
 }
 

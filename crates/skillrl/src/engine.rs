@@ -13,9 +13,10 @@ use skill_envs::webshop::SimulatedShopper;
 use skill_llm::listing::ModelList;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
-    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, scripted, simulated,
+    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, Trouble, scripted, simulated,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
+use skill_pipeline::trainer::ReadTrouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,10 @@ use std::time::Duration;
 /// How many calls are in flight at first where more are allowed: a server that takes them gets twice as many in each
 /// round of replies.
 const START_IN_FLIGHT: u32 = 64;
+
+/// From this attempt on a call's failures are told, and from this wait.
+const LASTING_TURN: u32 = 3;
+const LASTING_WAIT: Duration = Duration::from_secs(30);
 
 /// What the models of a run share: the caps of the run, and for each provider its pace and its retries.
 pub struct Engine<'config> {
@@ -33,6 +38,7 @@ pub struct Engine<'config> {
     has_keys: bool,
 }
 
+#[derive(Clone)]
 struct Provider {
     pacer: Arc<Pacer>,
     retries: Arc<RetryBudget>,
@@ -64,19 +70,31 @@ impl<'config> Engine<'config> {
     /// What the models that were asked for until now do at a moment, all together.
     pub fn pulse(&self) -> ReadPulse {
         let budget = self.budget();
-        let pacers: Vec<Arc<Pacer>> =
-            self.providers.values().map(|provider| Arc::clone(&provider.pacer)).collect();
+        let providers: Vec<Provider> = self.providers.values().cloned().collect();
         Arc::new(move || {
-            let spend = Spend::new(budget.spent(), budget.caps());
-            pacers.iter().map(|pacer| pacer.snapshot()).fold(
-                Pulse { spend, ..Pulse::default() },
-                |sum, pace| Pulse {
-                    in_flight: sum.in_flight + pace.in_flight,
-                    limit: sum.limit + pace.limit,
-                    waiting: sum.waiting + pace.waiting,
-                    spend,
-                },
-            )
+            let mut pulse = Pulse { spend: Spend::new(budget.spent(), budget.caps()), ..Pulse::default() };
+            for provider in &providers {
+                let pace = provider.pacer.snapshot();
+                pulse.in_flight += pace.in_flight;
+                pulse.limit += pace.limit;
+                pulse.waiting += pace.waiting;
+            }
+            if let Some((retrying, worst)) = trouble_of(&providers) {
+                (pulse.retrying, pulse.trouble) = (retrying, Some(worst.to_string()));
+            }
+            pulse
+        })
+    }
+
+    /// What is wrong with a provider whose calls go on failing, in words; it is asked for now and then.
+    pub fn lasting_trouble(&self) -> ReadTrouble {
+        let providers: Vec<Provider> = self.providers.values().cloned().collect();
+        Arc::new(move || {
+            let (retrying, worst) = trouble_of(&providers)?;
+            let is_lasting =
+                worst.turn >= LASTING_TURN || worst.wait().is_some_and(|wait| wait >= LASTING_WAIT);
+            let calls = if retrying == 1 { "1 call is".to_owned() } else { format!("{retrying} calls are") };
+            is_lasting.then(|| format!("{calls} tried again after failures: {worst}"))
         })
     }
 
@@ -211,6 +229,14 @@ impl<'config> Engine<'config> {
     pub fn judge(&mut self) -> Result<Option<Arc<dyn ChatModel>>, Error> {
         judge_role(&self.loaded.config).map(|role| self.model(role)).transpose()
     }
+}
+
+/// The calls of all providers that are tried again, and the one of them that has failed most often.
+fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
+    let troubles = providers.iter().filter_map(|provider| provider.retries.trouble());
+    troubles.reduce(|(count, worst), (other_count, other)| {
+        (count + other_count, if other.turn > worst.turn { other } else { worst })
+    })
 }
 
 /// A simulated agent that knows its way about the environment.

@@ -110,6 +110,9 @@ pub(crate) fn now(live: &LiveState) -> String {
     if pulse.waiting > 0 {
         let _ = write!(text, ", {} waiting", pulse.waiting);
     }
+    if let Some(trouble) = &pulse.trouble {
+        let _ = write!(text, "; {} tried again: {}", pulse.retrying, harmless(trouble));
+    }
     text
 }
 

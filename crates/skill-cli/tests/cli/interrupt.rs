@@ -109,3 +109,35 @@ fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
     assert_eq!(child.wait().unwrap().code(), Some(code::STOPPED));
     assert_eq!(server.n_calls(), INTERRUPTED_CALL, "nothing was sent again");
 }
+
+/// A provider that goes on failing is told of while the run waits for it, and stands in the run's log and its status.
+#[test]
+fn a_provider_that_asks_for_a_long_wait_is_told_of_at_once() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|call, request| match call {
+        1..INTERRUPTED_CALL => server::healthy(request),
+        _ => ResponseTemplate::new(429).insert_header("retry-after", "300").set_body_string("slow down"),
+    });
+    let settings = ["--set", "run.workers=1", "--set", "retry.max_attempts=3"];
+    let mut command = context.command(&[&["train", "task/skillrl.toml"][..], &settings].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = None;
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line.contains("tried again") {
+            let status = context.succeed(&["status", "task/run"]);
+            assert!(status.contains("; 1 tried again: ") && status.contains("slow down"), "{status}");
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+            told = Some(line);
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(code::STOPPED));
+    let told = told.unwrap();
+    assert!(
+        told.starts_with("warning: 1 call is tried again after failures: ")
+            && told.contains("; attempt 2 of 3 in "),
+        "{told}"
+    );
+    assert!(context.read("task/run/events.jsonl").contains("1 call is tried again after failures: "));
+}

@@ -55,7 +55,7 @@ pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,
 };
-pub use retry::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy};
+pub use retry::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, Trouble};
 pub use trace::Traced;
 
 use crate::call::CallCtx;

@@ -3,6 +3,10 @@
 //! [`Retried`] is the only place where a request is repeated. It records every attempt in the call's log, and its
 //! waits count against the call's deadline.
 
+mod trouble;
+
+pub use trouble::Trouble;
+
 use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
@@ -16,6 +20,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use tracing::field::Empty;
+use trouble::{InTrouble, Troubles};
 
 /// How far the wait between attempts is spread: from one minus this to one plus this times the planned wait.
 const JITTER: f64 = 0.5;
@@ -101,6 +106,7 @@ impl Default for RetryBudgetConfig {
 pub struct RetryBudget {
     config: RetryBudgetConfig,
     level: Mutex<Level>,
+    troubles: Arc<Troubles>,
 }
 
 #[derive(Debug)]
@@ -119,7 +125,7 @@ impl RetryBudget {
     /// A full budget.
     pub fn new(config: RetryBudgetConfig) -> Self {
         let level = Level { retries: f64::from(config.capacity), at: Instant::now() };
-        Self { config, level: Mutex::new(level) }
+        Self { config, level: Mutex::new(level), troubles: Arc::default() }
     }
 
     /// The whole retries that are left.
@@ -128,6 +134,12 @@ impl RetryBudget {
         self.change(|retries| left = *retries);
         // The level lies between 0 and the capacity, which is a u32.
         left as u32
+    }
+
+    /// How many calls have failed and are tried again, and the one of them that has failed most often; `None` while
+    /// there are none.
+    pub fn trouble(&self) -> Option<(usize, Trouble)> {
+        self.troubles.now()
     }
 
     fn take(&self) -> bool {
@@ -201,6 +213,8 @@ impl ChatModel for Retried {
         let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
         let mut trial =
             Trial { policy: &self.policy, call, begun, deadline, attempts: 0, turns: 0, taken: 0 };
+        // From its first failure to its end.
+        let mut trouble = None;
         loop {
             if call.cancel.is_cancelled() {
                 return Err(LlmError::Cancelled);
@@ -217,7 +231,8 @@ impl ChatModel for Retried {
             }
             // Turns without a retry to spend are waited out here.
             loop {
-                error = trial.wait(error).await?;
+                let trouble = trouble.get_or_insert_with(|| InTrouble::begin(&self.budget.troubles));
+                error = trial.wait(error, trouble).await?;
                 if error.class() == ErrorClass::RateLimited {
                     break;
                 }
@@ -271,7 +286,7 @@ impl Trial<'_> {
     }
 
     /// Waits for the next turn; gives the error back if there is one, or says why there is none.
-    async fn wait(&self, error: LlmError) -> Result<LlmError, LlmError> {
+    async fn wait(&self, error: LlmError, trouble: &InTrouble) -> Result<LlmError, LlmError> {
         if self.turns >= self.policy.max_attempts {
             // Nothing was repeated, so nothing was given up.
             let single = self.policy.max_attempts <= 1;
@@ -289,13 +304,17 @@ impl Trial<'_> {
         if delay >= self.deadline.saturating_duration_since(now) {
             return Err(self.gave_up(GiveUpReason::Deadline, error));
         }
-        tracing::debug!(
+        let (message, turn, max_turns) = (error.to_string(), self.turns + 1, self.policy.max_attempts);
+        tracing::info!(
             place,
-            turn = self.turns,
+            turn,
+            max_turns,
             class = error.class().as_str(),
             delay_ms = delay.as_millis(),
+            %error,
             "trying again after a failure"
         );
+        trouble.is(Trouble { message, turn, max_turns, next: now + delay });
         tokio::select! {
             biased;
             () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),

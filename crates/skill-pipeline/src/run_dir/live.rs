@@ -65,7 +65,7 @@ pub struct LiveState {
 }
 
 /// What the models of a run do at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Pulse {
     /// Requests that are sent and not answered.
     pub in_flight: usize,
@@ -73,6 +73,12 @@ pub struct Pulse {
     pub limit: usize,
     /// Calls that wait for their turn: for a place in flight, or for the provider's rates.
     pub waiting: usize,
+    /// Calls that have failed and are tried again.
+    #[serde(default)]
+    pub retrying: usize,
+    /// What the one of them came to last that has failed most often, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// What the run has used, over all its processes, and what it may use.
     #[serde(flatten)]
     pub spend: Spend,
@@ -341,7 +347,13 @@ mod tests {
     fn the_file_is_there_while_a_run_works_and_goes_with_it() {
         let dir = tempfile::tempdir().unwrap();
         let pulse = Pulse { in_flight: 3, limit: 8, ..Pulse::default() };
-        let events = LiveEvents::new(Arc::new(NoEvents), Arc::new(move || pulse));
+        let events = LiveEvents::new(
+            Arc::new(NoEvents),
+            Arc::new({
+                let pulse = pulse.clone();
+                move || pulse.clone()
+            }),
+        );
         assert_eq!(read(dir.path()), None);
         events.emit(&started(dir.path()));
         let live = read(dir.path()).unwrap();

@@ -10,6 +10,7 @@ mod spans;
 mod speculate;
 mod state;
 mod step;
+mod trouble;
 
 pub use run::environment_prompts;
 pub use state::{ScoredSkill, TrainState};
@@ -58,7 +59,11 @@ pub struct Trainer {
     may_begin_a_journal: bool,
     recording: Option<Recording>,
     budget: Option<RunBudget>,
+    trouble: Option<ReadTrouble>,
 }
+
+/// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
+pub type ReadTrouble = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The caps of a run, and what its models cost.
 #[derive(Clone)]
@@ -84,6 +89,7 @@ impl Trainer {
             may_begin_a_journal: false,
             recording: None,
             budget: None,
+            trouble: None,
         }
     }
 
@@ -141,6 +147,12 @@ impl Trainer {
     #[must_use]
     pub fn with_budget(self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
         Self { budget: Some(RunBudget { budget, prices }), ..self }
+    }
+
+    /// Warns of what this says, once a minute while it lasts.
+    #[must_use]
+    pub fn with_trouble(self, trouble: ReadTrouble) -> Self {
+        Self { trouble: Some(trouble), ..self }
     }
 
     /// Takes replies from the journal of another run before anything is sent.

@@ -1,7 +1,7 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
 use super::replies::Warned;
-use super::{TrainState, Trainer, spans};
+use super::{TrainState, Trainer, spans, trouble};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
@@ -71,10 +71,14 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         prompts,
         initial_skill,
         dir,
-        log,
+        log: &log,
     };
     let span = spans::of_run(path, run.env.name(), run.length.1);
-    let outcome = run.work().instrument(span.clone()).await;
+    let outcome = tokio::select! {
+        biased;
+        outcome = run.work().instrument(span.clone()) => outcome,
+        never = trouble::warn(trainer.trouble.as_ref(), &log) => match never {},
+    };
     if let Err(error) = &outcome {
         spans::fail(&span);
         run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
@@ -177,7 +181,7 @@ pub(super) struct Run<'run> {
     pub(super) prompts: PromptLibrary,
     pub(super) initial_skill: SkillDoc,
     pub(super) dir: RunDir,
-    pub(super) log: EventLog<'run>,
+    pub(super) log: &'run EventLog<'run>,
     pub(super) config: &'run serde_json::Value,
     timings: Timings,
     started: Instant,
@@ -407,7 +411,7 @@ impl Run<'_> {
             workers: self.settings.workers,
             halt: self.stop.soon.clone(),
             cancel: self.stop.now.clone(),
-            events: &self.log,
+            events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
             judge: self.judge.clone(),

@@ -220,7 +220,7 @@ mod tests {
             stage_started_unix_ms: 50_000,
             done: 20,
             total: 40,
-            pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend },
+            pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend, ..Pulse::default() },
         }
     }
 

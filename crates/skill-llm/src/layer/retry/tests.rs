@@ -306,3 +306,26 @@ async fn rate_limits_take_nothing_from_the_budget() {
     assert_eq!(chat(vec![]).await, (true, 1));
     assert_eq!(chat(vec![down()]).await, (true, 1));
 }
+
+/// Whoever looks on sees what is tried again, from the first failure to the end of the call.
+#[tokio::test(start_paused = true)]
+async fn what_is_tried_again_is_there_to_be_seen() {
+    let budget = Arc::new(RetryBudget::default());
+    let errors = vec![down(), limited(Some(40 * SECOND)), down()];
+    let model = Arc::new(Retried::new(failing(errors), RetryPolicy::default(), Arc::clone(&budget)));
+    assert_eq!(budget.trouble(), None);
+    let call = tokio::spawn({
+        let model = Arc::clone(&model);
+        async move { model.chat(&request(), &CallCtx::default()).await }
+    });
+    tokio::time::sleep(SECOND / 10).await;
+    let (count, trouble) = budget.trouble().unwrap();
+    assert_eq!((count, trouble.turn, trouble.max_turns), (1, 2, 8));
+    assert!(trouble.to_string().starts_with("p failed (HTTP 500): down; attempt 2 of 8 in 0."), "{trouble}");
+    tokio::time::sleep(5 * SECOND).await;
+    let (_, trouble) = budget.trouble().unwrap();
+    assert!(trouble.wait().unwrap() > 30 * SECOND, "what the server asks for: {trouble}");
+    assert!(trouble.to_string().contains("slow; attempt 3 of 8 in 3"), "{trouble}");
+    call.await.unwrap().unwrap();
+    assert_eq!(budget.trouble(), None);
+}
