@@ -34,6 +34,11 @@ pub(crate) fn described(status: &RunOverview) -> String {
     if let Some(live) = &status.live {
         let _ = writeln!(text, "  now    {}", now(live));
     }
+    if status.is_stop_requested {
+        text.push_str(
+            "  asked  to stop when the step under way is done, or the evaluation after the last step\n",
+        );
+    }
     if let (Some(baseline), Some(best), Some(step)) = (status.baseline, status.best, status.best_step) {
         let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
         let _ =

@@ -104,7 +104,11 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
         if call == 3 {
             let said = asking.succeed(&["stop", "stopped"]);
             assert!(said.starts_with("stopped stops when the step under way is done"), "{said}");
+            assert!(
+                asking.succeed(&["status", "stopped"]).contains("\n  asked  to stop when the step under way")
+            );
             asking.succeed(&["stop", "stopped", "--withdraw"]);
+            assert!(!asking.succeed(&["status", "stopped"]).contains("asked"));
             assert!(!asking.path("stopped/stop_after_step").exists());
             asking.succeed(&["stop", "stopped"]);
         }

@@ -8,7 +8,7 @@ use skill_llm::error::with_causes;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::format::TokensByStage;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{is_held, is_run};
+use skill_pipeline::run_dir::{is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,8 @@ pub struct RunOverview {
     pub tokens: u64,
     /// What the process that works on it is doing.
     pub live: Option<LiveState>,
+    /// Whether somebody has asked that process to stop.
+    pub is_stop_requested: bool,
     /// What stopped or interrupted it, or what is wrong with its files.
     pub reason: Option<String>,
     /// What can be done about it, as the process said that was stopped by it.
@@ -152,6 +154,7 @@ impl RunOverview {
             calls: 0,
             tokens: 0,
             live: None,
+            is_stop_requested: false,
             reason: None,
             hint: None,
         }
@@ -211,6 +214,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         reason,
         hint,
         live,
+        is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
         ..RunOverview::unknown(run.path())
     })
 }

@@ -242,6 +242,7 @@ mod tests {
             calls: 0,
             tokens: 0,
             live: Some(live()),
+            is_stop_requested: false,
             reason: None,
             hint: None,
         }
