@@ -390,7 +390,8 @@ impl Run<'_> {
         let n_val = self.env.items(Split::Val).len();
         if n_val < SMALL_SELECTION_SPLIT {
             let message = format!(
-                "the selection split has {n_val} items, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}"
+                "the selection split has {n_val} item{}, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}",
+                if n_val == 1 { "" } else { "s" }
             );
             self.log.emit(&Event::Warning { step: None, message });
         }

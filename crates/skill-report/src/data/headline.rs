@@ -168,8 +168,9 @@ fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker, met
         "That may be chance: the interval holds 0."
     };
     format!(
-        "On {} test items the skill scores {} instead of {}{by}, a difference of {} (95 % interval {} to {}). {verdict}",
+        "On {} test item{} the skill scores {} instead of {}{by}, a difference of {} (95 % interval {} to {}). {verdict}",
         test.n,
+        if test.n == 1 { "" } else { "s" },
         percent(test.after),
         percent(test.before),
         points(test.difference),
