@@ -133,29 +133,25 @@ fn play(
     super::block_on(stop, "stopping", env.rollout(item, skill, target, &ctx))
 }
 
-/// The journal of the run, with the run's lock; `None` where there is no run, or it is at work.
+/// The journal of the run, with the run's lock; `None` where there is no run, or its journal is not to be written.
 fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal)>> {
     let dir = assemble::run_dir(loaded);
     if run_status(&dir) == RunStatus::Absent {
         return Ok(None);
     }
-    match RunDir::open(&dir) {
-        Ok(run) => {
-            let journal =
-                run.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
-            Ok(Some((run, journal)))
-        }
-        Err(PipelineError::Locked { .. }) => {
-            writeln!(
-                anstream::stderr(),
-                "note: the run in {} is at work; these calls are not kept in its journal",
-                dir.display()
-            )
-            .unwrap_or_default();
-            Ok(None)
-        }
-        Err(error) => Err(skillrl::Error::Pipeline(error).into()),
-    }
+    let opened = RunDir::open(&dir).and_then(|run| {
+        let journal = run.open_journal(JournalOptions::default(), false)?;
+        Ok((run, journal))
+    });
+    let why = match opened {
+        Ok(opened) => return Ok(Some(opened)),
+        Err(PipelineError::Locked { .. }) => "is at work",
+        Err(PipelineError::LostJournal { .. }) => "has lost its journal",
+        Err(error) => return Err(skillrl::Error::Pipeline(error).into()),
+    };
+    let note = format!("note: the run in {} {why}; these calls are not kept in its journal", dir.display());
+    writeln!(anstream::stderr(), "{note}").unwrap_or_default();
+    Ok(None)
 }
 
 /// A model whose calls are written down, with what was sent for them.

@@ -12,7 +12,8 @@ fn with_run() -> TestContext {
 fn a_changed_best_skill_is_neither_exported_nor_measured_nor_blamed_as_the_run_s() {
     let context = with_run();
     let whole = context.read("demo/run/best_skill.md");
-    for changed in ["", &whole[..whole.len() / 2], &format!("{whole}\n- By hand.\n")] {
+    let (cut, _) = whole.split_once("\n\n").unwrap();
+    for changed in ["", cut, &format!("{whole}\n- By hand.\n")] {
         context.write("demo/run/best_skill.md", changed);
         for args in [
             ["export", "demo/run", "--to", "packages/a"].as_slice(),

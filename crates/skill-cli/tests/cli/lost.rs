@@ -40,6 +40,10 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
         insta::assert_snapshot!("a_lost_journal", refused.stderr);
         assert_eq!(server.n_calls(), n_whole);
     }
+    // What is tried by hand belongs to no run that cannot be gone on with.
+    let tried = context.run(&["try", "val-1", "task/skillrl.toml", "--set", "run.dir=run"]);
+    tried.assert_code(code::SUCCESS);
+    assert!(tried.stderr.contains("note: the run in run has lost its journal; "), "{}", tried.stderr);
     train(&context, "calls=1000", &["--new-journal"]).assert_code(code::SUCCESS);
     assert_same_files(&context.untimed_files("run"), &expect);
     let n_after = server.n_calls();
