@@ -67,7 +67,6 @@ fn make_good(run: &RunDir) {
         format_version: FORMAT_VERSION.to_owned(),
         config: serde_json::Value::Null,
         identity: BTreeMap::new(),
-        config_dir: None,
     };
     run.write_config(&config, None).unwrap();
     let skill = SkillDoc::new(SKILL);

@@ -44,7 +44,6 @@ impl<'size> Story<'size> {
             format_version: FORMAT_VERSION.to_owned(),
             config: json!({"env": {"kind": "made"}}),
             identity: BTreeMap::new(),
-            config_dir: None,
         };
         dir.write_config(&config, None)?;
         let skill =

@@ -60,7 +60,7 @@ impl EventSink for Progress {
 impl State {
     fn show(&mut self, event: &Event, is_terminal: bool) {
         match event {
-            Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers } => {
+            Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers, .. } => {
                 (self.total_steps, self.run_dir) = (*total_steps, Some(dir.clone()));
                 let [n_train, n_val, n_test] = n_items;
                 let resumed = match finished_steps {

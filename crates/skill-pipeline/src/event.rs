@@ -94,6 +94,10 @@ pub enum Event {
         finished_steps: u32,
         /// Model calls in flight at most.
         workers: usize,
+        /// Where the configuration file lay, which the files that it names are relative to: from the directory of the
+        /// run, with `/` between names. Absent where there was no file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_dir: Option<String>,
     },
     /// The initial skill was measured on the selection split.
     BaselineMeasured {

@@ -4,7 +4,7 @@
 //! models that cannot send anything, so it needs no keys.
 
 mod error;
-mod lengths;
+mod starts;
 
 pub use error::ReplayError;
 
@@ -15,7 +15,6 @@ use crate::engine::judge_role;
 use crate::error::{Error, Failure};
 use crate::prune::PRUNED_DIR;
 use async_trait::async_trait;
-use lengths::{Shorter, Until};
 use serde_json::Value;
 use skill_llm::journal::JournalReader;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
@@ -23,6 +22,7 @@ use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::ConfigFile;
 use skill_pipeline::run_dir::{RunStatus, STOP_FILE, read_config, read_finished_step, run_status};
 use skill_pipeline::{EventSink, PipelineError, StopSignal, Summary, Trainer};
+use starts::{Shorter, Starts, Until};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Replay {
         let recording = JournalReader::open(&run.join("journal.sqlite")).map_err(PipelineError::Journal)?;
         let sets_length = options.overrides.iter().any(|text| text.trim_start().starts_with("train.epochs"));
         let shorter =
-            if sets_length { Vec::new() } else { lengths::shorter(run, loaded.config.train.epochs) };
+            if sets_length { Vec::new() } else { Starts::of(run).shorter(loaded.config.train.epochs) };
         Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording), shorter })
     }
 
@@ -249,10 +249,6 @@ impl Replay {
         let (recorded, replayed) = (files_of(&self.run)?, files_of(&self.into)?);
         for file in recorded.union(&replayed) {
             let in_both = recorded.contains(file) && replayed.contains(file);
-            // Two directories may lie differently beside one configuration; what it says is compared before.
-            if file == Path::new("config.json") && in_both {
-                continue;
-            }
             if !in_both || read(&self.run.join(file))? != read(&self.into.join(file))? {
                 return Err(ReplayError::Differs { file: file.clone(), into: self.into.clone() }.into());
             }
@@ -304,7 +300,7 @@ fn recorded_configuration(
     let text = text.ok_or_else(|| ReplayError::NoConfig { path: run.to_owned() })?;
     let mut loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
     let files = loaded.files_beside_config();
-    let kept = recorded.config_dir.as_ref().and_then(|dir| run.join(dir).canonicalize().ok());
+    let kept = Starts::of(run).config_dir.and_then(|dir| run.join(dir).canonicalize().ok());
     let guessed = config_dir(run, loaded.config.run.dir.as_str());
     let has_all = |base: &PathBuf| files.iter().all(|(_, file)| base.join(file).exists());
     let base = [&kept, &guessed].into_iter().flatten().find(|base| has_all(base)).cloned();

@@ -201,6 +201,7 @@ fn a_run_in_progress_can_be_looked_at_and_not_pruned() {
         total_steps: 1,
         finished_steps: 0,
         workers: 1,
+        config_dir: None,
     });
     let journal = Journal::open(&held.journal_path(), JournalOptions::default()).unwrap();
     for args in [

@@ -26,10 +26,6 @@ pub struct ConfigFile {
     pub config: Value,
     /// Every setting that must stay the same while the run is resumed, by name.
     pub identity: BTreeMap<String, Value>,
-    /// Where the configuration file lay, which the files that it names are relative to: from the directory of the run,
-    /// with `/` between names. Absent where there was no file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config_dir: Option<String>,
 }
 
 /// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.

@@ -336,6 +336,7 @@ mod tests {
             total_steps: 3,
             finished_steps: 1,
             workers: 2,
+            config_dir: None,
         }
     }
 

@@ -68,6 +68,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         length: trainer.steps(),
         warned: Warned::default(),
         config: &trainer.config.resolved,
+        config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
         prompts,
         initial_skill,
         dir,
@@ -116,7 +117,6 @@ fn claim(
         format_version: FORMAT_VERSION.to_owned(),
         config: trainer.config.resolved.clone(),
         identity,
-        config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
     };
     dir.write_config(&config, trainer.config.source_text.as_deref())
 }
@@ -183,6 +183,8 @@ pub(super) struct Run<'run> {
     pub(super) dir: RunDir,
     pub(super) log: &'run EventLog<'run>,
     pub(super) config: &'run serde_json::Value,
+    /// Where the configuration lies, from the directory of the run.
+    config_dir: Option<String>,
     timings: Timings,
     started: Instant,
     /// Steps of an epoch, and of the run.
@@ -238,6 +240,7 @@ impl Run<'_> {
             total_steps,
             finished_steps: finished.0,
             workers: self.settings.workers,
+            config_dir: self.config_dir.clone(),
         });
         self.warn_of_a_small_split();
         let mut state = match stored {

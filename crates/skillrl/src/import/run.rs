@@ -80,7 +80,6 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
             config,
             // No run has this setting, so nothing goes on with this one by accident.
             identity: [(IMPORTED_FROM.to_owned(), json!(from))].into_iter().collect(),
-            config_dir: None,
         },
     );
     reader.outcome.lose(

@@ -1,4 +1,5 @@
-//! How long a run was to be when each of its steps was made: schedules go by that.
+//! What the log of a run says about how it was started: where its configuration lay, and how long it was to be when
+//! each of its steps was made, which schedules go by.
 
 use serde::Deserialize;
 use skill_core::StepIdx;
@@ -15,28 +16,50 @@ pub(super) struct Shorter {
     pub(super) until: StepIdx,
 }
 
-/// As much of an event as says how long the run was to be.
+/// As much of an event as says how the run was started.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Told {
     RunStarted {
         total_steps: u32,
         finished_steps: u32,
+        #[serde(default)]
+        config_dir: Option<String>,
     },
     #[serde(other)]
     Other,
 }
 
-/// The lengths that a run had before it was extended to `epochs`, in order; none where its events do not say it.
-pub(super) fn shorter(run: &Path, epochs: u32) -> Vec<Shorter> {
-    let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default();
-    let told = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let starts: Vec<(u32, u32)> = told
-        .filter_map(|told| match told {
-            Told::RunStarted { total_steps, finished_steps } => Some((total_steps, finished_steps)),
-            Told::Other => None,
-        })
-        .collect();
+/// How a run was started, once for each process that took it up.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    /// Steps of the whole run, and those that were finished.
+    lengths: Vec<(u32, u32)>,
+    /// Where the configuration lay, from the directory of the run; what the last process says.
+    pub(super) config_dir: Option<String>,
+}
+
+impl Starts {
+    /// Reads the run's log; what cannot be read says nothing.
+    pub(super) fn of(run: &Path) -> Self {
+        let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default();
+        let mut starts = Self::default();
+        for told in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            if let Told::RunStarted { total_steps, finished_steps, config_dir } = told {
+                starts.lengths.push((total_steps, finished_steps));
+                starts.config_dir = config_dir;
+            }
+        }
+        starts
+    }
+
+    /// The lengths that a run had before it was extended to `epochs`, in order; none where its log does not say it.
+    pub(super) fn shorter(&self, epochs: u32) -> Vec<Shorter> {
+        shorter(&self.lengths, epochs)
+    }
+}
+
+fn shorter(starts: &[(u32, u32)], epochs: u32) -> Vec<Shorter> {
     let Some((last_total, _)) = starts.last().copied() else { return Vec::new() };
     let changes = starts.windows(2).filter_map(|pair| match pair {
         [(before, _), (after, done)] if before < after && *done > 0 => Some((*before, *done)),
@@ -80,7 +103,7 @@ mod tests {
             )
         });
         std::fs::write(dir.path().join("events.jsonl"), lines.collect::<String>()).unwrap();
-        shorter(dir.path(), 4)
+        Starts::of(dir.path()).shorter(4)
     }
 
     #[test]
