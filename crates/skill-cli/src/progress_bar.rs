@@ -7,7 +7,7 @@ use crate::table::{grouped, harmless};
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::run_dir::live::{LEAST_RATED, LiveState, Spend};
+use skillrl::pipeline::run_dir::live::{AT_ONCE, LEAST_RATED, LiveState, Spend};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// How often the lines are drawn anew while no work is finished; the run writes what it does as often.
 const PERIOD: Duration = Duration::from_millis(500);
-/// What is done so soon after a stage began was kept in the journal.
-const AT_ONCE: Duration = Duration::from_millis(100);
 /// The width where the terminal does not say its own.
 const USUAL_WIDTH: usize = 80;
 /// A bar that is shorter says nothing.
@@ -242,6 +240,7 @@ mod tests {
             stage: Some("rollout".to_owned()),
             stage_started_unix_ms: 100_000,
             done: 23,
+            done_at_once: 0,
             total: 40,
             pulse: Pulse { in_flight: 12, limit: 64, waiting: 3, spend, ..Pulse::default() },
         }

@@ -27,6 +27,9 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// A stage that has worked for less time has no rate yet: what comes from the journal comes at once.
 pub const LEAST_RATED: Duration = Duration::from_secs(1);
 
+/// What is done so soon after a stage began was kept in the journal.
+pub const AT_ONCE: Duration = Duration::from_millis(100);
+
 /// A file that is older says that its process is gone.
 const STALE_AFTER_MS: u64 = 10_000;
 
@@ -57,6 +60,10 @@ pub struct LiveState {
     pub stage_started_unix_ms: u64,
     /// Units of the stage's work that are done: items, or model calls.
     pub done: usize,
+    /// As many of them were done as soon as the stage began: they come from the journal, and say nothing of how long the
+    /// others take.
+    #[serde(default)]
+    pub done_at_once: usize,
     /// Units of the stage's work.
     pub total: usize,
     /// What its models do.
@@ -131,10 +138,11 @@ impl LiveState {
         unix_millis().saturating_sub(self.updated_unix_ms) < STALE_AFTER_MS
     }
 
-    /// Units of the stage per second; `None` before the first is done, and before [`LEAST_RATED`] has passed.
+    /// Units of the stage per second, those aside that were kept; `None` before the first is done, and before [`LEAST_RATED`] has passed.
     pub fn rate(&self) -> Option<f64> {
         let worked = Duration::from_millis(self.updated_unix_ms.saturating_sub(self.stage_started_unix_ms));
-        (self.done > 0 && worked >= LEAST_RATED).then(|| self.done as f64 / worked.as_secs_f64())
+        let n_worked = self.done.saturating_sub(self.done_at_once);
+        (n_worked > 0 && worked >= LEAST_RATED).then(|| n_worked as f64 / worked.as_secs_f64())
     }
 
     /// Seconds until the stage is done, at its rate until now.
@@ -157,12 +165,17 @@ impl LiveState {
                 self.step = *step;
                 self.stage = Some(stage.as_str().to_owned());
                 self.stage_started_unix_ms = now;
-                (self.done, self.total) = (0, *total);
+                (self.done, self.done_at_once, self.total) = (0, 0, *total);
             }
-            Event::StageProgress { done, total, .. } => (self.done, self.total) = (*done, *total),
+            Event::StageProgress { done, total, .. } => {
+                (self.done, self.total) = (*done, *total);
+                if now.saturating_sub(self.stage_started_unix_ms) <= AT_ONCE.as_millis() as u64 {
+                    self.done_at_once = *done;
+                }
+            }
             Event::StageFinished { .. } => {
                 self.stage = None;
-                (self.done, self.total) = (0, 0);
+                (self.done, self.done_at_once, self.total) = (0, 0, 0);
             }
             Event::StepFinished { record } => {
                 self.finished_steps = record.step.0;
@@ -258,6 +271,7 @@ impl Writer {
             stage: None,
             stage_started_unix_ms: now,
             done: 0,
+            done_at_once: 0,
             total: 0,
             pulse: Pulse::default(),
         };
@@ -390,12 +404,15 @@ mod tests {
         live.apply(&stage_started(), now);
         assert_eq!((live.rate(), live.run_seconds_left()), (None, None));
         let progress =
-            Event::StageProgress { step: Some(StepIdx(2)), stage: Stage::Evaluate, done: 10, total: 40 };
-        live.apply(&progress, now + 1);
+            |done| Event::StageProgress { step: Some(StepIdx(2)), stage: Stage::Evaluate, done, total: 40 };
+        live.apply(&progress(5), now + 1);
+        live.updated_unix_ms = now + 2_000;
+        assert_eq!(live.rate(), None, "what was kept is no work");
+        live.apply(&progress(15), now + 400);
         live.updated_unix_ms = now + 999;
         assert_eq!((live.rate(), live.stage_seconds_left()), (None, None));
         live.updated_unix_ms = now + 5_000;
-        assert_eq!((live.rate(), live.stage_seconds_left()), (Some(2.0), Some(15.0)));
+        assert_eq!((live.rate(), live.stage_seconds_left()), (Some(2.0), Some(12.5)));
         let finished = Event::StageFinished { step: Some(StepIdx(2)), stage: Stage::Evaluate, seconds: 5.0 };
         live.apply(&finished, now + 5_000);
         assert_eq!((live.stage.as_deref(), live.done, live.total), (None, 0, 0));

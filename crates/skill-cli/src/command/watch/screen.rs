@@ -219,6 +219,7 @@ mod tests {
             stage: Some("evaluate".to_owned()),
             stage_started_unix_ms: 50_000,
             done: 20,
+            done_at_once: 0,
             total: 40,
             pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend, ..Pulse::default() },
         }
