@@ -133,13 +133,21 @@ impl RolloutResult {
         self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
     }
 
-    /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer.
+    /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was
+    /// called, and nothing was scored.
     pub fn is_silent(&self) -> bool {
-        let mut replies = self.conversation.iter().filter(|turn| turn.role == Role::Assistant).peekable();
-        !self.is_success()
-            && self.predicted_answer.trim().is_empty()
-            && replies.peek().is_some()
-            && replies.all(|turn| turn.content.trim().is_empty())
+        let says_nothing = |turn: &Turn| turn.content.trim().is_empty();
+        let mut n_replies = 0;
+        let is_empty = self.conversation.iter().all(|turn| match turn.role {
+            Role::Assistant => {
+                n_replies += 1;
+                says_nothing(turn)
+            }
+            Role::Tool => false,
+            Role::System | Role::User => true,
+        });
+        let is_unscored = !self.is_success() && self.soft < SUCCESS_THRESHOLD;
+        n_replies > 0 && is_empty && is_unscored && self.predicted_answer.trim().is_empty()
     }
 
     /// Whether the task counts as solved.
@@ -191,5 +199,31 @@ impl MeanScore {
     /// The means of a list of results.
     pub fn of_results(results: &[RolloutResult]) -> Self {
         Self::of(results.iter().map(|result| (result.hard, result.soft)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_an_empty_reply_that_did_nothing() {
+        let turns = |turns: &[(Role, &str)]| RolloutResult {
+            conversation: turns.iter().map(|(role, text)| Turn::new(*role, *text)).collect(),
+            ..RolloutResult::new(ItemId::new("a"), 0.0, 0.0)
+        };
+        let silent = turns(&[(Role::System, "be brief"), (Role::User, "well?"), (Role::Assistant, " \n")]);
+        assert!(silent.is_silent());
+        for spoken in [
+            turns(&[]),
+            turns(&[(Role::User, "well?")]),
+            turns(&[(Role::Assistant, ""), (Role::User, "well?"), (Role::Assistant, "yes")]),
+            turns(&[(Role::Assistant, ""), (Role::Tool, "done"), (Role::Assistant, "")]),
+            RolloutResult { soft: 0.5, ..silent.clone() },
+            RolloutResult { hard: 1.0, ..silent.clone() },
+            RolloutResult { predicted_answer: "yes".to_owned(), ..silent },
+        ] {
+            assert!(!spoken.is_silent(), "{spoken:?}");
+        }
     }
 }

@@ -144,7 +144,7 @@ pub enum PipelineError {
     Journal(#[from] JournalError),
     /// The run has measured something, and its journal does not hold a single call of it.
     #[error(
-        "{} is empty or was not there, but the run has come to step {last_step}: what it has paid for is not known",
+        "{} is empty or not there, but the run has come to step {last_step}: what it has paid for is not known",
         path.display()
     )]
     LostJournal {
@@ -154,8 +154,10 @@ pub enum PipelineError {
         last_step: u32,
     },
     /// The target said nothing at all, on any item.
-    #[error("the target said nothing on any of {n} items, so nothing was measured{}", cut_at_limit(*n_cut))]
+    #[error("the target said nothing on any of {n} items at {place}, so nothing was measured{}", cut_at_limit(*n_cut))]
     Silent {
+        /// Where in the run: a stage.
+        place: &'static str,
         /// How many results there are.
         n: usize,
         /// In how many of them its last reply was cut at its length limit.
@@ -252,7 +254,10 @@ impl PipelineError {
                 "take another `run.dir`, such as a new directory below this one; nothing was written there"
             }
             Self::NoRun { .. } => "name a directory that `skillrl train` has written",
-            Self::Locked { .. } => {
+            Self::Locked { holder: None, .. } => {
+                "wait for it, or end it; `skillrl stop RUN` ends one that trains, after the step under way"
+            }
+            Self::Locked { holder: Some(_), .. } => {
                 "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"
             }
             Self::NotMeasured { .. } => {
@@ -267,7 +272,7 @@ impl PipelineError {
                 "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on without it: the caps begin at 0, and what is measured again is paid for again"
             }
             Self::Silent { .. } => {
-                "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out with `skillrl journal prune RUN --place baseline`"
+                "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
             }
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }

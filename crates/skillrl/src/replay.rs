@@ -89,11 +89,11 @@ impl Replay {
             return Err(not_a_run().into());
         }
         let recorded = read_config(run).map_err(Error::Pipeline)?.ok_or_else(not_a_run)?;
-        if options
-            .overrides
-            .iter()
-            .any(|text| text.split('=').next().is_some_and(|key| key.trim() == "run.dir"))
-        {
+        let sets = |is_meant: fn(&str) -> bool| {
+            let mut keys = options.overrides.iter().filter_map(|text| text.split('=').next());
+            keys.any(|key| is_meant(key.trim()))
+        };
+        if sets(|key| key == "run.dir") {
             return Err(ReplayError::RunDirIsSet.into());
         }
         let into = match &options.into {
@@ -106,9 +106,10 @@ impl Replay {
         let loaded = recorded_configuration(run, &recorded, options)?;
         loaded.check_paths()?;
         let recording = JournalReader::open(&run.join("journal.sqlite")).map_err(PipelineError::Journal)?;
-        let sets_length = options.overrides.iter().any(|text| text.trim_start().starts_with("train.epochs"));
+        // With other data or batches a step is another one.
+        let is_as_long = !sets(|key| key.starts_with("train.") || key.starts_with("env."));
         let shorter =
-            if sets_length { Vec::new() } else { Starts::of(run).shorter(loaded.config.train.epochs) };
+            if is_as_long { Starts::of(run).shorter(loaded.config.train.epochs) } else { Vec::new() };
         Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording), shorter })
     }
 
@@ -148,13 +149,13 @@ impl Replay {
             }
             let mut loaded = self.loaded.clone();
             loaded.config.train.epochs = *epochs;
-            let (soon, now) = (stop.soon.clone(), stop.now.clone());
-            let stop = StopSignal { soon, now, ..StopSignal::default() };
-            let until = Until { step: *until, stop: stop.clone(), events: Arc::clone(&events) };
-            let trainer = self.trainer(&loaded, otherwise, Arc::new(until), stop.clone())?;
+            let part = StopSignal { after_step: stop.after_step.child_token(), ..stop.clone() };
+            let until = Until { step: *until, stop: part.clone(), events: Arc::clone(&events) };
+            let trainer = self.trainer(&loaded, otherwise, Arc::new(until), part.clone())?;
             match trainer.train(&self.into).await {
                 Ok(_) => {}
-                Err(PipelineError::Stopped { .. }) if stop.after_step.is_cancelled() => {}
+                Err(PipelineError::Stopped { .. })
+                    if part.after_step.is_cancelled() && !stop.after_step.is_cancelled() => {}
                 Err(error) => return Err(self.explain(error)),
             }
         }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     };
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(skillrl::Error::Pipeline)?;
-    evaluation.check_spoken().map_err(skillrl::Error::Pipeline)?;
+    evaluation.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
@@ -130,11 +130,10 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
     }
     let tokens = &summary.tokens;
     let now = match n_sent {
-        Some(0) if tokens.calls > 0 => "; none of them were sent now, all were kept".to_owned(),
-        Some(n_sent) if n_sent < tokens.calls => {
-            format!("; {n_sent} of them were sent now, the others were kept")
-        }
-        Some(_) | None => String::new(),
+        Some(0) if tokens.calls > 0 => "; no request was sent for it now, all replies were kept".to_owned(),
+        Some(1) => "; 1 request was sent for it now".to_owned(),
+        Some(n_sent) => format!("; {n_sent} requests were sent for it now"),
+        None => String::new(),
     };
     let _ = writeln!(
         text,

@@ -48,6 +48,8 @@ impl EvalOut {
         results: &[RolloutResult],
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
+        // Who is killed in between leaves results without a summary, and not with one of something else.
+        self.dir.remove_summary()?;
         atomic::write_json(&self.dir.path().join(RESULTS), &results)?;
         atomic::write_json(&self.dir.path().join(SUMMARY), summary)
     }

@@ -117,7 +117,7 @@ fn measure(
                 ..StageCtx::new(stage, &progress)
             };
             let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
-            evaluation.check_spoken()?;
+            evaluation.check_spoken(stage)?;
             *scores = evaluation.results.iter().map(ItemScore::from).collect();
         }
         journal.flush().await?;

@@ -76,3 +76,24 @@ fn a_changed_skill_of_a_step_is_not_shown_as_the_run_s() {
     }
     context.succeed(&["blame", "demo/run"]);
 }
+
+/// An empty appendix is put into the first skill after it was measured, and notes come after a step's candidate was.
+#[test]
+fn a_run_that_takes_notes_is_as_it_was_left_whether_there_were_any_or_not() {
+    for world in ["notes", "alfworld"] {
+        let context = TestContext::new();
+        context.succeed(&["init", "--demo", "demo", "--world", world]);
+        let settings = ["--set", "train.skill_aware=true", "--set", "train.epochs=1"];
+        context.succeed(&[["train", "demo/skillrl.toml", "--quiet"].as_slice(), &settings].concat());
+        let n_steps = context.json("demo/run/summary.json")["total_steps"].as_u64().unwrap();
+        for step in 0..=n_steps {
+            context.succeed(&["blame", "demo/run", "--step", &step.to_string()]);
+        }
+        for args in [["blame", "demo/run"], ["report", "demo/run"]] {
+            context.succeed(&args);
+        }
+        context.succeed(&["diff", "demo/run", "0", "best"]);
+        context.write("demo/run/skills/skill_v0001.md", "cut");
+        context.run(&["blame", "demo/run", "--step", "1"]).assert_code(code::RUN_DIR);
+    }
+}

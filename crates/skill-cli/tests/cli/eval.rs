@@ -93,7 +93,7 @@ fn a_measurement_is_not_replaced_by_another_one_unasked() {
     let again = context.succeed(&out);
     assert!(
         again.contains("used   2 calls, ")
-            && again.ends_with("; none of them were sent now, all were kept\n")
+            && again.ends_with("; no request was sent for it now, all replies were kept\n")
     );
     let (before, n_before) = (context.files("out"), server.n_calls());
     for (more, what) in [

@@ -53,6 +53,22 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
     assert_eq!(server.n_calls(), n_after);
 }
 
+/// Nothing is sent for a finished run, so nothing is entered into its new journal but that there is one.
+#[test]
+fn a_finished_run_without_its_journal_is_gone_on_with_once_that_was_asked() {
+    let context = TestContext::with_demo();
+    let train =
+        |more: &[&str]| context.run(&[["train", "demo/skillrl.toml", "--quiet"].as_slice(), more].concat());
+    train(&[]).assert_code(code::SUCCESS);
+    std::fs::remove_file(context.path("demo/run/journal.sqlite")).unwrap();
+    let before = context.files("demo/run");
+    train(&[]).assert_code(code::RUN_DIR);
+    assert!(context.files("demo/run") == before, "who is refused changes nothing");
+    train(&["--new-journal"]).assert_code(code::SUCCESS);
+    train(&[]).assert_code(code::SUCCESS);
+    context.succeed(&["noise", "demo/skillrl.toml", "--quiet"]);
+}
+
 #[test]
 fn a_pruned_journal_keeps_what_its_run_has_spent() {
     let server = Server::start();
@@ -60,6 +76,8 @@ fn a_pruned_journal_keeps_what_its_run_has_spent() {
     context.run(&["journal", "prune", "run", "--all"]).assert_code(code::SUCCESS);
     let stats = context.succeed(&["journal", "stats", "run"]);
     assert!(stats.contains("\npruned    8 requests more, 80 tokens in, 40 out: paid for, "), "{stats}");
+    let status = context.succeed(&["status", "run"]);
+    assert!(status.contains("used   8 calls, 120 tokens"), "{status}");
     let stopped = train(&context, "calls=8", &[]);
     stopped.assert_code(code::BUDGET);
     assert!(stopped.stderr.contains("cap on calls is reached (8 of 8)"), "{}", stopped.stderr);

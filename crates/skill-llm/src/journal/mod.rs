@@ -88,11 +88,19 @@ pub struct JournalOptions {
     pub max_bytes: u64,
     /// Whom to tell about commits.
     pub on_commit: Option<CommitHook>,
+    /// Whether the journal counts as written to from the moment that it is opened, and not from the first entry on.
+    pub begins_at_once: bool,
 }
 
 impl Default for JournalOptions {
     fn default() -> Self {
-        Self { group_window: GROUP_WINDOW, max_group: MAX_GROUP, max_bytes: MAX_BYTES, on_commit: None }
+        Self {
+            group_window: GROUP_WINDOW,
+            max_group: MAX_GROUP,
+            max_bytes: MAX_BYTES,
+            on_commit: None,
+            begins_at_once: false,
+        }
     }
 }
 
@@ -103,6 +111,23 @@ impl std::fmt::Debug for JournalOptions {
             .field("max_group", &self.max_group)
             .field("max_bytes", &self.max_bytes)
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether any process has ever written to a journal; one that was pruned has been written to, and one that is not there
+/// has not.
+///
+/// Nothing is made or changed.
+///
+/// # Errors
+///
+/// A file that cannot be read, is no journal, or was written by a newer program.
+pub fn was_written(path: &Path) -> Result<bool, JournalError> {
+    match JournalReader::open(path) {
+        Ok(reader) => Ok(reader.totals()?.processes > 0),
+        // A process that died before its first commit leaves a file without tables.
+        Err(JournalError::Missing { .. } | JournalError::OlderSchema { found: 0, .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -124,7 +149,6 @@ struct Shared {
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
     elapsed_before: Duration,
-    was_empty: bool,
     commands: Option<Sender<Command>>,
     hurry: Arc<Hurry>,
     thread: Option<JoinHandle<()>>,
@@ -189,14 +213,18 @@ impl Journal {
         let index = read_index(&reader).map_err(failed)?;
         let spent_before = spent::spent(&reader).map_err(failed)?;
         let elapsed_before = spent::elapsed(&reader).map_err(failed)?;
-        let n_processes: i64 =
-            reader.query_row("SELECT count(*) FROM processes", [], |row| row.get(0)).map_err(failed)?;
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
         let hurry = Arc::<Hurry>::default();
+        let started_at = unix_ms(SystemTime::now());
+        let process = if options.begins_at_once {
+            Some(writer::begin(&connection, started_at).map_err(failed)?)
+        } else {
+            None
+        };
         let writer = Writer {
-            process: None,
-            started_at: unix_ms(SystemTime::now()),
+            process,
+            started_at,
             connection,
             path: path.to_owned(),
             index: Arc::clone(&index),
@@ -228,7 +256,6 @@ impl Journal {
             backlog: Backlog::default(),
             spent_before,
             elapsed_before,
-            was_empty: n_processes == 0,
             commands: Some(sender),
             hurry,
             thread: Some(thread),
@@ -249,11 +276,6 @@ impl Journal {
     /// How long earlier processes had worked on the run when the journal was opened.
     pub fn elapsed_before(&self) -> Duration {
         self.shared.elapsed_before
-    }
-
-    /// Whether no process had ever written to it when it was opened; one that was pruned had been written to.
-    pub fn was_empty(&self) -> bool {
-        self.shared.was_empty
     }
 
     /// A result that was recorded.

@@ -3,7 +3,8 @@
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use serde_json::Value;
 use skill_llm::ChatModel as _;
-use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune};
+use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune, was_written};
+use skill_llm::{Journal, JournalOptions};
 use std::sync::Arc;
 
 /// Six calls and two results over three places.
@@ -147,13 +148,23 @@ async fn what_pruned_calls_had_cost_stays_counted() {
 }
 
 #[tokio::test]
-async fn a_journal_was_empty_until_somebody_has_written_to_it() {
+async fn a_journal_was_written_from_the_first_entry_on_or_from_the_moment_that_it_begins() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
-    assert!(bench.open().was_empty() && bench.open().was_empty());
+    let is_written = || was_written(&bench.path()).unwrap();
+    assert!(!is_written() && !bench.path().exists(), "it is not made");
+    std::fs::write(bench.path(), "").unwrap();
+    assert!(!is_written());
+    drop(bench.open());
+    assert!(!is_written());
     ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await;
-    assert!(!bench.open().was_empty());
+    assert!(is_written());
     prune(&bench.path(), &CallFilter::default()).unwrap();
-    assert!(!bench.open().was_empty(), "what was pruned was there");
+    assert!(is_written(), "what was pruned was there");
+
+    let bench = Bench::new();
+    let options = JournalOptions { begins_at_once: true, ..JournalOptions::default() };
+    drop(Journal::open(&bench.path(), options).unwrap());
+    assert!(was_written(&bench.path()).unwrap());
 }
 
 #[tokio::test]

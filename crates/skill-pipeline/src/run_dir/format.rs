@@ -273,6 +273,9 @@ pub struct StepRecord {
     /// The candidate's hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_hash: Option<SkillHash>,
+    /// The hash of the skill that is current after the step, as a check on `skills/`; absent in imported runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_skill_hash: Option<SkillHash>,
     /// The candidate's length in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_skill_len: Option<usize>,

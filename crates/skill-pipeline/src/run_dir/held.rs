@@ -20,7 +20,6 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, RolloutResult, SkillDoc, SkillHash, StepIdx};
-use skill_llm::{Journal, JournalOptions};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,25 +108,6 @@ impl RunDir {
     /// The journal of the run.
     pub fn journal_path(&self) -> PathBuf {
         self.path.join("journal.sqlite")
-    }
-
-    /// Opens the journal of the run, and makes it if nothing of the run is measured yet.
-    ///
-    /// # Errors
-    ///
-    /// A journal that cannot be opened, and one without a single entry where the run has measured something: its caps
-    /// would begin anew, and what was paid would be paid again. `may_be_new` lets that pass.
-    pub fn open_journal(&self, options: JournalOptions, may_be_new: bool) -> Result<Journal, PipelineError> {
-        let path = self.journal_path();
-        let measured = self.read_state()?;
-        let journal = Journal::open(&path, options)?;
-        // What a state stands on was committed before it was written.
-        match measured {
-            Some(state) if journal.was_empty() && !may_be_new => {
-                Err(PipelineError::LostJournal { path, last_step: state.last_completed_step.0 })
-            }
-            Some(_) | None => Ok(journal),
-        }
     }
 
     /// The directory of a step's files.

@@ -7,6 +7,7 @@ mod evaluation;
 pub mod event_log;
 pub mod format;
 mod held;
+mod journal;
 pub mod live;
 pub mod paired_format;
 mod path;

@@ -8,6 +8,7 @@ use super::path::{epoch_snapshot_path, slow_update_path, snapshot_path, step_pat
 use super::read::is_held;
 use super::reader::RunReader;
 use crate::error::PipelineError;
+use skill_core::region::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -159,7 +160,7 @@ impl RunSkills<'_> {
         let path = self.run.snapshot(step, self.ended_by.get(&step).copied());
         let skill = read_skill(path.clone())?;
         match self.hashes.get(&step) {
-            Some(expected) if skill.hash() != *expected => {
+            Some(expected) if skill.hash() != *expected && !is_first_with_appendix(step, &skill) => {
                 Err(PipelineError::ChangedSkill { path, found: skill.hash(), expected: expected.clone() })
             }
             Some(_) | None => Ok(skill),
@@ -167,35 +168,31 @@ impl RunSkills<'_> {
     }
 }
 
-/// The hash of the skill after each step, where the records name it: they name what was measured, and not what was
-/// added to it after that.
+/// Whether a skill is the first one after an appendix was put into it, which was measured without.
+fn is_first_with_appendix(step: StepIdx, skill: &SkillDoc) -> bool {
+    step == StepIdx(0) && inject_appendix(skill) == *skill
+}
+
+/// The hash of the skill after each step, where the files of the run name it.
+///
+/// Of the first skill that is what was measured; an empty appendix that was put in after that is not in it.
 fn hashes(
     history: &[StepRecord],
     ended_by: &BTreeMap<StepIdx, EpochIdx>,
     first: Option<SkillHash>,
     state: Option<&RuntimeState>,
 ) -> BTreeMap<StepIdx, SkillHash> {
-    let takes_notes = history.iter().any(|record| record.n_appendix_notes_added.is_some());
-    let mut current = first.filter(|_| !takes_notes && !history.is_empty());
+    let of_records =
+        history.iter().filter_map(|record| Some((record.step, record.current_skill_hash.clone()?)));
     let mut hashes: BTreeMap<StepIdx, SkillHash> =
-        current.iter().map(|first| (StepIdx(0), first.clone())).collect();
-    for record in history {
-        if record.action.is_accept() {
-            current.clone_from(&record.candidate_hash);
-        }
-        if ended_by.contains_key(&record.step) || takes_notes {
-            current = None;
-        }
-        hashes.extend(current.iter().map(|hash| (record.step, hash.clone())));
-    }
-    let Some(state) = state else { return hashes };
-    let last_end = state.epoch_end.as_ref();
-    let ended = ended_by.iter().find(|(_, epoch)| last_end.is_some_and(|end| end.epoch == **epoch));
-    if let (Some((step, _)), Some(end)) = (ended, last_end) {
-        hashes.insert(*step, end.skill_hash.clone());
-    }
-    if !ended_by.contains_key(&state.last_completed_step) {
-        hashes.insert(state.last_completed_step, state.current_skill_hash.clone());
+        first.map(|first| (StepIdx(0), first)).into_iter().chain(of_records).collect();
+    // The end of an epoch leaves a skill of its own, and only the last one is named.
+    let last_end = state.and_then(|state| state.epoch_end.as_ref());
+    for (step, epoch) in ended_by {
+        match last_end.filter(|end| end.epoch == *epoch) {
+            Some(end) => hashes.insert(*step, end.skill_hash.clone()),
+            None => hashes.remove(step),
+        };
     }
     hashes
 }

@@ -26,6 +26,7 @@ impl StepRecord {
             rewrite_change_summary: None,
             apply_report: None,
             candidate_hash: None,
+            current_skill_hash: None,
             candidate_skill_len: None,
             selection_n_seen: None,
             selection_n: None,

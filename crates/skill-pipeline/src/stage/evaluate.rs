@@ -3,6 +3,7 @@
 use super::StageCtx;
 use super::rollout::{Agent, DRAW_KEY, Rollout};
 use crate::error::PipelineError;
+use crate::event::Stage;
 use serde_json::Value;
 use skill_core::{
     EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult, SkillDoc,
@@ -32,13 +33,13 @@ impl Evaluation {
     /// # Errors
     ///
     /// [`PipelineError::Silent`].
-    pub fn check_spoken(&self) -> Result<(), PipelineError> {
+    pub fn check_spoken(&self, stage: Stage) -> Result<(), PipelineError> {
         let results = &self.results;
         if results.is_empty() || !results.iter().all(RolloutResult::is_silent) {
             return Ok(());
         }
         let n_cut = results.iter().filter(|result| result.is_cut()).count();
-        Err(PipelineError::Silent { n: results.len(), n_cut })
+        Err(PipelineError::Silent { place: stage.as_str(), n: results.len(), n_cut })
     }
 }
 

@@ -38,9 +38,13 @@ impl Run<'_> {
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
     pub(super) fn warn_of_no_edits(&self, history: &[StepRecord]) {
-        if !history.is_empty() && history.iter().all(|record| record.action == StepAction::SkipNoPatches) {
+        let has_none = |record: &StepRecord| {
+            matches!(record.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
+                && record.n_appendix_notes_added.is_none()
+        };
+        if !history.is_empty() && history.iter().all(has_none) {
             let message = format!(
-                "none of the {} steps came to an edit, so nothing was tried; `skillrl doctor` asks the optimizer for edits, \
+                "none of the {} steps came to an edit; `skillrl doctor` asks the optimizer for edits, \
                  `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",
                 history.len()
             );

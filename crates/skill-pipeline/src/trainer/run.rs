@@ -39,6 +39,10 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
 
     check_vacant(path)?;
     let dir = RunDir::open(path)?;
+    if !trainer.may_begin_a_journal {
+        // Before anything is written.
+        dir.check_journal()?;
+    }
     claim(trainer, &dir, &prompts, &initial_skill)?;
     // What was asked of an earlier process is not asked of this one.
     withdraw_stop(path)?;
@@ -306,7 +310,7 @@ impl Run<'_> {
             .await
             .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
-        evaluation.check_spoken()?;
+        evaluation.check_spoken(Stage::Baseline)?;
         self.warn_of_replies(None, &evaluation.results);
         // What the state stands on is on the disk before the state is.
         self.journal.flush().await?;

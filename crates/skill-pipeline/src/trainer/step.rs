@@ -64,7 +64,8 @@ impl Run<'_> {
         let accepted = candidate.as_ref().filter(|_| work.record.action.is_accept());
         let current = accepted.map_or(&state.current.skill, |scored| &scored.skill);
         let with_notes = self.flush_appendix(current, &mut work).await?;
-        let StepWork { record, trace, .. } = work;
+        let StepWork { mut record, trace, .. } = work;
+        record.current_skill_hash = Some(with_notes.as_ref().unwrap_or(current).hash());
         let digest = MemoryEntry::of(&record, trace);
         Ok(StepOutcome { record, candidate, flips, digest, with_notes })
     }

@@ -5,7 +5,7 @@ use super::name_of;
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
-use skill_llm::journal::JournalReader;
+use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::run_dir::format::TokensByStage;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{is_held, is_run, is_stop_requested};
@@ -225,10 +225,13 @@ fn sum(stages: &TokensByStage) -> (u64, u64) {
     (stages.values().map(|used| used.calls).sum(), tokens.sum())
 }
 
-/// Requests and tokens that the journal holds, those of a step that is not finished among them.
+/// Requests and tokens by the journal, those of a step that is not finished and of calls that were pruned among them;
+/// `None` where it says nothing.
 fn kept(run_dir: &Path) -> Option<(u64, u64)> {
-    let totals = JournalReader::open(&run_dir.join(JOURNAL_FILE)).ok()?.totals().ok()?;
-    Some((totals.requests, totals.usage.input.saturating_add(totals.usage.output)))
+    let spent = JournalReader::open(&run_dir.join(JOURNAL_FILE)).ok()?.spent().ok()?;
+    let total = |of: fn(&ModelSpent) -> u64| spent.iter().map(of).fold(0, u64::saturating_add);
+    let tokens = total(|spent| spent.usage.input.saturating_add(spent.usage.output));
+    (!spent.is_empty()).then(|| (total(|spent| spent.requests), tokens))
 }
 
 fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {

@@ -297,7 +297,8 @@ impl Reader<'_> {
             baseline_selection_score: baseline.score,
             best_selection_score: state.best_score,
             current_selection_score: state.current_score,
-            gate_metric: Some(gate.metric),
+            // Without both means nobody can say what the gate's metric would be.
+            gate_metric: test_score("test_hard", "test_soft").map(|_| gate.metric),
             baseline_test_score: test_score("baseline_test_hard", "baseline_test_soft"),
             test_score: test_score("test_hard", "test_soft"),
             baseline_test_hard: number("baseline_test_hard"),

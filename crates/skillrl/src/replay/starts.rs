@@ -4,6 +4,8 @@
 use serde::Deserialize;
 use skill_core::StepIdx;
 use skill_pipeline::{Event, EventSink, StopSignal};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,10 +44,12 @@ pub(super) struct Starts {
 impl Starts {
     /// Reads the run's log; what cannot be read says nothing.
     pub(super) fn of(run: &Path) -> Self {
-        let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default();
         let mut starts = Self::default();
-        for told in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-            if let Told::RunStarted { total_steps, finished_steps, config_dir } = told {
+        let Ok(file) = File::open(run.join("events.jsonl")) else { return starts };
+        for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+            if let Ok(Told::RunStarted { total_steps, finished_steps, config_dir }) =
+                serde_json::from_slice(&line)
+            {
                 starts.lengths.push((total_steps, finished_steps));
                 starts.config_dir = config_dir;
             }
