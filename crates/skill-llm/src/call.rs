@@ -49,8 +49,8 @@ pub struct CallCtx {
     pub deadline: Option<Instant>,
     /// Ends the call early with [`crate::LlmError::Cancelled`].
     pub cancel: CancellationToken,
-    /// Whoever asked wants no more than what is under way: a reply is waited for, and nothing is sent again, which ends
-    /// the call with [`crate::LlmError::Cancelled`] too.
+    /// Whoever asked wants no more than what is under way: a reply is waited for, and nothing is sent again or waits to
+    /// be sent, which ends the call with [`crate::LlmError::Cancelled`] too.
     pub halt: CancellationToken,
     /// The unit of work that the call belongs to.
     pub scope: Arc<CallScope>,

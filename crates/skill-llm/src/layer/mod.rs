@@ -63,7 +63,8 @@ use crate::chat::ModelId;
 use crate::error::LlmError;
 use tokio::time::Instant;
 
-/// Waits for something that has to be there before a request is sent, until the call's deadline or its end.
+/// Waits for something that has to be there before a request is sent, until the call's deadline or its end; who is told
+/// to finish what is under way does not wait.
 ///
 /// # Errors
 ///
@@ -84,6 +85,8 @@ async fn before_sending<T>(
         biased;
         () = call.cancel.cancelled() => LlmError::Cancelled,
         value = ready => return Ok(value),
+        // Nothing is under way that could be finished.
+        () = call.halt.cancelled() => LlmError::Cancelled,
         () = deadline => LlmError::Timeout { provider: model.provider.clone(), after: begun.elapsed() },
     };
     call.attempts.note_unsent();

@@ -162,6 +162,10 @@ async fn a_wait_ends_with_the_call_and_says_that_nothing_was_sent() {
         cancel.cancel();
     });
     assert!(matches!(error, Err(LlmError::Cancelled)), "{error:?}");
+    let halted = CallCtx::default();
+    let halt = halted.halt.clone();
+    let (error, ()) = tokio::join!(model.chat(&request, &halted), async { halt.cancel() });
+    assert!(matches!(error, Err(LlmError::Cancelled)) && halted.attempts.take_unsent(), "{error:?}");
     let patient = CallCtx::default();
     model.chat(&request, &patient).await.unwrap();
     assert_eq!((patient.attempts.take_wait(), patient.attempts.take_unsent()), (SECOND * 53, false));
