@@ -111,6 +111,14 @@ pub enum PipelineError {
         /// What lies there, in words.
         found: String,
     },
+    /// The directory lies in that of a run.
+    #[error("{} lies in the run {}", path.display(), run.display())]
+    InsideARun {
+        /// The directory.
+        path: PathBuf,
+        /// The run.
+        run: PathBuf,
+    },
     /// The directory holds no run.
     #[error("there is no run in {}", path.display())]
     NoRun {
@@ -182,8 +190,11 @@ pub enum PipelineError {
         /// The steps of the whole run.
         total_steps: u32,
     },
+    /// A person stopped what keeps nothing.
+    #[error("stopped; nothing of it is kept")]
+    StoppedUnkept,
     /// A person stopped the run.
-    #[error("stopped after step {last_step} of {total_steps}")]
+    #[error("stopped after step {last_step} of {total_steps}{}", unmeasured(*last_step, *total_steps))]
     Stopped {
         /// The last finished step.
         last_step: u32,
@@ -250,6 +261,7 @@ impl PipelineError {
             }
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
+            Self::InsideARun { .. } => "take another `run.dir`; nothing was written there",
             Self::NotVacant { .. } => {
                 "take another `run.dir`, such as a new directory below this one; nothing was written there"
             }
@@ -274,6 +286,9 @@ impl PipelineError {
             Self::Silent { .. } => {
                 "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
             }
+            Self::StoppedUnkept => {
+                "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
+            }
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }
     }
@@ -284,4 +299,9 @@ fn cut_at_limit(n_cut: usize) -> String {
         0 => String::new(),
         n_cut => format!("; {n_cut} of its replies were cut at their length limit"),
     }
+}
+
+/// What a run lacks that was stopped after its last step.
+fn unmeasured(last_step: u32, total_steps: u32) -> &'static str {
+    if last_step == total_steps { ", before everything was measured that comes after the steps" } else { "" }
 }

@@ -191,13 +191,16 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NotVacant { .. }
         | PipelineError::NoRun { .. }
         | PipelineError::NotMeasured { .. }
+        | PipelineError::InsideARun { .. }
         | PipelineError::Locked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } => Failure::ProviderRefused,
         PipelineError::Capped { .. } => Failure::Budget,
         PipelineError::Journal(_) => Failure::RunDir,
-        PipelineError::Halted | PipelineError::Stopped { .. } => Failure::Stopped,
+        PipelineError::Halted | PipelineError::StoppedUnkept | PipelineError::Stopped { .. } => {
+            Failure::Stopped
+        }
     }
 }
 

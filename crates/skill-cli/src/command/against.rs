@@ -2,8 +2,10 @@
 
 use super::{Regression, UsageError};
 use skillrl::config::LoadedConfig;
-use skillrl::core::RolloutResult;
+use skillrl::core::{ItemId, RolloutResult};
+use skillrl::envs::Item;
 use skillrl::reports::{Comparison, LEVEL};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What an earlier `eval --out` has written.
@@ -29,14 +31,24 @@ impl Earlier {
         Ok(Self { path, results })
     }
 
+    /// Looks whether there is anything to compare, before anything is paid for.
+    pub(super) fn check_items(&self, items: &[Item]) -> Result<(), UsageError> {
+        let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
+        match self.results.iter().any(|result| asked.contains(&result.id)) {
+            true => Ok(()),
+            false => Err(self.no_item()),
+        }
+    }
+
+    fn no_item(&self) -> UsageError {
+        UsageError::new(format!("{} has no item of this split", self.path.display()))
+            .with_hint("measure both skills on the same split of the same data")
+    }
+
     /// Compares item by item, by the metric of the configuration's gate.
     pub(super) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> anyhow::Result<Comparison> {
         let gate = skillrl::assemble::settings(&loaded.config)?.gate;
-        Comparison::of(gate, &self.results, now).ok_or_else(|| {
-            UsageError::new(format!("{} has no item of this split", self.path.display()))
-                .with_hint("measure both skills on the same split of the same data")
-                .into()
-        })
+        Comparison::of(gate, &self.results, now).ok_or_else(|| self.no_item().into())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::progress::{Progress, Show};
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
-use skillrl::core::SkillDoc;
+use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::llm::{ChatModel, Journaled, Metered};
@@ -32,6 +32,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if env.items(split).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
         return Err(skillrl::Error::Pipeline(error).into());
+    }
+    if let Some(earlier) = &earlier {
+        earlier.check_items(env.items(split))?;
     }
     let run_dir = assemble::run_dir(&loaded);
     if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
@@ -66,9 +69,12 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         used: Arc::clone(&used),
         ..StageCtx::new(Stage::Evaluate, &progress)
     };
+    let is_kept = out.is_some();
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
+        .map_err(|error| if error.is_stop() && !is_kept { PipelineError::StoppedUnkept } else { error })
         .map_err(skillrl::Error::Pipeline)?;
     evaluation.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    warn_of_silence(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
@@ -141,4 +147,17 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
         tokens.calls, tokens.prompt_tokens, tokens.completion_tokens
     );
     text
+}
+
+/// Says how many replies were empty: they are scored as they stand, and say little of the skill.
+pub(super) fn warn_of_silence(results: &[RolloutResult]) {
+    let n_silent = results.iter().filter(|result| result.is_silent()).count();
+    if n_silent > 0 {
+        writeln!(
+            anstream::stderr(),
+            "warning: the target said nothing on {n_silent} of {} items, which are scored as they stand: that may be the server's fault, and not the skill's",
+            results.len()
+        )
+        .unwrap_or_default();
+    }
 }

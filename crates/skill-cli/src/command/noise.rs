@@ -1,5 +1,6 @@
 //! `skillrl noise`: what the selection split can show, before money is spent on training.
 
+use super::eval::warn_of_silence;
 use crate::args::NoiseArgs;
 use crate::progress::{Progress, Show};
 use crate::table::grouped;
@@ -118,6 +119,7 @@ fn measure(
             };
             let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
             evaluation.check_spoken(stage)?;
+            warn_of_silence(&evaluation.results);
             *scores = evaluation.results.iter().map(ItemScore::from).collect();
         }
         journal.flush().await?;

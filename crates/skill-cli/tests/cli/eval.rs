@@ -82,6 +82,18 @@ fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
     assert_eq!(server.n_calls(), 1);
 }
 
+#[test]
+fn what_cannot_be_compared_is_not_measured() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    context.succeed(&["eval", CONFIG, "--out", "val"]);
+    let n_before = server.n_calls();
+    let refused = context.run(&["eval", CONFIG, "--split", "test", "--out", "test", "--against", "val"]);
+    refused.assert_code(code::USAGE);
+    assert!(refused.stderr.contains("val/results.json has no item of this split"), "{}", refused.stderr);
+    assert_eq!(server.n_calls(), n_before);
+}
+
 /// A measurement is evidence: another one takes its place only where that is asked.
 #[test]
 fn a_measurement_is_not_replaced_by_another_one_unasked() {

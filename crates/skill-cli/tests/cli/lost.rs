@@ -44,7 +44,10 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
     let tried = context.run(&["try", "val-1", "task/skillrl.toml", "--set", "run.dir=run"]);
     tried.assert_code(code::SUCCESS);
     assert!(tried.stderr.contains("note: the run in run has lost its journal; "), "{}", tried.stderr);
-    train(&context, "calls=1000", &["--new-journal"]).assert_code(code::SUCCESS);
+    let begun = train(&context, "calls=1000", &["--new-journal"]);
+    begun.assert_code(code::SUCCESS);
+    let warning = "warning: the journal of the steps until 1 is gone: caps begin at 0, ";
+    assert!(begun.stderr.contains(warning), "{}", begun.stderr);
     assert_same_files(&context.untimed_files("run"), &expect);
     let n_after = server.n_calls();
     assert!(n_after < 2 * n_whole - 4, "the finished step is not made again: {n_after}, {n_whole}");

@@ -63,6 +63,25 @@ fn single_items_without_a_word_are_said() {
 }
 
 #[test]
+fn a_measurement_with_empty_replies_says_so() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|call, request| match call % 2 {
+        1 => saying_nothing("stop"),
+        _ => server::healthy(request),
+    });
+    for args in [["eval", "task/skillrl.toml", "--quiet"], ["noise", "task/skillrl.toml", "--quiet"]] {
+        let outcome = context.run(&args);
+        outcome.assert_code(code::SUCCESS);
+        assert!(
+            outcome.stderr.contains("warning: the target said nothing on 1 of 2 items, "),
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
 fn an_optimizer_that_says_nothing_is_said() {
     let server = Server::start();
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));

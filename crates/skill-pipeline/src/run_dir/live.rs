@@ -154,6 +154,10 @@ impl LiveState {
     /// it has finished one.
     pub fn run_seconds_left(&self) -> Option<f64> {
         let n_own = self.finished_steps.checked_sub(self.finished_at_start).filter(|n_own| *n_own > 0)?;
+        if self.finished_steps >= self.total_steps {
+            // What is measured after the last step takes as long as it takes.
+            return None;
+        }
         let seconds = self.updated_unix_ms.saturating_sub(self.started_unix_ms) as f64 / 1000.0;
         Some(seconds / f64::from(n_own) * f64::from(self.total_steps.saturating_sub(self.finished_steps)))
     }

@@ -6,7 +6,7 @@ use super::read::is_run;
 use super::stop::STOP_FILE;
 use crate::error::PipelineError;
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
 /// what is measured or tried before training. Names with these beginnings count, since SQLite adds its endings.
@@ -23,14 +23,19 @@ const MAX_NAMED: usize = 3;
 /// # Errors
 ///
 /// A directory with other files in it, which are named.
-pub fn check_vacant(dir: &Path) -> Result<(), PipelineError> {
+pub fn check_vacant(asked: &Path) -> Result<(), PipelineError> {
+    let whole = plain(asked);
+    if let Some(run) = whole.ancestors().skip(1).find(|above| is_run(above)) {
+        return Err(PipelineError::InsideARun { path: asked.to_owned(), run: run.to_owned() });
+    }
+    let dir = whole.as_path();
     // What cannot be listed is for those to say who make the directory; that of a run is looked at with its lock.
     let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
     if dir.join("config.json").exists() {
         return Ok(());
     }
     if let Some(found) = RUN_FILES.into_iter().find(|name| dir.join(name).exists()) {
-        return Err(PipelineError::NotARun { path: dir.to_owned(), found });
+        return Err(PipelineError::NotARun { path: asked.to_owned(), found });
     }
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| !is_of_no_account(name)).collect();
@@ -45,7 +50,24 @@ pub fn check_vacant(dir: &Path) -> Result<(), PipelineError> {
     let n_more = names.len().saturating_sub(MAX_NAMED);
     let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
     let found = format!("{}{more}", found.collect::<Vec<_>>().join(", "));
-    Err(PipelineError::NotVacant { path: dir.to_owned(), found })
+    Err(PipelineError::NotVacant { path: asked.to_owned(), found })
+}
+
+/// The whole path, without the parts that lead back: what is not there yet can only be told by its name.
+fn plain(dir: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).components() {
+        match component {
+            Component::ParentDir => {
+                // Behind a link `..` is somewhere else.
+                plain = plain.canonicalize().unwrap_or(plain);
+                plain.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
+        }
+    }
+    plain
 }
 
 fn is_of_no_account(name: &str) -> bool {
@@ -85,6 +107,22 @@ mod tests {
         );
         let damaged = said(&["history.json", "x"]);
         assert_eq!(damaged, "DIR has history.json, but no config.json: it is not a run, or a damaged one");
+    }
+
+    #[test]
+    fn no_run_lies_in_another_by_whatever_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        fs::create_dir_all(run.join("steps")).unwrap();
+        for file in ["config.json", "events.jsonl", "steps/x"] {
+            fs::write(run.join(file), "{}").unwrap();
+        }
+        for inside in ["run/steps", "run/a/b", "nowhere/../run/steps", "run/../run/steps/new"] {
+            let error = check_vacant(&dir.path().join(inside)).unwrap_err();
+            assert!(matches!(error, PipelineError::InsideARun { .. }), "{inside}: {error}");
+        }
+        check_vacant(&dir.path().join("run/../other")).unwrap();
+        check_vacant(&run).unwrap();
     }
 
     #[test]

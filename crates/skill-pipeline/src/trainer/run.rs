@@ -39,11 +39,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
 
     check_vacant(path)?;
     let dir = RunDir::open(path)?;
-    if !trainer.may_begin_a_journal {
-        // Before anything is written.
-        dir.check_journal()?;
-    }
-    claim(trainer, &dir, &prompts, &initial_skill)?;
+    let is_begun_anew = claim(trainer, &dir, &prompts, &initial_skill)?;
     // What was asked of an earlier process is not asked of this one.
     withdraw_stop(path)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
@@ -70,6 +66,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         timings: Timings::read_or_new(path),
         started: Instant::now(),
         length: trainer.steps(),
+        is_journal_new: is_begun_anew,
         warned: Warned::default(),
         config: &trainer.config.resolved,
         config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
@@ -95,13 +92,14 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     outcome
 }
 
-/// Checks that the directory holds this run or none, and writes what is asked now.
+/// Checks that the directory holds this run or none, and writes what is asked now; returns whether the run goes on
+/// without the journal that it had.
 fn claim(
     trainer: &Trainer,
     dir: &RunDir,
     prompts: &PromptLibrary,
     initial_skill: &SkillDoc,
-) -> Result<(), PipelineError> {
+) -> Result<bool, PipelineError> {
     let identity = run_identity(
         &trainer.config.identity,
         &trainer.settings,
@@ -117,12 +115,17 @@ fn claim(
         check_identity(dir.path(), &stored.identity, &identity)?;
         trainer.check_length(&state)?;
     }
+    let is_journal_lost = match dir.check_journal() {
+        Err(PipelineError::LostJournal { .. }) if trainer.may_begin_a_journal => true,
+        checked => checked.map(|()| false)?,
+    };
     let config = ConfigFile {
         format_version: FORMAT_VERSION.to_owned(),
         config: trainer.config.resolved.clone(),
         identity,
     };
-    dir.write_config(&config, trainer.config.source_text.as_deref())
+    dir.write_config(&config, trainer.config.source_text.as_deref())?;
+    Ok(is_journal_lost)
 }
 
 impl Trainer {
@@ -193,6 +196,8 @@ pub(super) struct Run<'run> {
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
+    /// Whether the journal that the run had is gone.
+    is_journal_new: bool,
     /// What was said once of replies.
     pub(super) warned: Warned,
 }
@@ -246,6 +251,12 @@ impl Run<'_> {
             workers: self.settings.workers,
             config_dir: self.config_dir.clone(),
         });
+        if self.is_journal_new && finished.0 > 0 {
+            let message = format!(
+                "the journal of the steps until {finished} is gone: caps begin at 0, and what they cost is in no total of the journal"
+            );
+            self.log.emit(&Event::Warning { step: None, message });
+        }
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {

@@ -121,7 +121,7 @@ impl Headline {
         let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
             + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
         Ok(Self {
-            sentence: sentence(test.as_ref(), &selection, *maker, gate.metric),
+            sentence: sentence(test.as_ref(), &selection, *maker, (n_candidates, gate.metric)),
             metric: gate.metric,
             test,
             selection,
@@ -143,7 +143,15 @@ pub(super) fn measured_at(history: &[StepRecord], step: StepIdx) -> StepIdx {
     record.and_then(|record| record.selection_from_step).unwrap_or(step)
 }
 
-fn sentence(test: Option<&Comparison>, selection: &Comparison, maker: Maker, metric: GateMetric) -> String {
+fn sentence(
+    test: Option<&Comparison>,
+    selection: &Comparison,
+    maker: Maker,
+    (n_candidates, metric): (usize, GateMetric),
+) -> String {
+    if n_candidates == 0 {
+        return "No step came to a candidate: the skill is the one that the run began with.".to_owned();
+    }
     if maker.step == StepIdx(0) {
         return "No candidate was better than the skill that the run began with.".to_owned();
     }
