@@ -88,6 +88,7 @@ fn report(error: &anyhow::Error) -> u8 {
     if let Some(hint) = hint {
         text.push_str(&format!("\nhint: {hint}"));
     }
+    let text = wrap::wrapped(&text, wrap::stderr_width());
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     let has_regressed = error.downcast_ref::<command::Regression>().is_some();

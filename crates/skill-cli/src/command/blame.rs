@@ -30,7 +30,7 @@ pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&blame)?));
     }
-    super::print(&described(&blame, args.full))
+    super::print_wrapped(&described(&blame, args.full))
 }
 
 /// The run that is asked about, and the file if it is a file that is asked about.

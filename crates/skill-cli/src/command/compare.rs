@@ -3,7 +3,6 @@
 use crate::args::CompareArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
-use crate::wrap::wrapped;
 use skillrl::reports::{Comparison, RunComparison, RunSide};
 use std::fmt::Write as _;
 
@@ -15,7 +14,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?));
     }
-    super::print(&wrapped(&described(&comparison), terminal_width()))
+    super::print_wrapped(&described(&comparison))
 }
 
 fn described(comparison: &RunComparison) -> String {

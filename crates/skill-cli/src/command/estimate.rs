@@ -7,7 +7,6 @@ use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate};
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
@@ -16,16 +15,14 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {
-        super::print(&describe(&estimate, terminal_width()))?;
+        super::print_wrapped(&describe(&estimate, terminal_width()))?;
     }
     let dir = assemble::run_dir(&loaded);
     if run_status(&dir) != RunStatus::Absent {
         let dir = dir.display();
-        writeln!(
-            anstream::stderr(),
+        super::say(&format!(
             "note: there is a run in {dir} already; what is in its journal is not paid for again"
-        )
-        .unwrap_or_default();
+        ));
     }
     Ok(())
 }

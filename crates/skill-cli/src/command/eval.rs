@@ -17,7 +17,6 @@ use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,12 +37,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     let run_dir = assemble::run_dir(&loaded);
     if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
-        writeln!(
-            anstream::stderr(),
+        super::say(&format!(
             "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
             run_dir.display()
-        )
-        .unwrap_or_default();
+        ));
     }
 
     let out = args.out.as_deref().map(|out| EvalOut::open(out, &skill, env.items(split), args.force));
@@ -91,7 +88,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     } else {
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
         let n_sent = out.as_ref().map(|_| engine.budget().spent().calls);
-        super::print(&(describe(&name, split, &summary, n_sent) + &against))?;
+        super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against))?;
     }
     if let Some(out) = &out {
         out.write(&evaluation.results, &summary).map_err(skillrl::Error::Pipeline)?;
@@ -153,11 +150,9 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
 pub(super) fn warn_of_silence(results: &[RolloutResult]) {
     let n_silent = results.iter().filter(|result| result.is_silent()).count();
     if n_silent > 0 {
-        writeln!(
-            anstream::stderr(),
+        super::say(&format!(
             "warning: the target said nothing on {n_silent} of {} items, which are scored as they stand: that may be the server's fault, and not the skill's",
             results.len()
-        )
-        .unwrap_or_default();
+        ));
     }
 }

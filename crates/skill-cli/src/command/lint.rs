@@ -13,7 +13,6 @@ use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::replay::recorded_loaded;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 /// The skill has findings that fail it; the command has told which.
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<Result<(), Failed>> {
         });
         super::print(&format!("{value}\n"))?;
     } else {
-        super::print(&describe(&args.path, &findings, (n_errors, n_warnings), n_items))?;
+        super::print_wrapped(&describe(&args.path, &findings, (n_errors, n_warnings), n_items))?;
     }
     let fails = n_errors > 0 || (args.strict && n_warnings > 0);
     Ok(if fails { Err(Failed) } else { Ok(()) })
@@ -63,7 +62,7 @@ fn training(args: &LintArgs, is_run: bool) -> anyhow::Result<Option<Vec<Training
             Ok(loaded) => loaded,
             // All but this one rule can do without.
             Err(error) => {
-                writeln!(anstream::stderr(), "warning: no training items: {error}").unwrap_or_default();
+                super::say(&format!("warning: no training items: {error}"));
                 return Ok(None);
             }
         },
@@ -101,7 +100,7 @@ fn contradictions(
         let most = (n_tokens as f64 * input + f64::from(max_tokens) * output) / 1e6;
         let _ = write!(said, ", at most {most:.4} by the configured prices");
     }
-    writeln!(anstream::stderr(), "{said}").unwrap_or_default();
+    super::say(&said);
     let work = ask_for_contradictions(&asked, model.as_ref());
     let findings = super::block_on(StopSignal::default(), "stopping", work)?
         .map_err(|source| skillrl::Error::Model { role: "optimizer", source })?;

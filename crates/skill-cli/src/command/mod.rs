@@ -35,6 +35,8 @@ pub(crate) mod watch;
 
 use crate::args::ConfigArgs;
 use crate::progress::{Progress, Show};
+use crate::table::terminal_width;
+use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::pipeline::{StopSignal, Summary};
@@ -139,7 +141,6 @@ async fn heeding_signals<T>(stop: StopSignal, stopping: &'static str, work: impl
 }
 
 async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static str) {
-    let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     if interrupts.next().await.is_none() {
         return;
     }
@@ -196,6 +197,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;
     Ok(())
+}
+
+/// Writes sentences and tables for people to standard output: on a terminal, long lines are broken between words.
+pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
+    print(&wrapped(text, terminal_width()))
+}
+
+/// Writes a sentence for people to standard error; where nobody reads that, it is no failure.
+pub(crate) fn say(text: &str) {
+    writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width())).unwrap_or_default();
 }
 
 /// An error if a file is there that nobody asked to replace.

@@ -18,7 +18,6 @@ use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::Arc;
 
 /// The passes, with the places that a run would make them at: it finds them in its journal.
@@ -48,10 +47,10 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         return if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&cost)?))
         } else {
-            super::print(&format!("{}\n", describe_cost(&cost)))
+            super::print_wrapped(&format!("{}\n", describe_cost(&cost)))
         };
     }
-    writeln!(anstream::stderr(), "{}", describe_cost(&cost)).unwrap_or_default();
+    super::say(&describe_cost(&cost));
 
     let target = engine.model(ModelRole::Target)?;
     let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&report)?))
     } else {
-        super::print(&describe(&report))
+        super::print_wrapped(&describe(&report))
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
             let tried: Vec<usize> = order.iter().map(|tried| tried.rule_idx + 1).collect();
             super::print(&format!("{}\n", serde_json::json!({"order": tried, "cost": cost})))
         } else {
-            super::print(&describe_plan(&name, &rules, &order, &cost))
+            super::print_wrapped(&describe_plan(&name, &rules, &order, &cost))
         };
     }
     let out = args.out.clone().unwrap_or_else(|| run_dir.join(PRUNED_DIR));
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string(&record)?));
     }
-    super::print(&describe(&name, &record, &path, &options.out))
+    super::print_wrapped(&describe(&name, &record, &path, &options.out))
 }
 
 /// What the pruning will take at most: a pass with the skill, and one without each rule.

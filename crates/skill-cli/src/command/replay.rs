@@ -9,7 +9,6 @@ use skillrl::pipeline::run_dir::read_summary;
 use skillrl::pipeline::{StopSignal, Summary};
 use skillrl::replay::{Replay, ReplayOptions};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
@@ -32,10 +31,10 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     }
     let summary = outcome?;
     let changes = replay.changes()?;
-    super::print(&describe(&replay, &summary, &changes)?)?;
+    super::print_wrapped(&describe(&replay, &summary, &changes)?)?;
     if changes.is_empty() && replay.is_recording_finished() {
         let n_files = replay.compare()?;
-        super::print(&format!(
+        super::print_wrapped(&format!(
             "identical:  all {} of the run, its journal, events and timings aside\n",
             counted(n_files as u64, "file")
         ))?;
@@ -70,6 +69,6 @@ fn describe(replay: &Replay, summary: &Summary, changes: &[String]) -> anyhow::R
 fn say_counts(replay: &Replay) {
     if let Ok(counts) = replay.counts() {
         let (replayed, sent) = (counted(counts.n_replayed, "call"), grouped(counts.n_sent));
-        writeln!(anstream::stderr(), "until here: {replayed} replayed, {sent} sent").unwrap_or_default();
+        super::say(&format!("until here: {replayed} replayed, {sent} sent"));
     }
 }

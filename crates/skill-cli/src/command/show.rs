@@ -45,7 +45,7 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
     for record in &history {
         let _ = writeln!(text, "{}", step_line(record, total));
     }
-    super::print(&wrapped(&text, terminal_width()))
+    super::print_wrapped(&text)
 }
 
 fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> {

@@ -3,7 +3,6 @@
 use crate::args::StatusArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
-use crate::wrap::wrapped;
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::{RunOverview, RunPhase, runs_in};
@@ -22,7 +21,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {
-        [status] => super::print(&wrapped(&described(status), terminal_width())),
+        [status] => super::print_wrapped(&described(status)),
         many => super::print(&listed(many)),
     }
 }
@@ -41,11 +40,16 @@ pub(crate) fn described(status: &RunOverview) -> String {
     }
     if let (Some(baseline), Some(best), Some(step)) = (status.baseline, status.best, status.best_step) {
         let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
+        let metric = metric_words(status.metric);
+        let n_accepted = status.n_accepted;
         let _ =
-            writeln!(text, "  score  {baseline:.4} → {best:.4} ({origin}), {} accepted", status.n_accepted);
+            writeln!(text, "  score  {baseline:.4} → {best:.4}{metric} ({origin}), {n_accepted} accepted");
+    }
+    if status.is_best_changed {
+        text.push_str("  note   best_skill.md was changed after the run wrote it\n");
     }
     if let Some([before, after]) = status.test {
-        let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.test_metric));
+        let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.metric));
     }
     match &status.live {
         Some(live) => {

@@ -3,8 +3,6 @@
 use crate::args::TrainArgs;
 use crate::progress::Show;
 use crate::report_line::summary_lines;
-use crate::table::terminal_width;
-use crate::wrap::wrapped;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
@@ -19,5 +17,5 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
     let lines = format!("{}\n", summary_lines(&summary, cost, &dir));
-    super::print(&wrapped(&lines, terminal_width()))
+    super::print_wrapped(&lines)
 }

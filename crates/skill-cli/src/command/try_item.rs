@@ -17,7 +17,6 @@ use skillrl::llm::{
 use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
 use skillrl::pipeline::{PipelineError, StopSignal};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -150,7 +149,7 @@ fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal
         Err(error) => return Err(skillrl::Error::Pipeline(error).into()),
     };
     let note = format!("note: the run in {} {why}; these calls are not kept in its journal", dir.display());
-    writeln!(anstream::stderr(), "{note}").unwrap_or_default();
+    super::say(&note);
     Ok(None)
 }
 

@@ -11,6 +11,7 @@ const TABLES: &[&[&str]] = &[
     &["journal", "list", "demo/run"],
     &["journal", "stats", "demo/run"],
     &["compare", "demo/run", "again/run"],
+    &["blame", "demo/run"],
 ];
 
 /// Commands whose sentences are broken between words; what a skill says is shown as it stands.
@@ -20,15 +21,18 @@ const SENTENCES: &[&[&str]] = &[
     &["doctor", "demo/skillrl.toml", "--offline"],
     &["train", "demo/skillrl.toml"],
     &["compare", "demo/run", "short"],
+    &["estimate", "demo/skillrl.toml"],
+    &["journal", "stats", "demo/run"],
+    &["noise", "demo/skillrl.toml", "--quiet"],
+    &["eval", "demo/skillrl.toml", "--quiet"],
+    &["lint", "demo/run"],
 ];
 
 /// Commands that print texts of a run, or something for a program: a terminal breaks their lines itself.
 const OTHERS: &[&[&str]] = &[
-    &["estimate", "demo/skillrl.toml"],
     &["show", "demo/run", "--step", "2"],
     &["show", "demo/run", "--item", "val-01"],
     &["diff", "demo/run"],
-    &["blame", "demo/run"],
     &["inspect", "demo/run/best_skill.md"],
     &["inspect", "demo/run/journal.sqlite"],
     &["journal", "show", "demo/run", "1"],

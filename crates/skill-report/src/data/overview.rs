@@ -43,8 +43,10 @@ pub struct RunOverview {
     pub n_accepted: usize,
     /// The score on the test split of the first and of the best skill, once it is measured.
     pub test: Option<[f64; 2]>,
-    /// The metric of that score: the gate's.
-    pub test_metric: GateMetric,
+    /// The metric of all these scores: the gate's.
+    pub metric: GateMetric,
+    /// Whether `best_skill.md` is not as the run left it.
+    pub is_best_changed: bool,
     /// Calls of the whole run; until its end the requests that its journal holds, or else those of finished steps.
     pub calls: u64,
     /// Tokens of the same, prompts and replies.
@@ -150,7 +152,8 @@ impl RunOverview {
             best_step: None,
             n_accepted: 0,
             test: None,
-            test_metric: GateMetric::Hard,
+            metric: GateMetric::Hard,
+            is_best_changed: false,
             calls: 0,
             tokens: 0,
             live: None,
@@ -195,6 +198,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     };
     // That of an imported run stands in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
+    let metric_of_config = || GateMetric::parse(run.config().config.pointer("/gate/metric")?.as_str()?);
     let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);
     let test = summary.as_ref().and_then(Summary::test);
     Ok(RunOverview {
@@ -208,7 +212,8 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         best_step: state.as_ref().map(|state| state.best_step.0),
         n_accepted: totals.n_accepted,
         test,
-        test_metric: summary.as_ref().map(Summary::test_metric).unwrap_or_default(),
+        metric: summary.as_ref().map(Summary::test_metric).or_else(metric_of_config).unwrap_or_default(),
+        is_best_changed: matches!(run.best_skill(), Err(PipelineError::ChangedSkill { .. })),
         calls: used.0,
         tokens: used.1,
         reason,

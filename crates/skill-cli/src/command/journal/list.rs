@@ -3,7 +3,6 @@
 use crate::args::journal::JournalListArgs;
 use crate::table::{Column, duration, grouped, harmless, table, terminal_width};
 use skillrl::llm::journal::{CallFilter, CallRow};
-use std::io::Write as _;
 
 const COLUMNS: [Column; 9] = [
     Column::number("id"),
@@ -39,7 +38,7 @@ pub(super) fn run(args: &JournalListArgs) -> anyhow::Result<()> {
         }
         (_, _) => return Ok(()),
     };
-    writeln!(anstream::stderr(), "{said}").unwrap_or_default();
+    super::super::say(&said);
     Ok(())
 }
 

@@ -4,7 +4,6 @@ use crate::args::journal::JournalPruneArgs;
 use crate::table::counted;
 use skillrl::llm::journal::{Pruned, prune};
 use skillrl::pipeline::run_dir::RunDir;
-use std::io::Write as _;
 use std::path::Path;
 
 /// What stands in the directory of a run, and holds it.
@@ -24,16 +23,16 @@ pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
     drop(reader);
     let calls = describe(prunable);
     if args.dry_run || prunable == Pruned::default() {
-        return super::super::print(&format!("would take out of {}: {calls}\n", path.display()));
+        return super::super::print_wrapped(&format!("would take out of {}: {calls}\n", path.display()));
     }
-    let say = |text: &str| writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+    let say = super::super::say;
     say(&format!("taking out of {}: {calls}", path.display()));
     say(
         "warning: a run that goes on and still needs one of these calls makes it again, and it is paid for again",
     );
     let pruned = prune(&path, &filter).map_err(super::of_journal)?;
     drop(held);
-    super::super::print(&format!("took out: {}\n", describe(pruned)))
+    super::super::print_wrapped(&format!("took out: {}\n", describe(pruned)))
 }
 
 /// Holds the run that a journal belongs to; a file that lies alone has nobody who works on it.

@@ -48,7 +48,7 @@ pub(super) fn run(args: &JournalStatsArgs) -> anyhow::Result<()> {
     if args.json {
         return super::super::print(&format!("{}\n", to_json(&totals, &rows)));
     }
-    super::super::print(&describe(&totals, &rows, terminal_width()))
+    super::super::print_wrapped(&describe(&totals, &rows, terminal_width()))
 }
 
 fn cost(config: Option<&Config>, calls: &StageCalls) -> Option<f64> {

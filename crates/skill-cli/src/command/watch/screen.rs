@@ -77,13 +77,14 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     ];
     let scores = match (overview.baseline, overview.best, overview.best_step) {
         (Some(first), Some(best), Some(step)) => {
-            format!("score {first:.4} → {best:.4} (step {step}), {} accepted", overview.n_accepted)
+            let metric = metric_words(overview.metric);
+            format!("score {first:.4} → {best:.4}{metric} (step {step}), {} accepted", overview.n_accepted)
         }
         _ => "the first skill is being measured".to_owned(),
     };
     let scores = match overview.test {
         Some([before, after]) => {
-            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.test_metric))
+            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.metric))
         }
         None => scores,
     };
@@ -239,7 +240,8 @@ mod tests {
             best_step: Some(3),
             n_accepted: 2,
             test: None,
-            test_metric: skillrl::core::GateMetric::Hard,
+            metric: skillrl::core::GateMetric::Hard,
+            is_best_changed: false,
             calls: 0,
             tokens: 0,
             live: Some(live()),
