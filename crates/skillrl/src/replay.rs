@@ -134,8 +134,8 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// As [`assemble::trainer`], where keys are asked for only if something may be sent, and as [`Trainer::train`]: see
-    /// [`Replay::explain`].
+    /// As [`assemble::trainer`], where keys are asked for only if something may be sent, and as [`Trainer::train`]: a
+    /// call that is not recorded is [`ReplayError::Diverged`].
     pub async fn train(
         &self,
         otherwise: NotInRecording,
