@@ -54,6 +54,8 @@ struct Entries {
     attempts: Vec<Attempt>,
     waited: Duration,
     unsent: bool,
+    /// Whether a request is sent and not over.
+    out: bool,
 }
 
 impl AttemptLog {
@@ -71,6 +73,16 @@ impl AttemptLog {
     /// Notes that the attempt under way ended before anything was sent, so that nobody counts it as a request.
     pub fn note_unsent(&self) {
         self.lock().unsent = true;
+    }
+
+    /// Notes that the request of the attempt under way is sent, or over.
+    pub(crate) fn note_out(&self, out: bool) {
+        self.lock().out = out;
+    }
+
+    /// Whether a request is sent and not over.
+    pub(crate) fn is_out(&self) -> bool {
+        self.lock().out
     }
 
     /// Whether the attempt that just ended was never sent; the next one begins as if it will be.

@@ -1,6 +1,6 @@
 //! The outermost layer: calls are answered from a journal, and what is paid for is recorded.
 
-use crate::attempt::{Attempt, AttemptOutcome};
+use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
@@ -99,18 +99,40 @@ impl Journaled {
         };
         let call = call.with_own_attempts();
         let (started, began) = (SystemTime::now(), Instant::now());
+        let mut given_up = GivenUp {
+            journal: &self.journal,
+            attempts: &call.attempts,
+            record: Some(CallRecord { room: Some(room), ..record }),
+        };
         let outcome = self.inner.chat(request, &call).await.map(Arc::new);
+        let record = given_up.record.take();
         let mut attempts = call.attempts.attempts();
         if attempts.is_empty() && !call.attempts.take_unsent() {
             attempts.extend(only_attempt(&outcome, started, began.elapsed()));
         }
         // From the reply to here nothing waits, so that a reply cannot be lost by being dropped.
-        if outcome.is_ok() || !attempts.is_empty() {
-            let record = CallRecord { outcome: outcome.clone(), attempts, room: Some(room), ..record };
-            self.journal.record_call(record);
+        if let Some(record) = record.filter(|_| outcome.is_ok() || !attempts.is_empty()) {
+            self.journal.record_call(CallRecord { outcome: outcome.clone(), attempts, ..record });
         }
         flight.land(outcome.clone());
         outcome
+    }
+}
+
+/// Records what was sent for a call whose caller goes away before it is answered: it is paid for, and caps count it.
+struct GivenUp<'call> {
+    journal: &'call Journal,
+    attempts: &'call AttemptLog,
+    /// As of a call that was cancelled; gone when the call is over.
+    record: Option<CallRecord<'call>>,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        let attempts = self.attempts.attempts();
+        if let Some(record) = self.record.take().filter(|_| !attempts.is_empty()) {
+            self.journal.record_call(CallRecord { attempts, ..record });
+        }
     }
 }
 

@@ -334,7 +334,9 @@ impl ChatModel for Paced {
         let admitted = super::before_sending(self.id(), call, self.pacer.admit(kind, input_tokens(request)));
         let permit = admitted.await?;
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
+        call.attempts.note_out(true);
         let outcome = self.inner.chat(request, call).await;
+        call.attempts.note_out(false);
         permit.settle(&outcome);
         outcome
     }

@@ -264,7 +264,10 @@ impl Trial<'_> {
             { telemetry::ERROR_TYPE } = Empty,
             { telemetry::STATUS } = Empty,
         );
+        let mut given_up =
+            GivenUp { to: &self.call.attempts, log: &log, started, sent, waited_before, is_over: false };
         let outcome = inner.chat(request, &inner_call).instrument(span.clone()).await;
+        given_up.is_over = true;
         if let Err(error) = &outcome {
             span.record(telemetry::ERROR_TYPE, error.class().as_str());
             span.record(telemetry::STATUS, telemetry::FAILED);
@@ -329,6 +332,31 @@ impl Trial<'_> {
     fn gave_up(&self, why: GiveUpReason, last: LlmError) -> LlmError {
         let elapsed = self.begun.elapsed();
         LlmError::GaveUp { attempts: self.attempts, elapsed, why, last: Box::new(last) }
+    }
+}
+
+/// Records an attempt whose caller goes away while the request is out: it may be billed, and nobody waits for it.
+struct GivenUp<'call> {
+    to: &'call AttemptLog,
+    log: &'call AttemptLog,
+    started: SystemTime,
+    sent: Instant,
+    waited_before: Duration,
+    is_over: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if self.is_over || !self.log.is_out() {
+            return;
+        }
+        let inside = self.log.take_wait();
+        self.to.add(Attempt {
+            started: self.started.checked_add(inside).unwrap_or(self.started),
+            waited: self.waited_before.saturating_add(inside),
+            took: self.sent.elapsed().saturating_sub(inside),
+            outcome: AttemptOutcome::of(&Err(LlmError::Cancelled)),
+        });
     }
 }
 

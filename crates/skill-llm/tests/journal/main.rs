@@ -9,8 +9,8 @@ use serde_json::json;
 use skill_llm::journal::{CommitPoint, ResultKey, StoredResult};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, FinishReason, ImageSource, Journal,
-    JournalOptions, Journaled, LlmError, Message, Metered, NotInRecording, Recording, Role, ScriptedModel,
-    ToolCall,
+    JournalOptions, Journaled, LlmError, Message, Metered, NotInRecording, PaceConfig, Paced, Pacer,
+    Recording, Retried, RetryPolicy, Role, ScriptedModel, ToolCall,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,6 +144,41 @@ async fn who_waits_for_a_call_that_is_given_up_makes_it() {
         gate.add_permits(1);
         assert_eq!(follower.await.unwrap(), "reply 2 to a");
     }
+}
+
+/// A candidate that is given up takes its calls with it; what was sent of them may be billed.
+#[tokio::test]
+async fn what_was_sent_for_a_call_whose_caller_went_away_is_recorded_and_counted() {
+    let bench = Bench::new();
+    let (model, gate) = Counting::new().gated();
+    let paced =
+        Arc::new(Paced::new(Arc::clone(&model) as Arc<dyn ChatModel>, Pacer::new(PaceConfig::fixed(1))));
+    let retried = Arc::new(Retried::new(paced, RetryPolicy::default(), Arc::default()));
+    let journal = bench.open();
+    let journaled = Arc::new(Journaled::new(retried, journal.clone()));
+    let calls: Vec<_> = ["a", "b"]
+        .into_iter()
+        .map(|text| {
+            let journaled = Arc::clone(&journaled);
+            tokio::spawn(async move { ask(journaled.as_ref(), text, &at("step 1")).await })
+        })
+        .collect();
+    while model.n_requests() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for call in calls.into_iter().rev() {
+        call.abort();
+        drop(call.await);
+    }
+    journal.flush().await.unwrap();
+    let rows = bench.rows();
+    assert_eq!(rows.len(), 1, "what only waited for its turn was not sent: {rows:?}");
+    assert_eq!((rows[0].outcome.as_str(), rows[0].attempts), ("cancelled", 1));
+    assert_eq!(bench.open().spent_before()[0].requests, 1);
+    // It is no reply, so the same call is made.
+    gate.add_permits(1);
+    let text = ask(journaled.as_ref(), "a", &at("step 1")).await;
+    assert_eq!(text, "reply 2 to a");
 }
 
 #[tokio::test]
