@@ -9,7 +9,7 @@ use skill_core::{EpochIdx, GateMetric, SkillHash, StepIdx};
 /// `summary.json` of the run: what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// See [`FORMAT_VERSION`](super::format::FORMAT_VERSION).
+    /// The version of this format, `major.minor`.
     pub format_version: String,
     /// The program that wrote it.
     pub version: String,
