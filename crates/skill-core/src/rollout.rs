@@ -136,18 +136,15 @@ impl RolloutResult {
     /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was
     /// called, and nothing was scored.
     pub fn is_silent(&self) -> bool {
-        let says_nothing = |turn: &Turn| turn.content.trim().is_empty();
-        let mut n_replies = 0;
-        let is_empty = self.conversation.iter().all(|turn| match turn.role {
-            Role::Assistant => {
-                n_replies += 1;
-                says_nothing(turn)
-            }
-            Role::Tool => false,
-            Role::System | Role::User => true,
+        let is_asked = self.conversation.iter().any(|turn| turn.role == Role::Assistant);
+        let has_spoken = self.conversation.iter().any(|turn| match turn.role {
+            Role::Assistant => !turn.content.trim().is_empty(),
+            // A tool answers what was said.
+            Role::Tool => true,
+            Role::System | Role::User => false,
         });
         let is_unscored = !self.is_success() && self.soft < SUCCESS_THRESHOLD;
-        n_replies > 0 && is_empty && is_unscored && self.predicted_answer.trim().is_empty()
+        is_asked && !has_spoken && is_unscored && self.predicted_answer.trim().is_empty()
     }
 
     /// Whether the task counts as solved.

@@ -8,11 +8,11 @@ use crate::log::{Line, Log, StageAt};
 use crate::rollouts::{SHOWN, Shown, shown};
 use crate::row::{Row, Signature};
 use crate::runs::Runs;
-use crate::spend::{JOURNAL, Ledger, Spent};
+use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
-use skill_pipeline::run_dir::is_held;
 use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
 use skill_report::RunPhase;
 use std::collections::{HashMap, VecDeque};
@@ -306,8 +306,8 @@ impl Seen {
 
     /// Reads the journal if it has changed; says whether rollouts came.
     fn look_into_journal(&mut self, run: &Path, stage: Option<&StageAt>, ledger: &Ledger) -> bool {
-        let journal = run.join(JOURNAL);
-        let files = [journal.clone(), run.join(format!("{JOURNAL}-wal"))];
+        let journal = run.join(JOURNAL_FILE);
+        let files = [journal.clone(), run.join(format!("{JOURNAL_FILE}-wal"))];
         let states: Vec<(SystemTime, u64)> = files
             .iter()
             .filter_map(|file| std::fs::metadata(file).ok())

@@ -6,6 +6,7 @@ use crate::lock;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::JOURNAL_FILE;
 use skill_pipeline::run_dir::live::Spend;
 use skillrl::config::BudgetConfig;
 use skillrl::spend::Spending;
@@ -13,8 +14,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The name of the journal in the directory of a run.
-pub(crate) const JOURNAL: &str = "journal.sqlite";
 /// The most runs whose sums are kept.
 const MAX_KNOWN: usize = 256;
 
@@ -68,7 +67,7 @@ impl Ledger {
     pub fn spent_now(&self, run: &Path) -> Option<Spent> {
         match RunReader::open(run).ok()?.live() {
             Some(live) => Some(live.pulse.spend.into()),
-            None => self.spent(run, &JournalReader::open(&run.join(JOURNAL)).ok()?),
+            None => self.spent(run, &JournalReader::open(&run.join(JOURNAL_FILE)).ok()?),
         }
     }
 

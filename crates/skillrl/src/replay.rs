@@ -4,41 +4,30 @@
 //! models that cannot send anything, so it needs no keys.
 
 mod error;
+mod files;
+mod recorded;
 mod starts;
 
 pub use error::ReplayError;
+pub use recorded::{recorded_config, recorded_loaded};
 
 use crate::assemble::{self, ModelRole, RunModels};
-use crate::config::recorded::recorded_overrides;
-use crate::config::{Config, FILE_NAME, LoadedConfig};
+use crate::config::LoadedConfig;
 use crate::engine::judge_role;
 use crate::error::{Error, Failure};
-use crate::prune::PRUNED_DIR;
 use async_trait::async_trait;
+use files::{files_of, read};
+use recorded::recorded_configuration;
 use serde_json::Value;
 use skill_llm::journal::JournalReader;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
 use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::ConfigFile;
-use skill_pipeline::run_dir::{RunStatus, STOP_FILE, read_config, read_finished_step, run_status};
+use skill_pipeline::run_dir::{JOURNAL_FILE, RunStatus, read_config, read_finished_step, run_status};
 use skill_pipeline::{EventSink, PipelineError, StopSignal, Summary, Trainer};
 use starts::{Shorter, Starts, Until};
-use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 9] = [
-    "agent_traces",
-    "journal.sqlite",
-    "journal.sqlite-wal",
-    "journal.sqlite-shm",
-    "events.jsonl",
-    "timings.json",
-    "report.html",
-    "live.json",
-    "run.lock",
-];
 
 /// What is to be replayed.
 #[derive(Debug, Clone, Default)]
@@ -103,13 +92,13 @@ impl Replay {
         if into.canonicalize().ok().is_some_and(|into| run.canonicalize().ok() == Some(into)) {
             return Err(ReplayError::IntoItself { path: into }.into());
         }
-        let loaded = recorded_configuration(run, &recorded, options)?;
+        let starts = Starts::of(run);
+        let loaded = recorded_configuration(run, &recorded, options, &starts)?;
         loaded.check_paths()?;
-        let recording = JournalReader::open(&run.join("journal.sqlite")).map_err(PipelineError::Journal)?;
+        let recording = JournalReader::open(&run.join(JOURNAL_FILE)).map_err(PipelineError::Journal)?;
         // With other data or batches a step is another one.
         let is_as_long = !sets(|key| key.starts_with("train.") || key.starts_with("env."));
-        let shorter =
-            if is_as_long { Starts::of(run).shorter(loaded.config.train.epochs) } else { Vec::new() };
+        let shorter = if is_as_long { starts.shorter(loaded.config.train.epochs) } else { Vec::new() };
         Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording), shorter })
     }
 
@@ -198,8 +187,7 @@ impl Replay {
     ///
     /// A journal that cannot be read.
     pub fn counts(&self) -> Result<ReplayCounts, Error> {
-        let journal =
-            JournalReader::open(&self.into.join("journal.sqlite")).map_err(PipelineError::Journal)?;
+        let journal = JournalReader::open(&self.into.join(JOURNAL_FILE)).map_err(PipelineError::Journal)?;
         let rows = journal.by_stage().map_err(PipelineError::Journal)?;
         Ok(ReplayCounts {
             n_replayed: rows.iter().map(|row| row.copied).sum(),
@@ -263,74 +251,6 @@ impl Replay {
     }
 }
 
-/// The configuration of a recorded run, for what can be said of it without reading a file beside it; `None` if the
-/// run has none or it is not what it should be.
-pub fn recorded_config(run: &Path) -> Option<Config> {
-    let text = std::fs::read_to_string(run.join("config.toml")).ok()?;
-    let recorded = read_config(run).ok()??;
-    let overrides = recorded_overrides(&text, &recorded.config);
-    Config::parse(&text, "config.toml", &overrides).ok().map(|loaded| loaded.config)
-}
-
-/// The configuration of a recorded run, with the files that it names.
-///
-/// # Errors
-///
-/// No run, a configuration that cannot be put together, files that are not where they were.
-pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
-    let recorded = read_config(run)
-        .map_err(Error::Pipeline)?
-        .ok_or_else(|| ReplayError::NotARun { path: run.to_owned() })?;
-    let options = ReplayOptions { run: run.to_owned(), into: None, overrides: Vec::new(), config: None };
-    recorded_configuration(run, &recorded, &options)
-}
-
-fn recorded_configuration(
-    run: &Path,
-    recorded: &ConfigFile,
-    options: &ReplayOptions,
-) -> Result<LoadedConfig, Error> {
-    let copy = run.join("config.toml");
-    let text = if copy.is_file() { Some(read_text(&copy)?) } else { None };
-    let mut overrides =
-        text.as_deref().map_or_else(Vec::new, |text| recorded_overrides(text, &recorded.config));
-    overrides.extend(options.overrides.iter().cloned());
-    if let Some(file) = &options.config {
-        return Ok(Config::load(file, &overrides)?);
-    }
-    let text = text.ok_or_else(|| ReplayError::NoConfig { path: run.to_owned() })?;
-    let mut loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
-    let files = loaded.files_beside_config();
-    let kept = Starts::of(run).config_dir.and_then(|dir| run.join(dir).canonicalize().ok());
-    let guessed = config_dir(run, loaded.config.run.dir.as_str());
-    let has_all = |base: &PathBuf| files.iter().all(|(_, file)| base.join(file).exists());
-    let base = [&kept, &guessed].into_iter().flatten().find(|base| has_all(base)).cloned();
-    let base = base.or(kept).or(guessed);
-    let is_there = |file: &Path| base.as_ref().is_some_and(|base| base.join(file).exists());
-    if let Some((key, file)) = files.into_iter().find(|(_, file)| !is_there(file)) {
-        return Err(ReplayError::UnknownPlace { run: run.to_owned(), key, file }.into());
-    }
-    loaded.path = base.map(|base| base.join(FILE_NAME));
-    Ok(loaded)
-}
-
-/// Where the configuration lay, if `run.dir` was relative to it and leads to where the run lies.
-fn config_dir(run: &Path, asked: &str) -> Option<PathBuf> {
-    let mut dir = run.canonicalize().ok()?;
-    for component in Path::new(asked).components().rev() {
-        match component {
-            Component::CurDir => {}
-            Component::Normal(name) if dir.file_name() == Some(name) => {
-                dir.pop();
-            }
-            Component::Normal(_) | Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return None;
-            }
-        }
-    }
-    Some(dir)
-}
-
 /// `RUN-replay` beside the run.
 fn beside(run: &Path) -> Option<PathBuf> {
     // `.` and `..` have a name only when it is looked up.
@@ -338,51 +258,6 @@ fn beside(run: &Path) -> Option<PathBuf> {
     let mut name = run.file_name()?.to_owned();
     name.push("-replay");
     Some(run.with_file_name(name))
-}
-
-/// The files below a directory that two equal runs have in common, by their path below it.
-fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let mut files = BTreeSet::new();
-    let mut dirs = vec![PathBuf::new()];
-    while let Some(dir) = dirs.pop() {
-        let path = root.join(&dir);
-        let cannot_read = |source| PipelineError::RunDir { action: "read", path: path.clone(), source };
-        for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
-            let entry = entry.map_err(cannot_read)?;
-            let below = dir.join(entry.file_name());
-            let is_own = FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own));
-            if is_own || is_of_others(&below) {
-                continue;
-            }
-            if entry.file_type().map_err(cannot_read)?.is_dir() {
-                dirs.push(below);
-            } else {
-                files.insert(below);
-            }
-        }
-    }
-    Ok(files)
-}
-
-/// Whether something in the directory of a run is not the trainer's: what `skillrl prune` and people put there.
-fn is_of_others(below: &Path) -> bool {
-    let name = below.to_string_lossy();
-    let is_kept_by_hand =
-        ["best_skill.changed", "current_skill.changed"].iter().any(|kept| name.starts_with(kept));
-    name == PRUNED_DIR || name == STOP_FILE || name.starts_with('.') || is_kept_by_hand
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| {
-        Error::Pipeline(PipelineError::RunDir { action: "read", path: path.to_owned(), source })
-    })
-}
-
-fn read_text(path: &Path) -> Result<String, Error> {
-    String::from_utf8(read(path)?).map_err(|_| {
-        let message = "is not UTF-8".to_owned();
-        Error::Pipeline(PipelineError::Corrupt { path: path.to_owned(), message })
-    })
 }
 
 /// A model that is known by what identifies it, and cannot send anything.
@@ -409,26 +284,6 @@ impl ChatModel for Mute {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn where_the_configuration_lay_follows_from_where_the_run_lies() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let run = root.join("project/runs/qa");
-        std::fs::create_dir_all(&run).unwrap();
-        for (asked, expect) in [
-            ("runs/qa", Some(root.join("project"))),
-            ("./runs/./qa/", Some(root.join("project"))),
-            ("qa", Some(root.join("project/runs"))),
-            (".", Some(run.clone())),
-            ("runs/other", None),
-            ("../project/runs/qa", None),
-            ("/runs/qa", None),
-        ] {
-            assert_eq!(config_dir(&run, asked), expect, "{asked}");
-        }
-        assert_eq!(config_dir(&root.join("nowhere"), "nowhere"), None);
-    }
 
     #[test]
     fn a_replay_lies_beside_its_run() {

@@ -4,12 +4,10 @@ use super::{Regression, UsageError};
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::Item;
+use skillrl::pipeline::run_dir::RESULTS_FILE;
 use skillrl::reports::{Comparison, LEVEL};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// What an earlier `eval --out` has written.
-const RESULTS: &str = "results.json";
 
 /// The results of an earlier measurement.
 pub(super) struct Earlier {
@@ -20,7 +18,7 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Reads the directory that `eval --out` wrote, before anything is paid for.
     pub(super) fn read(dir: &Path) -> anyhow::Result<Self> {
-        let path = if dir.is_dir() { dir.join(RESULTS) } else { dir.to_owned() };
+        let path = if dir.is_dir() { dir.join(RESULTS_FILE) } else { dir.to_owned() };
         let wrong = |message: String| {
             UsageError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
         };

@@ -1,8 +1,7 @@
 //! `skillrl doctor`: what stands between a configuration and a run that is worth its money.
 
 use crate::args::DoctorArgs;
-use crate::table::{counted, harmless, terminal_width};
-use crate::wrap::wrapped;
+use crate::table::{counted, harmless};
 use skillrl::doctor::{Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
 use std::fmt::Write as _;
@@ -34,7 +33,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        super::print(&wrapped(&harmless(&describe(&report)), terminal_width()))?;
+        super::print_wrapped(&harmless(&describe(&report)))?;
     }
     match report.count(Status::Error) {
         0 => Ok(()),

@@ -7,12 +7,9 @@ use skillrl::envs::Item;
 use skillrl::llm::{Journal, JournalOptions};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::format::EvaluationSummary;
-use skillrl::pipeline::run_dir::{RunDir, atomic, is_run};
+use skillrl::pipeline::run_dir::{RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
 use std::path::Path;
-
-const RESULTS: &str = "results.json";
-const SUMMARY: &str = "summary.json";
 
 /// The directory, held, with the journal of its calls: what was measured there before is not measured again.
 pub(super) struct EvalOut {
@@ -50,8 +47,8 @@ impl EvalOut {
     ) -> Result<(), PipelineError> {
         // Who is killed in between leaves results without a summary, and not with one of something else.
         self.dir.remove_summary()?;
-        atomic::write_json(&self.dir.path().join(RESULTS), &results)?;
-        atomic::write_json(&self.dir.path().join(SUMMARY), summary)
+        atomic::write_json(&self.dir.path().join(RESULTS_FILE), &results)?;
+        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)
     }
 }
 
@@ -61,16 +58,16 @@ fn other_measurement(path: &Path, skill: &SkillDoc, items: &[Item]) -> Option<St
         Ok(bytes) => Some(serde_json::from_slice::<Value>(&bytes).unwrap_or_default()),
         Err(_) => None,
     };
-    if let Some(summary) = read(SUMMARY) {
+    if let Some(summary) = read(SUMMARY_FILE) {
         match summary.get("skill_hash").and_then(Value::as_str) {
-            None => return Some(format!("a {SUMMARY} that is no measurement")),
+            None => return Some(format!("a {SUMMARY_FILE} that is no measurement")),
             Some(hash) if hash != skill.hash().as_str() => {
                 return Some(format!("the measurement of another skill ({hash})"));
             }
             Some(_) => {}
         }
     }
-    let results = read(RESULTS)?;
+    let results = read(RESULTS_FILE)?;
     let ids = results.as_array().into_iter().flatten().filter_map(|result| result.get("id")?.as_str());
     let (ids, asked): (BTreeSet<&str>, BTreeSet<&str>) =
         (ids.collect(), items.iter().map(|item| item.id.as_str()).collect());

@@ -79,7 +79,7 @@ impl JournalError {
             Self::Sqlite { .. } => "check the file, its permissions and the disk",
             Self::Missing { .. } => "name the directory of a run",
             // A run has no journal of another name: somebody named another file.
-            Self::NotAJournal { path } if path.file_name().is_none_or(|name| name != "journal.sqlite") => {
+            Self::NotAJournal { path } if path.file_name().is_none_or(|name| name != super::JOURNAL_FILE) => {
                 "name the directory of a run, which stands as `run.dir` in its configuration, or the journal.sqlite in it"
             }
             Self::NotAJournal { .. } => "move the file away; calls that only it holds are made again then",

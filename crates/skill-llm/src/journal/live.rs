@@ -53,6 +53,13 @@ impl JournalReader {
         read(&connection).map_err(|error| self.unreadable(error))
     }
 
+    /// Whether any process has written to it.
+    pub(super) fn was_written(&self) -> Result<bool, JournalError> {
+        lock(&self.connection)
+            .query_row("SELECT EXISTS (SELECT 1 FROM processes)", [], |row| row.get(0))
+            .map_err(|error| self.unreadable(error))
+    }
+
     /// How long all processes worked, until their last commit.
     ///
     /// # Errors

@@ -47,6 +47,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, oneshot};
 use writer::{Command, Hurry, Writer};
 
+/// The name of a journal in the directory of its run.
+pub const JOURNAL_FILE: &str = "journal.sqlite";
+
 /// How long replies are gathered before they are committed together.
 pub const GROUP_WINDOW: Duration = Duration::from_millis(10);
 
@@ -124,7 +127,7 @@ impl std::fmt::Debug for JournalOptions {
 /// A file that cannot be read, is no journal, or was written by a newer program.
 pub fn was_written(path: &Path) -> Result<bool, JournalError> {
     match JournalReader::open(path) {
-        Ok(reader) => Ok(reader.totals()?.processes > 0),
+        Ok(reader) => reader.was_written(),
         // A process that died before its first commit leaves a file without tables.
         Err(JournalError::Missing { .. } | JournalError::OlderSchema { found: 0, .. }) => Ok(false),
         Err(error) => Err(error),
@@ -218,7 +221,7 @@ impl Journal {
         let hurry = Arc::<Hurry>::default();
         let started_at = unix_ms(SystemTime::now());
         let process = if options.begins_at_once {
-            Some(writer::begin(&connection, started_at).map_err(failed)?)
+            Some(writer::insert_process(&connection, started_at).map_err(failed)?)
         } else {
             None
         };

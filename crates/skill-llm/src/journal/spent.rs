@@ -40,10 +40,14 @@ pub(super) fn spent_within(
          WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY calls.model"
             .to_owned();
     if after == 0 && schema::counts_pruned(connection)? {
-        requests.push_str(" UNION ALL SELECT * FROM pruned");
+        requests.push_str(
+            " UNION ALL SELECT model, requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens \
+             FROM pruned",
+        );
     }
     let mut statement = connection.prepare(&format!(
-        "SELECT provider, name, CAST(total(requests) AS INTEGER), CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER) \
+        "SELECT provider, name, CAST(total(requests) AS INTEGER), CAST(total(input) AS INTEGER), \
+         CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER) \
          FROM ({requests}) AS sent JOIN models ON models.id = sent.model GROUP BY provider, name \
          ORDER BY provider, name"
     ))?;

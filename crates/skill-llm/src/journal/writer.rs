@@ -246,17 +246,13 @@ fn elapsed_ms(started: Instant) -> i64 {
     i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Enters this process before it has anything to write.
-pub(super) fn begin(connection: &Connection, started_at: i64) -> rusqlite::Result<i64> {
-    insert_process(connection, started_at)
-}
-
-fn insert_process(transaction: &Connection, started_at: i64) -> rusqlite::Result<i64> {
-    transaction.execute(
+/// Enters this process.
+pub(super) fn insert_process(connection: &Connection, started_at: i64) -> rusqlite::Result<i64> {
+    connection.execute(
         "INSERT INTO processes (version, started_at, elapsed_ms) VALUES (?1, ?2, 0)",
         params![env!("CARGO_PKG_VERSION"), started_at],
     )?;
-    Ok(transaction.last_insert_rowid())
+    Ok(connection.last_insert_rowid())
 }
 
 fn insert_call(

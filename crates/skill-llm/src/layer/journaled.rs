@@ -99,13 +99,13 @@ impl Journaled {
         };
         let call = call.with_own_attempts();
         let (started, began) = (SystemTime::now(), Instant::now());
-        let mut given_up = GivenUp {
+        let mut unanswered = UnansweredCall {
             journal: &self.journal,
             attempts: &call.attempts,
             record: Some(CallRecord { room: Some(room), ..record }),
         };
         let outcome = self.inner.chat(request, &call).await.map(Arc::new);
-        let record = given_up.record.take();
+        let record = unanswered.record.take();
         let mut attempts = call.attempts.attempts();
         if attempts.is_empty() && !call.attempts.take_unsent() {
             attempts.extend(only_attempt(&outcome, started, began.elapsed()));
@@ -120,14 +120,14 @@ impl Journaled {
 }
 
 /// Records what was sent for a call whose caller goes away before it is answered: it is paid for, and caps count it.
-struct GivenUp<'call> {
+struct UnansweredCall<'call> {
     journal: &'call Journal,
     attempts: &'call AttemptLog,
     /// As of a call that was cancelled; gone when the call is over.
     record: Option<CallRecord<'call>>,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for UnansweredCall<'_> {
     fn drop(&mut self) {
         let attempts = self.attempts.attempts();
         if let Some(record) = self.record.take().filter(|_| !attempts.is_empty()) {

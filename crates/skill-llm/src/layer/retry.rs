@@ -264,10 +264,16 @@ impl Trial<'_> {
             { telemetry::ERROR_TYPE } = Empty,
             { telemetry::STATUS } = Empty,
         );
-        let mut given_up =
-            GivenUp { to: &self.call.attempts, log: &log, started, sent, waited_before, is_over: false };
+        let mut unanswered = UnansweredAttempt {
+            to: &self.call.attempts,
+            log: &log,
+            started,
+            sent,
+            waited_before,
+            is_over: false,
+        };
         let outcome = inner.chat(request, &inner_call).instrument(span.clone()).await;
-        given_up.is_over = true;
+        unanswered.is_over = true;
         if let Err(error) = &outcome {
             span.record(telemetry::ERROR_TYPE, error.class().as_str());
             span.record(telemetry::STATUS, telemetry::FAILED);
@@ -336,7 +342,7 @@ impl Trial<'_> {
 }
 
 /// Records an attempt whose caller goes away while the request is out: it may be billed, and nobody waits for it.
-struct GivenUp<'call> {
+struct UnansweredAttempt<'call> {
     to: &'call AttemptLog,
     log: &'call AttemptLog,
     started: SystemTime,
@@ -345,7 +351,7 @@ struct GivenUp<'call> {
     is_over: bool,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for UnansweredAttempt<'_> {
     fn drop(&mut self) {
         if self.is_over || !self.log.is_out() {
             return;

@@ -7,6 +7,17 @@ use skill_core::{SkillDoc, SkillHash};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What a kept file has after the name of the skill.
+const CHANGED: &str = ".changed";
+
+/// The run's two skill files, by their names without `.md`.
+pub(crate) const SKILLS: [&str; 2] = ["current_skill", "best_skill"];
+
+/// Whether a file of a run directory is one that [`RunDir::keep_changed_skill`] puts there, by its name.
+pub fn is_kept_by_hand(name: &str) -> bool {
+    SKILLS.iter().any(|skill| name.strip_prefix(skill).is_some_and(|rest| rest.starts_with(CHANGED)))
+}
+
 impl RunDir {
     /// Looks whether one of the run's two skill files holds what no process of this run has written, and if so puts
     /// that beside it before it is written again; returns the new file.
@@ -28,7 +39,7 @@ impl RunDir {
         }
         for number in 1_u32.. {
             let number = if number == 1 { String::new() } else { format!("-{number}") };
-            let kept = self.path().join(format!("{name}.changed{number}.md"));
+            let kept = self.path().join(format!("{name}{CHANGED}{number}.md"));
             match fs::read(&kept) {
                 Ok(there) if there == bytes => return Ok(Some(kept)),
                 Ok(_) => {}

@@ -1,10 +1,16 @@
 //! Where the results of evaluations are, and what their summaries say.
 
-use super::format::{EvaluationSummary, FORMAT_VERSION, StageTokens, TaskTypeScore};
-use super::path::{slow_update_path, step_path};
-use crate::stage::evaluate::Evaluation;
+use super::atomic;
+use super::format::{
+    EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, StageTokens, TaskTypeScore,
+};
+use super::held::RunDir;
+use super::path::{RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
+use super::read::{read_json, read_versioned};
+use crate::error::PipelineError;
+use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use indexmap::IndexMap;
-use skill_core::{EpochIdx, MeanScore, SkillHash, StepIdx};
+use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillHash, StepIdx};
 use std::path::{Path, PathBuf};
 
 /// Where an evaluation's results are written.
@@ -50,6 +56,83 @@ pub(super) fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
         EvaluationDir::SlowUpdate(epoch) => slow_update_path(run, epoch).join("selection_eval"),
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
+    }
+}
+
+impl RunDir {
+    pub(crate) fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
+        evaluation_path(self.path(), dir)
+    }
+
+    /// Writes `results.json` and `summary.json` of an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_evaluation(
+        &self,
+        dir: EvaluationDir,
+        skill: &SkillHash,
+        evaluation: &Evaluation,
+        tokens: StageTokens,
+    ) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(dir);
+        let (results_path, summary_path) = (dir.join(RESULTS_FILE), dir.join(SUMMARY_FILE));
+        let results = atomic::json_bytes(&results_path, &evaluation.results)?;
+        let summary = atomic::json_bytes(&summary_path, &summarise(skill, evaluation, tokens))?;
+        atomic::write_all(&[(&results_path, &results), (&summary_path, &summary)])
+    }
+
+    /// Writes `results.json` and `summary.json` of the evaluation of a candidate, as [`RunDir::put`] does.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_candidate_evaluation(
+        &self,
+        dir: EvaluationDir,
+        skill: &SkillHash,
+        evaluation: &CandidateEvaluation,
+        n_items: usize,
+        tokens: StageTokens,
+    ) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(dir);
+        self.put_json(&dir.join(RESULTS_FILE), &evaluation.results)?;
+        let Some(interval) = evaluation.left_out else {
+            let whole = Evaluation::of(evaluation.results.clone());
+            return self.put_json(&dir.join(SUMMARY_FILE), &summarise(skill, &whole, tokens));
+        };
+        let summary = PartialEvaluationSummary {
+            format_version: FORMAT_VERSION.to_owned(),
+            skill_hash: skill.clone(),
+            n_seen: evaluation.results.len(),
+            n: n_items,
+            interval: [interval.low, interval.high],
+            tokens,
+        };
+        self.put_json(&dir.join(SUMMARY_FILE), &summary)
+    }
+
+    /// The summary of an evaluation; `None` if it was not made.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not JSON, or is of a newer format.
+    pub fn read_evaluation(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
+        read_versioned(&self.evaluation_dir(dir).join(SUMMARY_FILE))
+    }
+
+    /// The results of an evaluation that was written.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, cannot be read, or is not what it should be.
+    pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
+        let path = self.evaluation_dir(dir).join(RESULTS_FILE);
+        match read_json(&path)? {
+            Some(results) => Ok(results),
+            None => Err(PipelineError::Corrupt { path, message: "is missing".to_owned() }),
+        }
     }
 }
 

@@ -1,25 +1,23 @@
 //! A run directory that a process holds: what it writes there, and reads back when it goes on.
 
 use super::atomic;
+use super::by_hand::SKILLS;
 use super::epoch_format::EpochRecords;
-use super::evaluation::{EvaluationDir, evaluation_path, summarise};
-use super::format::{
-    ConfigFile, EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, RuntimeState, StageTokens,
-    StepRecord, Summary,
-};
+use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
 use super::live;
 use super::path::{
-    CARRIED_DIR, LOCK_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path, step_path,
+    CARRIED_DIR, LOCK_FILE, SUMMARY_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path,
+    snapshot_path, step_path,
 };
 use super::read::{read_config, read_epoch_end, read_history, read_json, read_versioned};
 use super::unflushed::Unflushed;
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
-use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;
-use skill_core::{EpochIdx, RolloutResult, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
+use skill_llm::journal::JOURNAL_FILE;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,7 +105,7 @@ impl RunDir {
 
     /// The journal of the run.
     pub fn journal_path(&self) -> PathBuf {
-        self.path.join("journal.sqlite")
+        self.path.join(JOURNAL_FILE)
     }
 
     /// The directory of a step's files.
@@ -131,10 +129,6 @@ impl RunDir {
 
     fn snapshot_path(&self, step: StepIdx) -> PathBuf {
         snapshot_path(&self.path, step)
-    }
-
-    pub(crate) fn evaluation_dir(&self, dir: EvaluationDir) -> PathBuf {
-        evaluation_path(&self.path, dir)
     }
 
     /// What was asked when the run was started or last resumed; `None` for a directory without a run.
@@ -332,7 +326,7 @@ impl RunDir {
     }
 
     fn skill_paths(&self) -> [PathBuf; 2] {
-        ["current_skill.md", "best_skill.md"].map(|name| self.path.join(name))
+        SKILLS.map(|name| self.path.join(format!("{name}.md")))
     }
 
     /// Writes the folder `best_skill/`, if the skill is one or has front matter.
@@ -364,71 +358,13 @@ impl RunDir {
         })
     }
 
-    /// Writes `results.json` and `summary.json` of an evaluation.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written.
-    pub fn write_evaluation(
-        &self,
-        dir: EvaluationDir,
-        skill: &SkillHash,
-        evaluation: &Evaluation,
-        tokens: StageTokens,
-    ) -> Result<(), PipelineError> {
-        let dir = self.evaluation_dir(dir);
-        let (results_path, summary_path) = (dir.join("results.json"), dir.join("summary.json"));
-        let results = atomic::json_bytes(&results_path, &evaluation.results)?;
-        let summary = atomic::json_bytes(&summary_path, &summarise(skill, evaluation, tokens))?;
-        atomic::write_all(&[(&results_path, &results), (&summary_path, &summary)])
-    }
-
-    /// Writes `results.json` and `summary.json` of the evaluation of a candidate, as [`RunDir::put`] does.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written.
-    pub fn write_candidate_evaluation(
-        &self,
-        dir: EvaluationDir,
-        skill: &SkillHash,
-        evaluation: &CandidateEvaluation,
-        n_items: usize,
-        tokens: StageTokens,
-    ) -> Result<(), PipelineError> {
-        let dir = self.evaluation_dir(dir);
-        self.put_json(&dir.join("results.json"), &evaluation.results)?;
-        let Some(interval) = evaluation.left_out else {
-            let whole = Evaluation::of(evaluation.results.clone());
-            return self.put_json(&dir.join("summary.json"), &summarise(skill, &whole, tokens));
-        };
-        let summary = PartialEvaluationSummary {
-            format_version: FORMAT_VERSION.to_owned(),
-            skill_hash: skill.clone(),
-            n_seen: evaluation.results.len(),
-            n: n_items,
-            interval: [interval.low, interval.high],
-            tokens,
-        };
-        self.put_json(&dir.join("summary.json"), &summary)
-    }
-
-    /// The summary of an evaluation; `None` if it was not made.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
-    pub fn read_evaluation(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
-        read_versioned(&self.evaluation_dir(dir).join("summary.json"))
-    }
-
     /// Writes `summary.json` of the run: it is finished, and all that was put before is on the disk.
     ///
     /// # Errors
     ///
     /// A file that cannot be written, this one or one that was put before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
-        let path = self.path.join("summary.json");
+        let path = self.path.join(SUMMARY_FILE);
         let summary = atomic::json_bytes(&path, summary)?;
         atomic::write_all_before((&path, &summary), &[], &self.unflushed.take())
     }
@@ -439,24 +375,11 @@ impl RunDir {
     ///
     /// A file that cannot be removed.
     pub fn remove_summary(&self) -> Result<(), PipelineError> {
-        let path = self.path.join("summary.json");
+        let path = self.path.join(SUMMARY_FILE);
         match fs::remove_file(&path) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(source) => Err(PipelineError::RunDir { action: "write", path, source }),
-        }
-    }
-
-    /// The results of an evaluation that was written.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not there, cannot be read, or is not what it should be.
-    pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
-        let path = self.evaluation_dir(dir).join("results.json");
-        match read_json(&path)? {
-            Some(results) => Ok(results),
-            None => Err(PipelineError::Corrupt { path, message: "is missing".to_owned() }),
         }
     }
 }

@@ -138,7 +138,8 @@ impl LiveState {
         unix_millis().saturating_sub(self.updated_unix_ms) < STALE_AFTER_MS
     }
 
-    /// Units of the stage per second, those aside that were kept; `None` before the first is done, and before [`LEAST_RATED`] has passed.
+    /// Units of the stage per second, those aside that were kept; `None` before the first is done, and before
+    /// [`LEAST_RATED`] has passed.
     pub fn rate(&self) -> Option<f64> {
         let worked = Duration::from_millis(self.updated_unix_ms.saturating_sub(self.stage_started_unix_ms));
         let n_worked = self.done.saturating_sub(self.done_at_once);

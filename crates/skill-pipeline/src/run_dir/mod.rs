@@ -20,11 +20,14 @@ mod summary_format;
 mod unflushed;
 pub mod vacant;
 
+pub(crate) use by_hand::SKILLS;
+pub use by_hand::is_kept_by_hand;
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;
-pub use path::CARRIED_DIR;
+pub use path::{CARRIED_DIR, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, way_to};
 pub use read::{RunStatus, is_held, is_run, read_config, read_finished_step, read_summary, run_status};
 pub use reader::{RunReader, RunTotals};
+pub use skill_llm::journal::JOURNAL_FILE;
 pub use skills::RunSkills;
 pub use stop::{STOP_FILE, is_stop_requested, request_stop, withdraw_stop};

@@ -6,6 +6,12 @@ use std::path::{Component, Path, PathBuf};
 /// Where a run keeps the files that its skill carries along, for those that want all of a skill that was a step's.
 pub const CARRIED_DIR: &str = "skill_files";
 
+/// The file that holds the results of an evaluation, item by item.
+pub const RESULTS_FILE: &str = "results.json";
+
+/// The file that sums up an evaluation, or a run.
+pub const SUMMARY_FILE: &str = "summary.json";
+
 /// The file of a slow update's directory that says what it came to.
 pub(crate) const SLOW_RESULT: &str = "slow_result.json";
 

@@ -6,7 +6,7 @@ use super::format::{
     ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
 };
 use super::live::{self, LiveState};
-use super::path::{COMPARISON_PAIRS, slow_update_path, step_path};
+use super::path::{COMPARISON_PAIRS, RESULTS_FILE, slow_update_path, step_path};
 use super::read::{
     is_held, not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
 };
@@ -278,7 +278,7 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn scores(&self, dir: EvaluationDir) -> Result<Option<Vec<(ItemId, ItemScore)>>, PipelineError> {
-        let path = evaluation_path(&self.path, dir).join("results.json");
+        let path = evaluation_path(&self.path, dir).join(RESULTS_FILE);
         let briefs: Option<Vec<ResultBrief>> = read_json(&path)?;
         let scores = |brief: ResultBrief| (brief.id, ItemScore { hard: brief.hard, soft: brief.soft });
         Ok(briefs.map(|briefs| briefs.into_iter().map(scores).collect()))
@@ -290,6 +290,6 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn results(&self, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
-        read_json(&evaluation_path(&self.path, dir).join("results.json"))
+        read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))
     }
 }

@@ -5,12 +5,13 @@ use super::path::LOCK_FILE;
 use super::read::is_run;
 use super::stop::STOP_FILE;
 use crate::error::PipelineError;
+use skill_llm::journal::JOURNAL_FILE;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
 /// what is measured or tried before training. Names with these beginnings count, since SQLite adds its endings.
-const OURS: [&str; 4] = [LOCK_FILE, "journal.sqlite", "agent_traces", STOP_FILE];
+const OURS: [&str; 4] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE];
 
 /// What systems leave in directories, besides hidden files.
 const OF_SYSTEMS: [&str; 2] = ["Thumbs.db", "desktop.ini"];

@@ -4,13 +4,13 @@ mod epoch;
 mod evidence;
 mod finish;
 mod fresh;
-mod replies;
 mod run;
 mod spans;
 mod speculate;
 mod state;
 mod step;
 mod trouble;
+mod warnings;
 
 pub use run::environment_prompts;
 pub use state::{ScoredSkill, TrainState};

@@ -1,6 +1,6 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
-use super::replies::Warned;
+use super::warnings::Warned;
 use super::{TrainState, Trainer, spans, trouble};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
@@ -24,9 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
-
-/// With fewer items in the selection split a person is warned.
-const SMALL_SELECTION_SPLIT: usize = 20;
 
 pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
     let settings = &trainer.settings;
@@ -197,7 +194,7 @@ pub(super) struct Run<'run> {
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
     /// Whether the journal that the run had is gone.
-    is_journal_new: bool,
+    pub(super) is_journal_new: bool,
     /// What was said once of replies.
     pub(super) warned: Warned,
 }
@@ -251,12 +248,7 @@ impl Run<'_> {
             workers: self.settings.workers,
             config_dir: self.config_dir.clone(),
         });
-        if self.is_journal_new && finished.0 > 0 {
-            let message = format!(
-                "the journal of the steps until {finished} is gone: caps begin at 0, and what they cost is in no total of the journal"
-            );
-            self.log.emit(&Event::Warning { step: None, message });
-        }
+        self.warn_of_a_new_journal(finished);
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {
@@ -385,33 +377,6 @@ impl Run<'_> {
                 PipelineError::Capped { what, spent, cap, last_step: last_step.0, total_steps: self.length.1 }
             }
             Err(error) => error,
-        }
-    }
-
-    /// Keeps what a person made of the skill files, which are written again.
-    fn keep_changed_skills(&self, state: &TrainState) -> Result<(), PipelineError> {
-        let own = [&state.current.skill, &state.best.skill, &self.initial_skill];
-        for name in ["current_skill", "best_skill"] {
-            if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
-                let message = format!(
-                    "{name}.md was changed after the run wrote it; what it held is kept in {}",
-                    kept.file_name().unwrap_or_default().display()
-                );
-                self.log.emit(&Event::Warning { step: None, message });
-            }
-        }
-        Ok(())
-    }
-
-    /// Says that the gate decides by few items.
-    fn warn_of_a_small_split(&self) {
-        let n_val = self.env.items(Split::Val).len();
-        if n_val < SMALL_SELECTION_SPLIT {
-            let message = format!(
-                "the selection split has {n_val} item{}, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}",
-                if n_val == 1 { "" } else { "s" }
-            );
-            self.log.emit(&Event::Warning { step: None, message });
         }
     }
 

@@ -8,13 +8,10 @@ use skill_llm::error::with_causes;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::run_dir::format::TokensByStage;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{is_held, is_run, is_stop_requested};
+use skill_pipeline::run_dir::{JOURNAL_FILE, SUMMARY_FILE, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The journal in the directory of a run.
-const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -112,6 +109,10 @@ impl Standing {
         }
         if is_held(run_dir) {
             return goes_on(RunPhase::Training);
+        }
+        if run_dir.join(SUMMARY_FILE).is_file() {
+            // Its process came to the end of the run after that was looked for.
+            return goes_on(RunPhase::Finished);
         }
         let ending = Ending::of(run_dir);
         let phase = match &ending {

@@ -10,11 +10,9 @@ use anyhow::Context as _;
 use skillrl::llm::ErrorClass;
 use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
 use skillrl::pipeline::PipelineError;
+use skillrl::pipeline::run_dir::JOURNAL_FILE;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
-
-/// The journal in the directory of a run.
-const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// What `--outcome` takes besides the classes of failures.
 const OUTCOMES: [&str; 2] = ["reply", "failed"];

@@ -2,9 +2,9 @@
 
 use crate::error::PipelineError;
 use crate::event::Stage;
-use crate::run_dir::COMPARISON_PAIRS;
 use crate::run_dir::epoch_format::PairRecord;
 use crate::run_dir::format::TokensByStage;
+use crate::run_dir::{COMPARISON_PAIRS, RESULTS_FILE};
 use crate::stage::rollout::rollout;
 use crate::trainer::finish::add_tokens;
 use crate::trainer::run::{Run, StageWatch};
@@ -72,8 +72,8 @@ impl Run<'_> {
             let used = self.end(watch);
             add_tokens(tokens, watch.stage().as_str(), used);
         }
-        self.dir.put_json(&files.join("rollout_prev").join("results.json"), &sides.previous)?;
-        self.dir.put_json(&files.join("rollout_curr").join("results.json"), &sides.current)?;
+        self.dir.put_json(&files.join("rollout_prev").join(RESULTS_FILE), &sides.previous)?;
+        self.dir.put_json(&files.join("rollout_curr").join(RESULTS_FILE), &sides.current)?;
         let write = |name: &str, pairs: &[ComparisonPair]| {
             let records: Vec<PairRecord> = pairs.iter().map(PairRecord::from).collect();
             self.dir.put_json(&files.join(name), &records)

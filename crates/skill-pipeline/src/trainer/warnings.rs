@@ -1,9 +1,17 @@
-//! What is wrong with replies of the target, whatever they score: a person should know before they are paid for again.
+//! What a person should know before more is paid for: what is wrong with replies, whatever they score, with the data, and
+//! with what was found in the directory.
 
+use super::TrainState;
 use super::run::Run;
+use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
+use crate::run_dir::SKILLS;
 use crate::run_dir::format::{StepAction, StepRecord};
 use skill_core::{RolloutResult, StepIdx};
+use skill_envs::Split;
+
+/// With fewer items in the selection split a person is warned.
+const SMALL_SELECTION_SPLIT: usize = 20;
 
 /// What was said once in this process.
 #[derive(Debug, Default)]
@@ -47,6 +55,43 @@ impl Run<'_> {
                 "none of the {} steps came to an edit; `skillrl doctor` asks the optimizer for edits, \
                  `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",
                 history.len()
+            );
+            self.log.emit(&Event::Warning { step: None, message });
+        }
+    }
+
+    /// Keeps what a person made of the skill files, which are written again.
+    pub(super) fn keep_changed_skills(&self, state: &TrainState) -> Result<(), PipelineError> {
+        let own = [&state.current.skill, &state.best.skill, &self.initial_skill];
+        for name in SKILLS {
+            if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
+                let message = format!(
+                    "{name}.md was changed after the run wrote it; what it held is kept in {}",
+                    kept.file_name().unwrap_or_default().display()
+                );
+                self.log.emit(&Event::Warning { step: None, message });
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the gate decides by few items.
+    pub(super) fn warn_of_a_small_split(&self) {
+        let n_val = self.env.items(Split::Val).len();
+        if n_val < SMALL_SELECTION_SPLIT {
+            let message = format!(
+                "the selection split has {n_val} item{}, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}",
+                if n_val == 1 { "" } else { "s" }
+            );
+            self.log.emit(&Event::Warning { step: None, message });
+        }
+    }
+
+    /// Says that the run goes on without the journal that it had.
+    pub(super) fn warn_of_a_new_journal(&self, finished: StepIdx) {
+        if self.is_journal_new && finished.0 > 0 {
+            let message = format!(
+                "the journal of the steps until {finished} is gone: caps begin at 0, and what they cost is in no total of the journal"
             );
             self.log.emit(&Event::Warning { step: None, message });
         }

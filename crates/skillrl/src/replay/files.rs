@@ -1,0 +1,57 @@
+//! The files that two equal runs have in common.
+
+use crate::error::Error;
+use crate::prune::PRUNED_DIR;
+use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::{JOURNAL_FILE, STOP_FILE, is_kept_by_hand};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
+const FILES_OF_THEIR_OWN: [&str; 9] = [
+    "agent_traces",
+    JOURNAL_FILE,
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "events.jsonl",
+    "timings.json",
+    "report.html",
+    "live.json",
+    "run.lock",
+];
+
+/// The files below a directory that two equal runs have in common, by their path below it.
+pub(super) fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let mut files = BTreeSet::new();
+    let mut dirs = vec![PathBuf::new()];
+    while let Some(dir) = dirs.pop() {
+        let path = root.join(&dir);
+        let cannot_read = |source| PipelineError::RunDir { action: "read", path: path.clone(), source };
+        for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
+            let entry = entry.map_err(cannot_read)?;
+            let below = dir.join(entry.file_name());
+            let is_own = FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own));
+            if is_own || is_of_others(&below) {
+                continue;
+            }
+            if entry.file_type().map_err(cannot_read)?.is_dir() {
+                dirs.push(below);
+            } else {
+                files.insert(below);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Whether something in the directory of a run is not the trainer's: what `skillrl prune` and people put there.
+fn is_of_others(below: &Path) -> bool {
+    let name = below.to_string_lossy();
+    name == PRUNED_DIR || name == STOP_FILE || name.starts_with('.') || is_kept_by_hand(&name)
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| {
+        Error::Pipeline(PipelineError::RunDir { action: "read", path: path.to_owned(), source })
+    })
+}
