@@ -150,16 +150,17 @@ pub enum PipelineError {
     /// The journal of the run cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run has measured something, and its journal does not hold a single call of it.
-    #[error(
-        "{} is empty or not there, but the run has come to step {last_step}: what it has paid for is not known",
-        path.display()
-    )]
+    /// The journal of the run does not hold what it has held.
+    #[error("{} {}", path.display(), loss(*n_found, *n_noted, *last_step))]
     LostJournal {
         /// The journal.
         path: PathBuf,
         /// The last finished step.
         last_step: u32,
+        /// Requests that it holds; `None` if it is empty or not there.
+        n_found: Option<u64>,
+        /// Requests that it is known to have held.
+        n_noted: u64,
     },
     /// The target said nothing at all, on any item.
     #[error("the target said nothing on any of {n} items at {place}, so nothing was measured{}", cut_at_limit(*n_cut))]
@@ -281,7 +282,7 @@ impl PipelineError {
             Self::Capped { .. } => "raise the cap in `[budget]`, then start the same command again to go on",
             Self::Journal(error) => error.hint(),
             Self::LostJournal { .. } => {
-                "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on without it: the caps begin at 0, and what is measured again is paid for again"
+                "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
             }
             Self::Silent { .. } => {
                 "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
@@ -291,6 +292,21 @@ impl PipelineError {
             }
             Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
         }
+    }
+}
+
+/// What is wrong with a journal that lacks something.
+fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
+    match (n_found, n_noted) {
+        (Some(n_found), _) => format!(
+            "holds {n_found} of the {n_noted} requests that the run is known to have sent: it was cut, or is an older copy"
+        ),
+        (None, 0) => format!(
+            "is empty or not there, but the run has come to step {last_step}: what it has paid for is not known"
+        ),
+        (None, _) => format!(
+            "is empty or not there, but the run has come to step {last_step} and sent {n_noted} requests"
+        ),
     }
 }
 

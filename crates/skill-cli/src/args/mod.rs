@@ -195,7 +195,7 @@ pub(crate) struct TrainArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Goes on with a run whose journal is lost: its caps begin at 0, and what has to be measured again is paid again.
+    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap.
     #[arg(long)]
     pub(crate) new_journal: bool,
 }

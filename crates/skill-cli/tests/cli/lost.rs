@@ -46,7 +46,8 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
     assert!(tried.stderr.contains("note: the run in run has lost its journal; "), "{}", tried.stderr);
     let begun = train(&context, "calls=1000", &["--new-journal"]);
     begun.assert_code(code::SUCCESS);
-    let warning = "warning: the journal of the steps until 1 is gone: caps begin at 0, ";
+    let warning =
+        "warning: the journal has lost what the run had sent before: caps begin at its 0 requests, ";
     assert!(begun.stderr.contains(warning), "{}", begun.stderr);
     assert_same_files(&context.untimed_files("run"), &expect);
     let n_after = server.n_calls();
@@ -54,6 +55,27 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
     // What the new journal holds is as good as any.
     train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
     assert_eq!(server.n_calls(), n_after);
+}
+
+/// What a cap had stopped is known from then on, also in the middle of a step.
+#[test]
+fn an_older_copy_of_a_journal_is_not_gone_on_with_unasked() {
+    let server = Server::start();
+    let context = capped(&server);
+    context.copy_dir("run", "yesterday");
+    train(&context, "calls=10", &[]).assert_code(code::BUDGET);
+    assert_eq!((server.n_calls(), &context.json("run/timings.json")["requests"]), (10, &10.into()));
+    std::fs::copy(context.path("yesterday/journal.sqlite"), context.path("run/journal.sqlite")).unwrap();
+    let refused = train(&context, "calls=10", &[]);
+    refused.assert_code(code::RUN_DIR);
+    insta::assert_snapshot!("an_older_journal", refused.stderr);
+    assert_eq!(server.n_calls(), 10);
+    let begun = train(&context, "calls=9", &["--new-journal"]);
+    begun.assert_code(code::BUDGET);
+    let warning = "the journal has lost what the run had sent before: caps begin at its 8 requests, ";
+    assert!(begun.stderr.contains(warning), "{}", begun.stderr);
+    assert_eq!(server.n_calls(), 11, "the cap is on what the journal knows");
+    train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
 }
 
 /// Nothing is sent for a finished run, so nothing is entered into its new journal but that there is one.

@@ -6,7 +6,7 @@ use super::error::JournalError;
 use super::lock;
 use super::query::JournalReader;
 use super::record::ModelSpent;
-use super::spent::{elapsed, spent_within};
+use super::spent::{elapsed, requests_written, spent_within};
 use rusqlite::{Connection, params};
 use std::time::Duration;
 
@@ -53,11 +53,9 @@ impl JournalReader {
         read(&connection).map_err(|error| self.unreadable(error))
     }
 
-    /// Whether any process has written to it.
-    pub(super) fn was_written(&self) -> Result<bool, JournalError> {
-        lock(&self.connection)
-            .query_row("SELECT EXISTS (SELECT 1 FROM processes)", [], |row| row.get(0))
-            .map_err(|error| self.unreadable(error))
+    /// How many requests it holds, those of pruned calls too; `None` if no process has written to it.
+    pub(super) fn requests_written(&self) -> Result<Option<u64>, JournalError> {
+        requests_written(&lock(&self.connection)).map_err(|error| self.unreadable(error))
     }
 
     /// How long all processes worked, until their last commit.

@@ -39,7 +39,7 @@ use record::{ResultEntry, unix_ms};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -117,19 +117,19 @@ impl std::fmt::Debug for JournalOptions {
     }
 }
 
-/// Whether any process has ever written to a journal; one that was pruned has been written to, and one that is not there
-/// has not.
+/// How many requests a journal holds, those of pruned calls too; `None` if no process has ever written to it, as to one
+/// that is not there.
 ///
 /// Nothing is made or changed.
 ///
 /// # Errors
 ///
 /// A file that cannot be read, is no journal, or was written by a newer program.
-pub fn was_written(path: &Path) -> Result<bool, JournalError> {
+pub fn requests_written(path: &Path) -> Result<Option<u64>, JournalError> {
     match JournalReader::open(path) {
-        Ok(reader) => reader.was_written(),
+        Ok(reader) => reader.requests_written(),
         // A process that died before its first commit leaves a file without tables.
-        Err(JournalError::Missing { .. } | JournalError::OlderSchema { found: 0, .. }) => Ok(false),
+        Err(JournalError::Missing { .. } | JournalError::OlderSchema { found: 0, .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -151,6 +151,8 @@ struct Shared {
     room: Arc<Semaphore>,
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
+    /// Of this process.
+    requests: Arc<AtomicU64>,
     elapsed_before: Duration,
     commands: Option<Sender<Command>>,
     hurry: Arc<Hurry>,
@@ -219,6 +221,7 @@ impl Journal {
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
         let hurry = Arc::<Hurry>::default();
+        let requests = Arc::<AtomicU64>::default();
         let started_at = unix_ms(SystemTime::now());
         let process = if options.begins_at_once {
             Some(writer::insert_process(&connection, started_at).map_err(failed)?)
@@ -231,6 +234,7 @@ impl Journal {
             connection,
             path: path.to_owned(),
             index: Arc::clone(&index),
+            requests: Arc::clone(&requests),
             failure: Arc::clone(&failure),
             group_window: options.group_window,
             hurry: Arc::clone(&hurry),
@@ -258,6 +262,7 @@ impl Journal {
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
             backlog: Backlog::default(),
             spent_before,
+            requests,
             elapsed_before,
             commands: Some(sender),
             hurry,
@@ -274,6 +279,12 @@ impl Journal {
     /// What the run had cost when the journal was opened, by model.
     pub fn spent_before(&self) -> &[ModelSpent] {
         &self.shared.spent_before
+    }
+
+    /// How many requests are committed, those of pruned calls and of earlier processes too.
+    pub fn requests_committed(&self) -> u64 {
+        let before = self.shared.spent_before.iter().map(|spent| spent.requests);
+        before.fold(self.shared.requests.load(Ordering::Acquire), u64::saturating_add)
     }
 
     /// How long earlier processes had worked on the run when the journal was opened.

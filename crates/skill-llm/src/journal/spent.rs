@@ -76,6 +76,15 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> 
     )
 }
 
+/// How many requests were sent, those of pruned calls too; `None` if no process has written to the journal.
+pub(super) fn requests_written(connection: &Connection) -> rusqlite::Result<Option<u64>> {
+    if connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM processes)", [], |row| row.get(0))? {
+        return Ok(None);
+    }
+    let sent: i64 = connection.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0))?;
+    Ok(Some(sent.unsigned_abs().saturating_add(pruned(connection)?.0)))
+}
+
 /// How long all processes worked.
 pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
     let elapsed: i64 =

@@ -13,6 +13,7 @@ use rusqlite::{Connection, Transaction, params};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,6 +58,8 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
     pub(super) index: Arc<Mutex<Index>>,
+    /// Counts the requests that are committed.
+    pub(super) requests: Arc<AtomicU64>,
     pub(super) failure: Arc<Mutex<Option<JournalError>>>,
     pub(super) group_window: Duration,
     pub(super) hurry: Arc<Hurry>,
@@ -136,11 +139,15 @@ impl Writer {
             None => insert_process(&transaction, self.started_at).map_err(failed)?,
         };
         let mut rows = Vec::with_capacity(entries.len());
+        let mut requests = 0;
         for entry in &entries {
             let written = match (row_of(&self.index, entry), entry) {
                 // An equal one that is there already stays: somebody may have read it.
                 (Some(row), _) => Ok(row),
-                (None, Entry::Call(call)) => insert_call(&transaction, call, process, known),
+                (None, Entry::Call(call)) => {
+                    requests += call.attempts.len() as u64;
+                    insert_call(&transaction, call, process, known)
+                }
                 (None, Entry::Result(result)) => insert_result(&transaction, result, process),
             };
             match written {
@@ -160,6 +167,7 @@ impl Writer {
             *known = KnownIds::default();
             failed(error)
         })?;
+        self.requests.fetch_add(requests, Ordering::Release);
         *n_committed = count;
         self.process = Some(process);
         call_hook(super::CommitPoint::After, count);

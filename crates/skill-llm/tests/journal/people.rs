@@ -3,7 +3,7 @@
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use serde_json::Value;
 use skill_llm::ChatModel as _;
-use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune, was_written};
+use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune, requests_written};
 use skill_llm::{Journal, JournalOptions};
 use std::sync::Arc;
 
@@ -150,21 +150,29 @@ async fn what_pruned_calls_had_cost_stays_counted() {
 #[tokio::test]
 async fn a_journal_was_written_from_the_first_entry_on_or_from_the_moment_that_it_begins() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
-    let is_written = || was_written(&bench.path()).unwrap();
-    assert!(!is_written() && !bench.path().exists(), "it is not made");
+    let written = || requests_written(&bench.path()).unwrap();
+    assert!(written().is_none() && !bench.path().exists(), "it is not made");
     std::fs::write(bench.path(), "").unwrap();
-    assert!(!is_written());
+    assert_eq!(written(), None);
     drop(bench.open());
-    assert!(!is_written());
-    ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await;
-    assert!(is_written());
+    assert_eq!(written(), None);
+    let journal = bench.open();
+    ask(&journaled(&model, &journal), "a", &at("step 1")).await;
+    journal.flush().await.unwrap();
+    assert_eq!((written(), journal.requests_committed()), (Some(1), 1));
+    drop(journal);
     prune(&bench.path(), &CallFilter::default()).unwrap();
-    assert!(is_written(), "what was pruned was there");
+    assert_eq!(written(), Some(1), "what was pruned was there");
+    let journal = bench.open();
+    ask(&journaled(&model, &journal), "a", &at("step 1")).await;
+    ask(&journaled(&model, &journal), "a", &at("step 1")).await;
+    journal.flush().await.unwrap();
+    assert_eq!((written(), journal.requests_committed()), (Some(2), 2), "what is answered sends nothing");
 
     let bench = Bench::new();
     let options = JournalOptions { begins_at_once: true, ..JournalOptions::default() };
     drop(Journal::open(&bench.path(), options).unwrap());
-    assert!(was_written(&bench.path()).unwrap());
+    assert_eq!(requests_written(&bench.path()).unwrap(), Some(0));
 }
 
 #[tokio::test]

@@ -90,6 +90,10 @@ pub struct Timings {
     /// What was begun ahead, by the step during whose evaluation it was.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub speculation: BTreeMap<u32, SpeculationTiming>,
+    /// Requests in the journal when this was written, those of pruned calls too: a journal that holds fewer was cut, or
+    /// is an older copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
 }
 
 /// What speculation did during one evaluation.
@@ -115,7 +119,7 @@ pub struct ProcessTiming {
 }
 
 impl Timings {
-    /// Reads the timings of a run; what cannot be read begins anew, since nothing is decided by it.
+    /// Reads the timings of a run; what cannot be read begins anew, and says nothing about the journal.
     pub fn read_or_new(run_dir: &Path) -> Self {
         std::fs::read(run_dir.join("timings.json"))
             .ok()
@@ -125,6 +129,7 @@ impl Timings {
                 processes: Vec::new(),
                 steps: BTreeMap::new(),
                 speculation: BTreeMap::new(),
+                requests: None,
             })
     }
 
@@ -152,17 +157,23 @@ impl Timings {
         self.speculation.insert(step.0, speculation);
     }
 
-    /// Writes the file.
+    /// Writes the file, with how long this process has worked and what the journal holds by now.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write(&mut self, run_dir: &Path, process_seconds: f64) -> Result<(), PipelineError> {
+    pub fn write(
+        &mut self,
+        run_dir: &Path,
+        process_seconds: f64,
+        requests: u64,
+    ) -> Result<(), PipelineError> {
+        self.requests = Some(requests);
         if let Some(process) = self.processes.last_mut() {
             process.seconds = (process_seconds * 1000.0).round() / 1000.0;
         }
         let path = run_dir.join("timings.json");
-        // Nobody waits for the disk here: nothing is decided by the file, and what cannot be read begins anew.
+        // Nobody waits for the disk here: an older file says less about the journal, and nothing wrong.
         atomic::write_unflushed(&path, &atomic::json_bytes(&path, self)?)
     }
 }

@@ -1,39 +1,51 @@
-//! The journal of a run, which a run that has measured something does not begin anew by accident.
+//! The journal of a run, which a run that has sent or measured something does not begin anew by accident.
 
+use super::event_log::Timings;
 use super::held::RunDir;
 use crate::error::PipelineError;
-use skill_llm::journal::was_written;
+use skill_llm::journal::requests_written;
 use skill_llm::{Journal, JournalOptions};
 
 impl RunDir {
-    /// Looks whether the journal is there that the run needs to go on; nothing is made or changed.
+    /// Looks whether the journal is whole that the run needs to go on; nothing is made or changed.
     ///
     /// # Errors
     ///
-    /// A journal that cannot be read, and one that is not there or has no entry where the run has measured something:
-    /// its caps would begin anew, and what was paid would be paid again.
+    /// A journal that cannot be read; one that is not there or has no entry where the run has measured something; one
+    /// with fewer requests than it is known to have had. With these its caps would begin anew, and what was paid would
+    /// be paid again.
     pub fn check_journal(&self) -> Result<(), PipelineError> {
-        let Some(state) = self.read_state()? else { return Ok(()) };
-        let path = self.journal_path();
-        // What a state stands on was committed before it was written.
-        if was_written(&path)? {
+        let state = self.read_state()?;
+        // Both were written after what they tell of was committed.
+        let n_noted = Timings::read_or_new(self.path()).requests.unwrap_or_default();
+        if state.is_none() && n_noted == 0 {
             return Ok(());
         }
-        Err(PipelineError::LostJournal { path, last_step: state.last_completed_step.0 })
+        let path = self.journal_path();
+        let n_found = requests_written(&path)?;
+        if n_found.is_some_and(|n_found| n_found >= n_noted) {
+            return Ok(());
+        }
+        let last_step = state.map_or(0, |state| state.last_completed_step.0);
+        Err(PipelineError::LostJournal { path, last_step, n_found, n_noted })
     }
 
-    /// Opens the journal of the run, and makes it if nothing of the run is measured yet; `may_be_new` makes it in any
-    /// case.
+    /// Opens the journal of the run, and makes it if nothing of the run is known; `may_have_lost` takes it as it is in
+    /// any case.
     ///
     /// # Errors
     ///
     /// As [`RunDir::check_journal`], and a journal that cannot be opened.
-    pub fn open_journal(&self, options: JournalOptions, may_be_new: bool) -> Result<Journal, PipelineError> {
-        if !may_be_new {
+    pub fn open_journal(
+        &self,
+        options: JournalOptions,
+        may_have_lost: bool,
+    ) -> Result<Journal, PipelineError> {
+        if !may_have_lost {
             self.check_journal()?;
         }
         // Whoever goes on later without being asked finds one that was begun.
-        let options = JournalOptions { begins_at_once: may_be_new, ..options };
+        let options = JournalOptions { begins_at_once: may_have_lost, ..options };
         Ok(Journal::open(&self.journal_path(), options)?)
     }
 }

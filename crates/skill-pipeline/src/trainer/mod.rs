@@ -56,7 +56,7 @@ pub struct Trainer {
     stop: StopSignal,
     config: RunConfig,
     journal: JournalOptions,
-    may_begin_a_journal: bool,
+    may_have_lost_journal: bool,
     recording: Option<Recording>,
     budget: Option<RunBudget>,
     trouble: Option<ReadTrouble>,
@@ -86,7 +86,7 @@ impl Trainer {
             stop: StopSignal::default(),
             config: RunConfig::default(),
             journal: JournalOptions::default(),
-            may_begin_a_journal: false,
+            may_have_lost_journal: false,
             recording: None,
             budget: None,
             trouble: None,
@@ -135,11 +135,11 @@ impl Trainer {
         Self { journal: options, ..self }
     }
 
-    /// Goes on with a run whose journal is gone, which is an error otherwise: its caps begin at 0, and what has to be
-    /// measured again is paid for again.
+    /// Goes on with a run whose journal is gone, cut or an older copy, which is an error otherwise: what it no longer
+    /// holds counts for no cap, and is paid for again where it is needed.
     #[must_use]
     pub fn with_new_journal(self) -> Self {
-        Self { may_begin_a_journal: true, ..self }
+        Self { may_have_lost_journal: true, ..self }
     }
 
     /// Tells the budget, which the models' layers hold, what earlier processes of the run have spent; for that it has

@@ -36,11 +36,11 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
 
     check_vacant(path)?;
     let dir = RunDir::open(path)?;
-    let is_begun_anew = claim(trainer, &dir, &prompts, &initial_skill)?;
+    let has_lost_journal = claim(trainer, &dir, &prompts, &initial_skill)?;
     // What was asked of an earlier process is not asked of this one.
     withdraw_stop(path)?;
     let log = EventLog::open(path, trainer.events.as_ref())?;
-    let journal = dir.open_journal(trainer.journal.clone(), trainer.may_begin_a_journal)?;
+    let journal = dir.open_journal(trainer.journal.clone(), trainer.may_have_lost_journal)?;
     if let Some(budget) = &trainer.budget {
         budget.begin(&journal);
     }
@@ -63,7 +63,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         timings: Timings::read_or_new(path),
         started: Instant::now(),
         length: trainer.steps(),
-        is_journal_new: is_begun_anew,
+        has_lost_journal,
         warned: Warned::default(),
         config: &trainer.config.resolved,
         config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
@@ -81,6 +81,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     if let Err(error) = &outcome {
         spans::fail(&span);
         run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
+        run.note_requests().await;
     }
     // Obeyed, or come too late: nobody is left whom it could stop.
     if let Err(error) = withdraw_stop(path) {
@@ -90,7 +91,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
 }
 
 /// Checks that the directory holds this run or none, and writes what is asked now; returns whether the run goes on
-/// without the journal that it had.
+/// with a journal that does not hold all that it has held.
 fn claim(
     trainer: &Trainer,
     dir: &RunDir,
@@ -112,8 +113,8 @@ fn claim(
         check_identity(dir.path(), &stored.identity, &identity)?;
         trainer.check_length(&state)?;
     }
-    let is_journal_lost = match dir.check_journal() {
-        Err(PipelineError::LostJournal { .. }) if trainer.may_begin_a_journal => true,
+    let has_lost_journal = match dir.check_journal() {
+        Err(PipelineError::LostJournal { .. }) if trainer.may_have_lost_journal => true,
         checked => checked.map(|()| false)?,
     };
     let config = ConfigFile {
@@ -122,7 +123,7 @@ fn claim(
         identity,
     };
     dir.write_config(&config, trainer.config.source_text.as_deref())?;
-    Ok(is_journal_lost)
+    Ok(has_lost_journal)
 }
 
 impl Trainer {
@@ -193,8 +194,8 @@ pub(super) struct Run<'run> {
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
-    /// Whether the journal that the run had is gone.
-    pub(super) is_journal_new: bool,
+    /// Whether the journal does not hold all that it has held.
+    pub(super) has_lost_journal: bool,
     /// What was said once of replies.
     pub(super) warned: Warned,
 }
@@ -248,7 +249,11 @@ impl Run<'_> {
             workers: self.settings.workers,
             config_dir: self.config_dir.clone(),
         });
-        self.warn_of_a_new_journal(finished);
+        if self.has_lost_journal {
+            self.warn_of_a_lost_journal();
+            // What was lost is known now: the next process is not asked again.
+            self.write_timings()?;
+        }
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {
@@ -446,7 +451,17 @@ impl Run<'_> {
         self.timings.record_speculation(step, speculation);
     }
 
+    /// Notes what the journal holds when a process ends early; that is not worth another error.
+    async fn note_requests(&mut self) {
+        if self.journal.flush().await.is_ok()
+            && let Err(error) = self.write_timings()
+        {
+            tracing::debug!(%error, "timings.json could not be written");
+        }
+    }
+
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {
-        self.timings.write(self.dir.path(), self.started.elapsed().as_secs_f64())
+        let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
+        self.timings.write(self.dir.path(), seconds, requests)
     }
 }

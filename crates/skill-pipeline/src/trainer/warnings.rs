@@ -87,13 +87,12 @@ impl Run<'_> {
         }
     }
 
-    /// Says that the run goes on without the journal that it had.
-    pub(super) fn warn_of_a_new_journal(&self, finished: StepIdx) {
-        if self.is_journal_new && finished.0 > 0 {
-            let message = format!(
-                "the journal of the steps until {finished} is gone: caps begin at 0, and what they cost is in no total of the journal"
-            );
-            self.log.emit(&Event::Warning { step: None, message });
-        }
+    /// Says that the run goes on with a journal that does not hold all that it has held.
+    pub(super) fn warn_of_a_lost_journal(&self) {
+        let message = format!(
+            "the journal has lost what the run had sent before: caps begin at its {} requests, and what is lost is in no sum of it",
+            self.journal.requests_committed()
+        );
+        self.log.emit(&Event::Warning { step: None, message });
     }
 }

@@ -59,7 +59,9 @@ impl EventSink for Listener {
     fn emit(&self, event: &Event) {
         let mut heard = self.heard.lock().unwrap();
         heard.n_events += 1;
-        if let Event::StepFinished { .. } = event {
+        // What these tell of was flushed before they were.
+        if let Event::BaselineMeasured { .. } | Event::StepFinished { .. } | Event::EpochEnded { .. } = event
+        {
             heard.last_flush = Some(Instant::now());
         }
         let is_killed = self.kill_at.is_some_and(|kill_at| kill_at == heard.n_events);

@@ -284,6 +284,17 @@ impl World {
         })
     }
 
+    /// Requests in the journal.
+    pub(crate) fn requests_in_journal(&self) -> u64 {
+        self.read_journal(|journal| journal.totals().unwrap().requests)
+    }
+
+    /// Requests that the journal is known to have held.
+    pub(crate) fn requests_noted(&self) -> u64 {
+        let timings = std::fs::read(self.run_dir().join("timings.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&timings).unwrap()["requests"].as_u64().unwrap()
+    }
+
     /// Reads a copy of the journal, so that it stays as the dead left it.
     fn read_journal<T: Default>(&self, read: impl FnOnce(&JournalReader) -> T) -> T {
         let copy = tempfile::tempdir().unwrap();
