@@ -298,24 +298,27 @@ pub enum GiveUpReason {
     /// The provider fails too often: no call may be repeated for now.
     RetryBudget,
     /// The provider asks for a longer wait than is allowed.
-    ServerWait,
-}
-
-impl GiveUpReason {
-    /// The words for messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Attempts => "no attempt is left",
-            Self::Deadline => "the call's deadline is near",
-            Self::RetryBudget => "too many calls fail: the provider seems to be down",
-            Self::ServerWait => "the provider asks for a longer wait than is allowed",
-        }
-    }
+    ServerWait {
+        /// What it asks for.
+        asked: Duration,
+        /// What is allowed.
+        allowed: Duration,
+    },
 }
 
 impl std::fmt::Display for GiveUpReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+        match self {
+            Self::Attempts => f.write_str("no attempt is left"),
+            Self::Deadline => f.write_str("the call's deadline is near"),
+            Self::RetryBudget => f.write_str("too many calls fail: the provider seems to be down"),
+            Self::ServerWait { asked, allowed } => write!(
+                f,
+                "the provider asks to wait {} s, and `retry.max_server_wait_s` allows {} s",
+                asked.as_secs_f64().ceil(),
+                allowed.as_secs_f64()
+            ),
+        }
     }
 }
 
@@ -398,6 +401,9 @@ impl LlmError {
             Self::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
             Self::Connection { .. } => "check `base_url` and that the server is running",
             Self::Truncated { .. } => "start the same command again later",
+            Self::GaveUp { why: GiveUpReason::ServerWait { .. }, .. } => {
+                "start the same command again later, or raise `retry.max_server_wait_s` to wait so long"
+            }
             Self::GaveUp { last, .. } => last.hint(),
             Self::BudgetExhausted { .. } => {
                 "raise the cap in `[budget]`, then start the same command again to go on"

@@ -172,6 +172,19 @@ pub enum PipelineError {
         /// In how many of them its last reply was cut at its length limit.
         n_cut: usize,
     },
+    /// The optimizer said nothing at all in a step, and no step before it came to an edit.
+    #[error(
+        "the optimizer said nothing at step {step} (replies: {n}), and no earlier step came to an edit{}",
+        cut_at_limit(*n_cut)
+    )]
+    SilentOptimizer {
+        /// The step.
+        step: u32,
+        /// How many replies there are.
+        n: usize,
+        /// How many of them were cut at their length limit.
+        n_cut: usize,
+    },
     /// A stage was told to begin no further work; what was under way is finished and kept.
     #[error("stopped; what was under way is finished and kept")]
     Halted,
@@ -287,6 +300,9 @@ impl PipelineError {
             Self::Silent { .. } => {
                 "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
             }
+            Self::SilentOptimizer { .. } => {
+                "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place \"step N / reflect\"`"
+            }
             Self::StoppedUnkept => {
                 "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
             }
@@ -313,6 +329,7 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
 fn cut_at_limit(n_cut: usize) -> String {
     match n_cut {
         0 => String::new(),
+        1 => "; one of its replies was cut at its length limit".to_owned(),
         n_cut => format!("; {n_cut} of its replies were cut at their length limit"),
     }
 }

@@ -195,7 +195,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::Locked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
-        PipelineError::Silent { .. } => Failure::ProviderRefused,
+        PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,
         PipelineError::Capped { .. } => Failure::Budget,
         PipelineError::Journal(_) => Failure::RunDir,
         PipelineError::Halted | PipelineError::StoppedUnkept | PipelineError::Stopped { .. } => {

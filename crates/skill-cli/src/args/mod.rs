@@ -219,7 +219,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Replaces the measurement of another skill, or of other items, that `--out` names.
+    /// Replaces the measurement that `--out` names where it is of another skill, of other items or with other settings.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 

@@ -1,7 +1,7 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
 use super::against::Earlier;
-use super::eval_out::EvalOut;
+use super::eval_out::{EvalOut, deciding};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde_json::json;
@@ -43,8 +43,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         ));
     }
 
-    let out = args.out.as_deref().map(|out| EvalOut::open(out, &skill, env.items(split), args.force));
-    let out = out.transpose()?;
+    let out = match &args.out {
+        Some(out) => {
+            let settings = deciding(&loaded, env.as_ref(), target.id());
+            Some(EvalOut::open(out, &skill, env.items(split), settings, args.force)?)
+        }
+        None => None,
+    };
     let journal = out.as_ref().map(|out| out.journal.clone());
     let layered = |model: Arc<dyn ChatModel>| {
         Metered::new(match &journal {
@@ -74,6 +79,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     warn_of_silence(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
+    if let Some(out) = &out {
+        out.write(&evaluation.results, &summary).map_err(skillrl::Error::Pipeline)?;
+    }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
@@ -89,9 +97,6 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
         let n_sent = out.as_ref().map(|_| engine.budget().spent().calls);
         super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against))?;
-    }
-    if let Some(out) = &out {
-        out.write(&evaluation.results, &summary).map_err(skillrl::Error::Pipeline)?;
     }
     if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
         super::against::check(&compared)?;

@@ -1,19 +1,48 @@
 //! `skillrl eval --out`: the directory that one measurement is kept in.
+//!
+//! Beside the results lies [`MEASURED_WITH`]: what they were measured with, so that another measurement does not take
+//! their place by accident.
 
 use super::UsageError;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skillrl::config::LoadedConfig;
 use skillrl::core::{RolloutResult, SkillDoc};
-use skillrl::envs::Item;
-use skillrl::llm::{Journal, JournalOptions};
+use skillrl::envs::{Env, Item};
+use skillrl::llm::{Journal, JournalOptions, ModelId};
 use skillrl::pipeline::PipelineError;
-use skillrl::pipeline::run_dir::format::EvaluationSummary;
+use skillrl::pipeline::identity::{RunIdentity, check_identity};
+use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION};
 use skillrl::pipeline::run_dir::{RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// The file that says what was measured with.
+const MEASURED_WITH: &str = "measured_with.json";
+
+/// What a measurement was made with besides its skill and its items.
+#[derive(Serialize, Deserialize)]
+struct MeasuredWith {
+    format_version: String,
+    settings: RunIdentity,
+}
+
+/// The settings that decide a score: the models that answer and grade, and the environment with its scorer.
+pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, target: &ModelId) -> RunIdentity {
+    let decides = |(key, _): &(String, Value)| {
+        ["models.target.", "models.judge.", "env."].iter().any(|section| key.starts_with(section))
+    };
+    let mut settings: RunIdentity = loaded.config.identity_entries().into_iter().filter(decides).collect();
+    settings.insert("env.name".to_owned(), json!(env.name()));
+    settings.insert("env.settings".to_owned(), env.settings());
+    settings.insert("models.target".to_owned(), json!(target.to_string()));
+    settings
+}
+
 /// The directory, held, with the journal of its calls: what was measured there before is not measured again.
 pub(super) struct EvalOut {
     dir: RunDir,
+    settings: RunIdentity,
     pub(super) journal: Journal,
 }
 
@@ -22,22 +51,28 @@ impl EvalOut {
     ///
     /// # Errors
     ///
-    /// A directory that is a run's, or holds the measurement of another skill or of other items, unless that is to be
-    /// replaced; one that cannot be written.
-    pub(super) fn open(path: &Path, skill: &SkillDoc, items: &[Item], force: bool) -> anyhow::Result<Self> {
+    /// A directory that is a run's, or holds the measurement of another skill, of other items or with other settings,
+    /// unless that is to be replaced; one that cannot be written.
+    pub(super) fn open(
+        path: &Path,
+        skill: &SkillDoc,
+        items: &[Item],
+        settings: RunIdentity,
+        force: bool,
+    ) -> anyhow::Result<Self> {
         if is_run(path) {
             // Its summary and its journal would become those of this evaluation.
             let message = format!("{} is the directory of a run, which this would damage", path.display());
             return Err(UsageError::new(message).with_hint("name another directory with `--out`").into());
         }
-        if let Some(other) = other_measurement(path, skill, items).filter(|_| !force) {
+        if let Some(other) = other_measurement(path, skill, items, &settings).filter(|_| !force) {
             let message = format!("{} holds {other}, which this would replace", path.display());
             let hint = "name another directory with `--out`, or replace it with --force";
             return Err(UsageError::new(message).with_hint(hint).into());
         }
         let dir = RunDir::open(path).map_err(skillrl::Error::Pipeline)?;
         let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
-        Ok(Self { dir, journal })
+        Ok(Self { dir, settings, journal })
     }
 
     pub(super) fn write(
@@ -47,13 +82,21 @@ impl EvalOut {
     ) -> Result<(), PipelineError> {
         // Who is killed in between leaves results without a summary, and not with one of something else.
         self.dir.remove_summary()?;
+        let with =
+            MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: self.settings.clone() };
+        atomic::write_json(&self.dir.path().join(MEASURED_WITH), &with)?;
         atomic::write_json(&self.dir.path().join(RESULTS_FILE), &results)?;
         atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)
     }
 }
 
 /// What else than this measurement a directory holds, in words.
-fn other_measurement(path: &Path, skill: &SkillDoc, items: &[Item]) -> Option<String> {
+fn other_measurement(
+    path: &Path,
+    skill: &SkillDoc,
+    items: &[Item],
+    settings: &RunIdentity,
+) -> Option<String> {
     let read = |name: &str| match std::fs::read(path.join(name)) {
         Ok(bytes) => Some(serde_json::from_slice::<Value>(&bytes).unwrap_or_default()),
         Err(_) => None,
@@ -71,5 +114,15 @@ fn other_measurement(path: &Path, skill: &SkillDoc, items: &[Item]) -> Option<St
     let ids = results.as_array().into_iter().flatten().filter_map(|result| result.get("id")?.as_str());
     let (ids, asked): (BTreeSet<&str>, BTreeSet<&str>) =
         (ids.collect(), items.iter().map(|item| item.id.as_str()).collect());
-    (ids != asked).then(|| "a measurement on other items".to_owned())
+    if ids != asked {
+        return Some("a measurement on other items".to_owned());
+    }
+    // An early version did not write it.
+    let with: MeasuredWith = serde_json::from_value(read(MEASURED_WITH)?).ok()?;
+    match check_identity(path, &with.settings, settings) {
+        Err(PipelineError::Mismatch { changes, .. }) => {
+            Some(format!("a measurement with other settings ({})", changes.join("; ")))
+        }
+        Ok(()) | Err(_) => None,
+    }
 }

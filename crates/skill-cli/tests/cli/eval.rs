@@ -118,6 +118,13 @@ fn a_measurement_is_not_replaced_by_another_one_unasked() {
         assert!(refused.stderr.contains(&format!("error: out holds {what}")), "{}", refused.stderr);
         assert!(context.files("out") == before && server.n_calls() == n_before);
     }
+    let other_model = [out.as_slice(), &["--set", "models.target.temperature=0.5"]].concat();
+    let refused = context.run(&other_model);
+    refused.assert_code(code::USAGE);
+    let what = "out holds a measurement with other settings (`models.target.temperature` was ";
+    assert!(refused.stderr.contains(what), "{}", refused.stderr);
+    context.succeed(&[out.as_slice(), &["--set", "run.workers=3", "--quiet"]].concat());
+    assert!(server.n_calls() == n_before);
     let replaced = [out.as_slice(), &["--skill", "other.md", "--force"]].concat();
     context.succeed(&replaced);
     assert_ne!(context.json("out/summary.json")["skill_hash"], "");

@@ -81,12 +81,40 @@ fn a_measurement_with_empty_replies_says_so() {
     }
 }
 
+/// Rollouts that nobody reads are not worth their price.
 #[test]
-fn an_optimizer_that_says_nothing_is_said() {
+fn an_optimizer_that_says_nothing_ends_the_run() {
+    for finish in ["stop", "length"] {
+        let server = Server::start();
+        let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+        let mute = move |_, request: &wiremock::Request| match server::is_optimizer(&server::body(request)) {
+            true => saying_nothing(finish),
+            false => server::healthy(request),
+        };
+        server.answer_with(mute);
+        let train = || context.run(&["train", "task/skillrl.toml"]);
+        let stopped = train();
+        stopped.assert_code(code::PROVIDER_REFUSED);
+        insta::assert_snapshot!(format!("a_silent_optimizer_{finish}"), error_of(&stopped.stderr));
+        let n_calls = server.n_calls();
+        train().assert_code(code::PROVIDER_REFUSED);
+        assert_eq!(server.n_calls(), n_calls, "what is known is not asked again");
+
+        // Where the server was at fault, its replies are taken out, and the run goes on.
+        server.answer_with(|_, request| server::healthy(request));
+        context
+            .run(&["journal", "prune", "task/run", "--place", "step 2 / reflect"])
+            .assert_code(code::SUCCESS);
+        train().assert_code(code::SUCCESS);
+    }
+}
+
+#[test]
+fn an_optimizer_without_a_single_edit_is_said() {
     let server = Server::start();
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
-        true => saying_nothing("stop"),
+        true => server::reply("I would change nothing.", "stop"),
         false => server::healthy(request),
     });
     let outcome = context.run(&["train", "task/skillrl.toml"]);

@@ -304,7 +304,8 @@ impl Trial<'_> {
         let place = self.call.place.as_str();
         let delay = match asked_wait(&error) {
             Some(asked) if asked > self.policy.max_server_wait => {
-                return Err(self.gave_up(GiveUpReason::ServerWait, error));
+                let why = GiveUpReason::ServerWait { asked, allowed: self.policy.max_server_wait };
+                return Err(self.gave_up(why, error));
             }
             Some(asked) => self.policy.server_delay(place, self.turns, asked),
             None => self.policy.delay(place, self.turns),

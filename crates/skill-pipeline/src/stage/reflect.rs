@@ -13,6 +13,7 @@ use skill_core::json::read_object;
 use skill_core::plan::plan_minibatches;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
+use skill_llm::{ChatReply, FinishReason};
 
 /// How trajectories are grouped and how much an analyst may propose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,34 @@ pub struct Reflection {
     pub appendix_notes: Vec<String>,
     /// What was wrong with replies, one sentence each.
     pub notes: Vec<String>,
+    /// How many replies there are, and how many of them say nothing.
+    pub spoken: Spoken,
+}
+
+/// How many replies of a model there are, and how many of them say nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spoken {
+    /// All replies.
+    pub n: usize,
+    /// Those without a word.
+    pub n_empty: usize,
+    /// Those without a word that were cut at their length limit.
+    pub n_cut: usize,
+}
+
+impl Spoken {
+    /// One reply.
+    fn of(reply: &ChatReply) -> Self {
+        let is_empty = reply.text.trim().is_empty();
+        let is_cut = is_empty && reply.finish == FinishReason::Length;
+        Self { n: 1, n_empty: usize::from(is_empty), n_cut: usize::from(is_cut) }
+    }
+
+    /// With other replies.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { n: self.n + other.n, n_empty: self.n_empty + other.n_empty, n_cut: self.n_cut + other.n_cut }
+    }
 }
 
 /// Asks one analyst per minibatch of failures and of successes, in all micro-batches of a step: one reflection for
@@ -99,17 +128,18 @@ pub async fn reflect(
             for note in &mut analysis.notes {
                 *note = format!("analyst {batch}{name}: {note}");
             }
-            Ok((list_idx, analysis))
+            Ok((list_idx, analysis, Spoken::of(&reply)))
         })
         .await?;
 
     let mut reflections = vec![Reflection::default(); batches.len()];
-    for (list_idx, analysis) in replies {
+    for (list_idx, analysis, spoken) in replies {
         if let Some(reflection) = reflections.get_mut(list_idx) {
             reflection.patches.extend(analysis.patch);
             reflection.failure_patterns.extend(analysis.failure_patterns);
             reflection.appendix_notes.extend(analysis.appendix_notes);
             reflection.notes.extend(analysis.notes);
+            reflection.spoken = reflection.spoken.and(spoken);
         }
     }
     Ok(reflections)

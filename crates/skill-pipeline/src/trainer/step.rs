@@ -6,6 +6,7 @@ mod propose;
 use super::run::{Run, StepPlan};
 use super::speculate::Finished;
 use super::state::StepOutcome;
+use super::warnings::check_optimizer_spoken;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
@@ -16,6 +17,7 @@ use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
+use crate::stage::reflect::Spoken;
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
 use skill_core::{
@@ -33,6 +35,8 @@ struct StepWork {
     prompts: PromptLibrary,
     /// What the analysts want to remind the agent of.
     appendix_notes: Vec<String>,
+    /// What the analysts' replies are worth.
+    spoken: Spoken,
 }
 
 /// What the gate came to.
@@ -52,10 +56,11 @@ impl Run<'_> {
     ) -> Result<StepOutcome, PipelineError> {
         // What an earlier process left of this step belongs to calls that are made again now.
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
-        let mut work = self.begin_work(state, &plan);
+        let (plan_step, mut work) = (plan.step, self.begin_work(state, &plan));
         let decision = match self.candidate(&state.current, &plan, &mut work).await? {
             Ok(candidate) => self.decide(state, candidate, plan.upcoming.as_ref(), &mut work.record).await?,
             Err(skipped) => {
+                check_optimizer_spoken(plan_step, &state.history, work.spoken)?;
                 work.record.action = skipped;
                 Decision { candidate: None, flips: state.flips.clone() }
             }
@@ -97,6 +102,7 @@ impl Run<'_> {
                 .with_memory(memory)
                 .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
+            spoken: Spoken::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
 use crate::run_dir::SKILLS;
 use crate::run_dir::format::{StepAction, StepRecord};
+use crate::stage::reflect::Spoken;
 use skill_core::{RolloutResult, StepIdx};
 use skill_envs::Split;
 
@@ -18,6 +19,26 @@ const SMALL_SELECTION_SPLIT: usize = 20;
 pub(super) struct Warned {
     of_cut: bool,
     of_empty: bool,
+}
+
+/// Whether nothing came of a step for want of edits.
+fn has_no_edit(record: &StepRecord) -> bool {
+    matches!(record.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
+        && record.n_appendix_notes_added.is_none()
+}
+
+/// An error if the optimizer said nothing at all in a step, and no step before came to an edit either: rollouts that
+/// nobody has read are not worth their price. One empty reply by itself may be chance.
+pub(super) fn check_optimizer_spoken(
+    step: StepIdx,
+    history: &[StepRecord],
+    Spoken { n, n_empty, n_cut }: Spoken,
+) -> Result<(), PipelineError> {
+    let is_silent = n > 0 && n_empty == n && history.iter().all(has_no_edit);
+    if !is_silent || (n == 1 && history.is_empty()) {
+        return Ok(());
+    }
+    Err(PipelineError::SilentOptimizer { step: step.0, n, n_cut })
 }
 
 impl Run<'_> {
@@ -46,11 +67,7 @@ impl Run<'_> {
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
     pub(super) fn warn_of_no_edits(&self, history: &[StepRecord]) {
-        let has_none = |record: &StepRecord| {
-            matches!(record.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
-                && record.n_appendix_notes_added.is_none()
-        };
-        if !history.is_empty() && history.iter().all(has_none) {
+        if !history.is_empty() && history.iter().all(has_no_edit) {
             let message = format!(
                 "none of the {} steps came to an edit; `skillrl doctor` asks the optimizer for edits, \
                  `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",

@@ -125,7 +125,14 @@ async fn what_the_server_asks_is_waited_and_a_little_more() {
     assert!(outcome(&no_wish, &CallCtx::default()).await.2 >= 250);
     let too_long = retried(vec![limited(Some(SECOND * 601))], RetryPolicy::default());
     let (reply, attempts, millis) = outcome(&too_long, &CallCtx::default()).await;
-    assert_gave_up(reply.unwrap_err(), GiveUpReason::ServerWait, 1);
+    let error = reply.unwrap_err();
+    let words = "(the provider asks to wait 601 s, and `retry.max_server_wait_s` allows 600 s)";
+    assert!(
+        error.to_string().ends_with(words) && error.hint().contains("`retry.max_server_wait_s`"),
+        "{error}"
+    );
+    let why = GiveUpReason::ServerWait { asked: SECOND * 601, allowed: SECOND * 600 };
+    assert_gave_up(error, why, 1);
     assert_eq!((attempts, millis), (1, 0));
 }
 

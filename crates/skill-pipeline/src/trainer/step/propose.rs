@@ -56,7 +56,7 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes } = work;
+        let StepWork { record, trace, prompts, appendix_notes, spoken } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
@@ -100,6 +100,7 @@ impl<'run> Run<'run> {
         let mut failure_patterns = Vec::new();
         for reflection in reflections {
             self.note(step, record, reflection.notes);
+            *spoken = spoken.and(reflection.spoken);
             raw_patches.extend(reflection.patches);
             failure_patterns.extend(reflection.failure_patterns);
             appendix_notes.extend(reflection.appendix_notes);
