@@ -29,6 +29,7 @@ use skill_pipeline::{
     Acceptance, EpochEnd, EventSink, Evidence, PipelineError, RunConfig, RunReader, SkillAware, StopSignal,
     TrainSettings, Trainer,
 };
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -253,10 +254,9 @@ pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
 }
 
 fn read_document(path: &Path) -> Result<SkillDoc, Error> {
-    std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| Error::Read {
-        what: "skill",
-        path: path.to_owned(),
-        source,
+    std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidData => Error::NotASkill { path: path.to_owned(), what: NotASkill::NoText },
+        _ => Error::Read { what: "skill", path: path.to_owned(), source },
     })
 }
 

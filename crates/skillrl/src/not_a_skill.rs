@@ -1,4 +1,4 @@
-//! Files that are taken for a skill by mistake: configurations and data.
+//! Files that are taken for a skill by mistake: configurations, data, and what is no text.
 
 use serde::de::IgnoredAny;
 use std::path::Path;
@@ -10,6 +10,8 @@ pub enum NotASkill {
     Configuration,
     /// Records of a data set, or another file of JSON or CSV.
     Data,
+    /// Bytes that are no UTF-8.
+    NoText,
 }
 
 impl NotASkill {
@@ -29,6 +31,7 @@ impl NotASkill {
         match self {
             Self::Configuration => "a configuration",
             Self::Data => "a file of data",
+            Self::NoText => "no text in UTF-8",
         }
     }
 
@@ -42,6 +45,7 @@ impl NotASkill {
                 "`skillrl env check CONFIG` reads the data that a configuration names; name a Markdown file, a skill's \
                  folder or a run"
             }
+            Self::NoText => "name a Markdown file, a skill's folder or a run; `file FILE` tells its encoding",
         }
     }
 }

@@ -245,7 +245,7 @@ fn an_exported_folder_is_known_by_inspect() {
 }
 
 #[test]
-fn a_configuration_or_a_file_of_data_is_no_skill() {
+fn a_configuration_a_file_of_data_and_what_is_no_text_are_no_skill() {
     let context = TestContext::with_demo();
     let configuration =
         "error: demo/skillrl.toml is a configuration, and no skill\nhint: `skillrl config show FILE`";
@@ -259,6 +259,13 @@ fn a_configuration_or_a_file_of_data_is_no_skill() {
             outcome.assert_code(code::USAGE);
             assert!(outcome.stderr.contains(expect), "{args:?}: {}", outcome.stderr);
         }
+    }
+    std::fs::write(context.path("bytes.md"), b"# A skill\n\xff\xfe").unwrap();
+    for args in [&["lint", "bytes.md"][..], &["eval", "demo/skillrl.toml", "--skill", "bytes.md"]] {
+        let outcome = context.run(args);
+        outcome.assert_code(code::USAGE);
+        let expect = "error: bytes.md is no text in UTF-8, and no skill\nhint: name a Markdown file, ";
+        assert!(outcome.stderr.contains(expect), "{args:?}: {}", outcome.stderr);
     }
     assert!(!context.path("out").exists());
 }
