@@ -1,7 +1,8 @@
 //! What a run says in words: one line per step, and a few around them.
 
 use skillrl::core::{EpochIdx, GateMetric};
-use skillrl::pipeline::run_dir::format::{StepAction, StepRecord, Summary};
+use skillrl::llm::Spent;
+use skillrl::pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, Summary};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
 use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
@@ -102,16 +103,26 @@ pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> St
 }
 
 /// What the run came to, in a few lines.
-pub(crate) fn summary_lines(summary: &Summary, cost: Option<f64>, run_dir: &std::path::Path) -> String {
+///
+/// What is used is what its files stand on; what was sent besides that, for retries and for candidates that were given up,
+/// is said where it costs something.
+pub(crate) fn summary_lines(
+    summary: &Summary,
+    cost: Option<f64>,
+    spent: Option<Spent>,
+    run_dir: &std::path::Path,
+) -> String {
     let mut text = result_lines(summary);
-    let (mut calls, mut input, mut output) = (0, 0, 0);
-    for tokens in summary.token_summary.values() {
-        calls += tokens.calls;
-        input += tokens.prompt_tokens;
-        output += tokens.completion_tokens;
+    let StageTokens { calls, prompt_tokens: input, completion_tokens: output, .. } =
+        StageTokens::of_all(&summary.token_summary);
+    let money = |cost: f64| format!(", {cost:.4} by the configured prices");
+    let used = cost.map(money).unwrap_or_default();
+    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{used}");
+    // Where nothing is paid for, this is nobody's business.
+    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls != calls) {
+        let (requests, tokens, paid) = (sent.calls, sent.tokens, money(sent.money));
+        let _ = writeln!(text, "sent:      {requests} requests, {tokens} tokens{paid}");
     }
-    let money = cost.map(|cost| format!(", {cost:.4} by the configured prices")).unwrap_or_default();
-    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{money}");
     let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
     text
 }

@@ -1,7 +1,8 @@
 //! Attempts: what was really sent for a call, and what it came to.
 
-use crate::chat::ChatReply;
+use crate::chat::{ChatReply, ChatRequest};
 use crate::error::{ErrorClass, LlmError};
+use crate::layer::may_be_billed;
 use skill_core::Usage;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -24,21 +25,27 @@ pub struct Attempt {
 pub enum AttemptOutcome {
     /// A reply, with the tokens that it cost.
     Reply(Usage),
-    /// No reply; whether the provider bills anything is not known.
+    /// No reply.
     Failed {
         /// The kind of failure.
         class: ErrorClass,
         /// What happened.
         message: String,
+        /// What the provider may bill: an estimate of the prompt where the request was sent and no answer came.
+        may_be_billed: Usage,
     },
 }
 
 impl AttemptOutcome {
     /// The outcome of one call of an inner model.
-    pub fn of(outcome: &Result<ChatReply, LlmError>) -> Self {
+    pub fn of(outcome: &Result<ChatReply, LlmError>, request: &ChatRequest) -> Self {
         match outcome {
             Ok(reply) => Self::Reply(reply.usage),
-            Err(error) => Self::Failed { class: error.class(), message: error.to_string() },
+            Err(error) => Self::Failed {
+                class: error.class(),
+                message: error.to_string(),
+                may_be_billed: may_be_billed(error.class(), request),
+            },
         }
     }
 }

@@ -83,9 +83,11 @@ impl Stack {
         for (outcome, attempts) in calls.join_all().await {
             n_attempts += attempts.len();
             for attempt in attempts {
-                if let AttemptOutcome::Reply(usage) = attempt.outcome {
-                    used += usage;
-                }
+                used += match attempt.outcome {
+                    AttemptOutcome::Reply(usage) | AttemptOutcome::Failed { may_be_billed: usage, .. } => {
+                        usage
+                    }
+                };
             }
             errors.extend(outcome.err());
         }

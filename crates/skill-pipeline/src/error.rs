@@ -165,21 +165,21 @@ pub enum PipelineError {
     /// The target said nothing at all, on any item.
     #[error("the target said nothing on any of {n} items at {place}, so nothing was measured{}", cut_at_limit(*n_cut))]
     Silent {
-        /// Where in the run: a stage.
-        place: &'static str,
+        /// Where in the run, such as `baseline` or `step 3 / rollout`.
+        place: String,
         /// How many results there are.
         n: usize,
         /// In how many of them its last reply was cut at its length limit.
         n_cut: usize,
     },
-    /// The optimizer said nothing at all in a step, and no step before it came to an edit.
+    /// The optimizer said nothing at all in a step, and nothing either when it was asked once more.
     #[error(
-        "the optimizer said nothing at step {step} (replies: {n}), and no earlier step came to an edit{}",
+        "the optimizer said nothing at {place} (replies: {n}), and nothing when it was asked once more{}",
         cut_at_limit(*n_cut)
     )]
     SilentOptimizer {
-        /// The step.
-        step: u32,
+        /// Where in the run, such as `step 3 / reflect`.
+        place: String,
         /// How many replies there are.
         n: usize,
         /// How many of them were cut at their length limit.
@@ -301,7 +301,7 @@ impl PipelineError {
                 "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
             }
             Self::SilentOptimizer { .. } => {
-                "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place \"step N / reflect\"`"
+                "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place PLACE`"
             }
             Self::StoppedUnkept => {
                 "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
@@ -313,16 +313,21 @@ impl PipelineError {
 
 /// What is wrong with a journal that lacks something.
 fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
+    let requests = |n: u64| if n == 1 { "1 request".to_owned() } else { format!("{n} requests") };
+    let stand = match last_step {
+        0 => "has measured its first skill".to_owned(),
+        last_step => format!("has come to step {last_step}"),
+    };
     match (n_found, n_noted) {
         (Some(n_found), _) => format!(
-            "holds {n_found} of the {n_noted} requests that the run is known to have sent: it was cut, or is an older copy"
+            "holds {n_found} of the {} that the run is known to have sent: \
+             it was cut, is an older copy, or was copied while the run was at work",
+            requests(n_noted)
         ),
-        (None, 0) => format!(
-            "is empty or not there, but the run has come to step {last_step}: what it has paid for is not known"
-        ),
-        (None, _) => format!(
-            "is empty or not there, but the run has come to step {last_step} and sent {n_noted} requests"
-        ),
+        (None, 0) => {
+            format!("is empty or not there, but the run {stand}: what it has paid for is not known")
+        }
+        (None, _) => format!("is empty or not there, but the run {stand} and sent {}", requests(n_noted)),
     }
 }
 

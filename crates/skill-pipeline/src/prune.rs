@@ -9,6 +9,7 @@
 //! goes on where another one stopped, and decides the same.
 
 use crate::error::PipelineError;
+use crate::event::Event;
 use crate::provenance::Origin;
 use crate::run_dir::format::FORMAT_VERSION;
 use crate::run_dir::paired_format::PairedRecord;
@@ -17,12 +18,13 @@ use crate::stage::StageCtx;
 use crate::stage::evaluate::{
     CandidateEvaluation, CandidatePlan, Drawn, draw_of, evaluate, evaluate_candidate,
 };
+use crate::stage::silence::{check_target_speaks, empty_replies};
 use crate::trainer::round_6;
 use serde::Serialize;
 use skill_core::rules::{SkillRule, skill_rules, without_rules};
 use skill_core::{
-    EarlyRejection, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, NonInferiority, SkillDoc,
-    SkillHash, evaluation_order,
+    EarlyRejection, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, NonInferiority, RolloutResult,
+    SkillDoc, SkillHash, evaluation_order,
 };
 use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
@@ -144,6 +146,8 @@ pub async fn prune(
         return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val });
     }
     let evaluation = evaluate(env, Split::Val, skill, target, ctx).await?;
+    evaluation.check_spoken(ctx.stage)?;
+    warn_of_empty_replies(&evaluation.results, ctx);
     let first: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
     let rules = skill_rules(skill);
     let mut pruning = Pruning {
@@ -163,6 +167,8 @@ pub async fn prune(
         let Some((candidate, order, rejection)) = pruning.candidate(tried.rule_idx) else { continue };
         let plan = CandidatePlan { order, rejection, known: &BTreeMap::new() };
         let evaluation = evaluate_candidate(env, Split::Val, &candidate, target, plan, ctx).await?;
+        check_target_speaks(env, Split::Val, skill, target, &evaluation.results, ctx).await?;
+        warn_of_empty_replies(&evaluation.results, ctx);
         let row = pruning.decide(*tried, &candidate, &evaluation);
         if row.decision == RuleDecision::Removed {
             record.n_removed += 1;
@@ -178,6 +184,12 @@ pub async fn prune(
     record.is_finished = true;
     told(&record, &pruned)?;
     Ok((pruned, record))
+}
+
+fn warn_of_empty_replies(results: &[RolloutResult], ctx: &StageCtx<'_>) {
+    if let Some(message) = empty_replies(results) {
+        ctx.events.emit(&Event::Warning { step: None, message });
+    }
 }
 
 /// A pruning on its way.

@@ -195,7 +195,8 @@ pub(crate) struct TrainArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap.
+    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
+    /// paid for again where it is needed.
     #[arg(long)]
     pub(crate) new_journal: bool,
 }

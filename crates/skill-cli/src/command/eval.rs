@@ -15,6 +15,7 @@ use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
 use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::silence::empty_replies;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
 
     let out = match &args.out {
         Some(out) => {
-            let settings = deciding(&loaded, env.as_ref(), target.id());
+            let settings = deciding(&loaded, env.as_ref(), split, target.id());
             Some(EvalOut::open(out, &skill, env.items(split), settings, args.force)?)
         }
         None => None,
@@ -74,6 +75,11 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let is_kept = out.is_some();
     let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(|error| if error.is_stop() && !is_kept { PipelineError::StoppedUnkept } else { error })
+        .inspect_err(|error| {
+            if !is_kept && !error.is_stop() && !matches!(error, PipelineError::StoppedUnkept) {
+                super::say("note: nothing of this measurement is kept; with `--out DIR` the same command goes on where it ended");
+            }
+        })
         .map_err(skillrl::Error::Pipeline)?;
     evaluation.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&evaluation.results);
@@ -153,11 +159,7 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
 
 /// Says how many replies were empty: they are scored as they stand, and say little of the skill.
 pub(super) fn warn_of_silence(results: &[RolloutResult]) {
-    let n_silent = results.iter().filter(|result| result.is_silent()).count();
-    if n_silent > 0 {
-        super::say(&format!(
-            "warning: the target said nothing on {n_silent} of {} items, which are scored as they stand: that may be the server's fault, and not the skill's",
-            results.len()
-        ));
+    if let Some(message) = empty_replies(results) {
+        super::say(&format!("warning: {message}"));
     }
 }

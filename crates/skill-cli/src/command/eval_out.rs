@@ -7,13 +7,15 @@ use super::UsageError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
+use skillrl::core::canonical::canonical_hash;
 use skillrl::core::{RolloutResult, SkillDoc};
-use skillrl::envs::{Env, Item};
+use skillrl::envs::{Env, Item, Split};
+use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::identity::{RunIdentity, check_identity};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION};
-use skillrl::pipeline::run_dir::{RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
+use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -27,8 +29,8 @@ struct MeasuredWith {
     settings: RunIdentity,
 }
 
-/// The settings that decide a score: the models that answer and grade, and the environment with its scorer.
-pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, target: &ModelId) -> RunIdentity {
+/// What decides a score besides the skill: the models that answer and grade, the environment with its scorer, the data.
+pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, target: &ModelId) -> RunIdentity {
     let decides = |(key, _): &(String, Value)| {
         ["models.target.", "models.judge.", "env."].iter().any(|section| key.starts_with(section))
     };
@@ -36,6 +38,8 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, target: &ModelId) -
     settings.insert("env.name".to_owned(), json!(env.name()));
     settings.insert("env.settings".to_owned(), env.settings());
     settings.insert("models.target".to_owned(), json!(target.to_string()));
+    let items = serde_json::to_value(env.items(split)).unwrap_or_default();
+    settings.insert(format!("data.{split}"), json!(canonical_hash(&items)));
     settings
 }
 
@@ -70,6 +74,22 @@ impl EvalOut {
             let hint = "name another directory with `--out`, or replace it with --force";
             return Err(UsageError::new(message).with_hint(hint).into());
         }
+        if path.join(SUMMARY_FILE).exists() && !force {
+            let journal = path.join(JOURNAL_FILE);
+            if requests_written(&journal)
+                .map_err(PipelineError::from)
+                .map_err(skillrl::Error::from)?
+                .is_none()
+            {
+                let message = format!(
+                    "{} is empty or not there, so what {} holds would be paid for again",
+                    journal.display(),
+                    path.display()
+                );
+                let hint = "bring it back from a copy, name another directory, or measure anew with --force";
+                return Err(UsageError::new(message).with_hint(hint).into());
+            }
+        }
         let dir = RunDir::open(path).map_err(skillrl::Error::Pipeline)?;
         let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
         Ok(Self { dir, settings, journal })
@@ -80,12 +100,13 @@ impl EvalOut {
         results: &[RolloutResult],
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
-        // Who is killed in between leaves results without a summary, and not with one of something else.
+        // Who is killed in between leaves results without these two, and not with those of something else.
         self.dir.remove_summary()?;
+        atomic::remove_file(&self.dir.path().join(MEASURED_WITH))?;
+        atomic::write_json(&self.dir.path().join(RESULTS_FILE), &results)?;
         let with =
             MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: self.settings.clone() };
         atomic::write_json(&self.dir.path().join(MEASURED_WITH), &with)?;
-        atomic::write_json(&self.dir.path().join(RESULTS_FILE), &results)?;
         atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)
     }
 }
@@ -111,6 +132,9 @@ fn other_measurement(
         }
     }
     let results = read(RESULTS_FILE)?;
+    if !results.is_array() {
+        return Some(format!("a damaged {RESULTS_FILE}"));
+    }
     let ids = results.as_array().into_iter().flatten().filter_map(|result| result.get("id")?.as_str());
     let (ids, asked): (BTreeSet<&str>, BTreeSet<&str>) =
         (ids.collect(), items.iter().map(|item| item.id.as_str()).collect());
@@ -118,7 +142,17 @@ fn other_measurement(
         return Some("a measurement on other items".to_owned());
     }
     // An early version did not write it.
-    let with: MeasuredWith = serde_json::from_value(read(MEASURED_WITH)?).ok()?;
+    let with = read(MEASURED_WITH)?;
+    let Ok(with) = serde_json::from_value::<MeasuredWith>(with) else {
+        return Some(format!("a damaged {MEASURED_WITH}"));
+    };
+    let major = |version: &str| version.split('.').next().map(str::to_owned);
+    if major(&with.format_version) != major(FORMAT_VERSION) {
+        return Some(format!(
+            "a measurement in format {}, which this program does not read",
+            with.format_version
+        ));
+    }
     match check_identity(path, &with.settings, settings) {
         Err(PipelineError::Mismatch { changes, .. }) => {
             Some(format!("a measurement with other settings ({})", changes.join("; ")))

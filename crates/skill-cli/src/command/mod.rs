@@ -39,6 +39,7 @@ use crate::table::terminal_width;
 use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
 use skillrl::config::{Config, LoadedConfig};
+use skillrl::llm::Spent;
 use skillrl::pipeline::{StopSignal, Summary};
 use std::future::Future;
 use std::io::Write as _;
@@ -100,18 +101,18 @@ pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Er
     Ok(loaded)
 }
 
-/// Trains as configured; returns the summary and the run directory.
+/// Trains as configured; returns the summary, what the run has spent over all its processes, and its directory.
 pub(crate) fn train(
     loaded: &LoadedConfig,
     show: Show,
     new_journal: bool,
-) -> anyhow::Result<(Summary, PathBuf)> {
+) -> anyhow::Result<(Summary, Option<Spent>, PathBuf)> {
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
-    let trainer = if new_journal { trainer.with_new_journal() } else { trainer };
+    let trainer = if new_journal { trainer.with_lost_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_run(&dir, &outcome);
-    Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))
+    Ok((outcome.map_err(skillrl::Error::Pipeline)?, trainer.spent(), dir))
 }
 
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.

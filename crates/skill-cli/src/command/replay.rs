@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 /// What the replay came to, how its calls were answered, and beside what was recorded if it was another run.
 fn describe(replay: &Replay, summary: &Summary, changes: &[String]) -> anyhow::Result<String> {
     // What the calls cost that were paid for long ago is not what the replay costs.
-    let mut text = format!("{}\n", summary_lines(summary, None, replay.into_dir()));
+    let mut text = format!("{}\n", summary_lines(summary, None, None, replay.into_dir()));
     let counts = replay.counts()?;
     let _ = writeln!(
         text,

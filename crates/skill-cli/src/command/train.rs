@@ -11,11 +11,11 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         (false, true) => Show::Quiet,
         (false, false) => Show::Progress,
     };
-    let (summary, dir) = super::train(&loaded, show, args.new_journal)?;
+    let (summary, spent, dir) = super::train(&loaded, show, args.new_journal)?;
     if args.json {
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    let lines = format!("{}\n", summary_lines(&summary, cost, &dir));
+    let lines = format!("{}\n", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
 }

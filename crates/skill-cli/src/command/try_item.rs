@@ -15,6 +15,7 @@ use skillrl::llm::{
     LlmError, Message, ModelId, Usage,
 };
 use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
+use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, StopSignal};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +67,10 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());
+    if let Some(journal) = &journal {
+        // The caps of the run hold for what is tried in it too.
+        count_spent(&engine.budget(), &engine.prices(), journal);
+    }
     let calls = Arc::new(Mutex::new(Vec::new()));
     let watched = |role: ModelRole, model: Arc<dyn ChatModel>| {
         let cost = role.config(&loaded.config).filter(|config| has_prices(config)).map(prices);
@@ -145,7 +150,7 @@ fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal
     let why = match opened {
         Ok(opened) => return Ok(Some(opened)),
         Err(PipelineError::Locked { .. }) => "is at work",
-        Err(PipelineError::LostJournal { .. }) => "has lost its journal",
+        Err(PipelineError::LostJournal { .. }) => "lacks its journal, or a part of it",
         Err(error) => return Err(skillrl::Error::Pipeline(error).into()),
     };
     let note = format!("note: the run in {} {why}; these calls are not kept in its journal", dir.display());

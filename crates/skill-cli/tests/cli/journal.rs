@@ -100,7 +100,7 @@ fn what_cannot_be_found_is_said_with_a_hint() {
         (
             &["stats", "damaged/journal.sqlite"],
             code::RUN_DIR,
-            "error: damaged/journal.sqlite is not a journal of skillrl\nhint: move the file away; ",
+            "error: damaged/journal.sqlite is not a journal of skillrl\nhint: bring the journal back from a copy, ",
         ),
     ] {
         let outcome = context.run(&[&["journal"], args].concat());

@@ -43,7 +43,11 @@ fn a_lost_journal_is_not_begun_anew_unasked() {
     // What is tried by hand belongs to no run that cannot be gone on with.
     let tried = context.run(&["try", "val-1", "task/skillrl.toml", "--set", "run.dir=run"]);
     tried.assert_code(code::SUCCESS);
-    assert!(tried.stderr.contains("note: the run in run has lost its journal; "), "{}", tried.stderr);
+    assert!(
+        tried.stderr.contains("note: the run in run lacks its journal, or a part of it; "),
+        "{}",
+        tried.stderr
+    );
     let begun = train(&context, "calls=1000", &["--new-journal"]);
     begun.assert_code(code::SUCCESS);
     let warning =
@@ -108,6 +112,30 @@ fn a_pruned_journal_keeps_what_its_run_has_spent() {
     assert!(stopped.stderr.contains("cap on calls is reached (8 of 8)"), "{}", stopped.stderr);
     assert_eq!(server.n_calls(), 8);
     train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
+}
+
+/// No step needs it, so the run goes on; whoever reads the run would find a hole.
+#[test]
+fn a_damaged_file_of_a_finished_step_is_told_of_and_made_again_from_the_journal() {
+    let server = Server::start();
+    let context = capped(&server);
+    context.copy_dir("run", "half");
+    train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
+    let (expect, n_whole) = (context.untimed_files("run"), server.n_calls());
+    std::fs::remove_dir_all(context.path("run")).unwrap();
+    context.copy_dir("half", "run");
+    context.remove("run/steps/step_0001/rollout_results.json");
+    context.write("run/steps/step_0001/step_record.json", "{\"step\": 1, ");
+    let outcome = train(&context, "calls=8", &[]);
+    let warning = "warning: steps/step_0001/step_record.json and 1 more: missing or damaged";
+    assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
+    context.remove("run/runtime_state.json");
+    context.remove("run/history.json");
+    let again = train(&context, "calls=1000", &[]);
+    again.assert_code(code::SUCCESS);
+    assert!(!again.stderr.contains("missing or damaged"), "{}", again.stderr);
+    assert_same_files(&context.untimed_files("run"), &expect);
+    assert_eq!(server.n_calls() - n_whole, n_whole - 8, "only what was not asked yet");
 }
 
 #[test]

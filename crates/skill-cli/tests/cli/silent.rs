@@ -1,6 +1,6 @@
 //! A model that says nothing: that is no score of a skill, and no run goes on with it.
 
-use crate::context::{TestContext, code};
+use crate::context::{TestContext, assert_same_files, code};
 use crate::server::{self, Server};
 
 fn saying_nothing(finish: &str) -> wiremock::ResponseTemplate {
@@ -29,6 +29,43 @@ fn a_target_that_says_nothing_ends_the_run_before_its_first_step() {
         assert_eq!(server.n_calls(), 0);
         context.run(&["journal", "prune", "task/run", "--place", "baseline"]).assert_code(code::SUCCESS);
         context.run(&["train", "task/skillrl.toml"]).assert_code(code::SUCCESS);
+    }
+}
+
+/// Answers so many calls of the target, and then says nothing to it.
+fn silent_after(n_calls: usize) -> impl Fn(usize, &wiremock::Request) -> wiremock::ResponseTemplate + Send {
+    let n_answered = std::sync::atomic::AtomicUsize::new(0);
+    move |_, request| {
+        let is_optimizer = server::is_optimizer(&server::body(request));
+        let count = || n_answered.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if is_optimizer || count() < n_calls { server::healthy(request) } else { saying_nothing("stop") }
+    }
+}
+
+#[test]
+fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
+    let train =
+        |context: &TestContext| context.run(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
+    let server = Server::start();
+    let context = || TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let expect = context();
+    server.answer_with(|_, request| server::healthy(request));
+    train(&expect).assert_code(code::SUCCESS);
+    for (n_calls, place) in [(2, "step 1 / rollout"), (4, "step 1 / evaluate")] {
+        let context = context();
+        server.answer_with(silent_after(n_calls));
+        for _ in 0..2 {
+            let stopped = train(&context);
+            stopped.assert_code(code::PROVIDER_REFUSED);
+            let said = format!(
+                "error: the target said nothing on any of 2 items at {place}, so nothing was measured"
+            );
+            assert!(stopped.stderr.contains(&said), "{n_calls}: {}", stopped.stderr);
+        }
+        server.answer_with(|_, request| server::healthy(request));
+        context.run(&["journal", "prune", "task/run", "--place", place]).assert_code(code::SUCCESS);
+        train(&context).assert_code(code::SUCCESS);
+        assert_same_files(&context.untimed_files("task/run"), &expect.untimed_files("task/run"));
     }
 }
 
@@ -103,7 +140,7 @@ fn an_optimizer_that_says_nothing_ends_the_run() {
         // Where the server was at fault, its replies are taken out, and the run goes on.
         server.answer_with(|_, request| server::healthy(request));
         context
-            .run(&["journal", "prune", "task/run", "--place", "step 2 / reflect"])
+            .run(&["journal", "prune", "task/run", "--place", "step 1 / reflect"])
             .assert_code(code::SUCCESS);
         train().assert_code(code::SUCCESS);
     }
@@ -128,4 +165,16 @@ fn an_optimizer_without_a_single_edit_is_said() {
 /// What is said after the progress.
 fn error_of(stderr: &str) -> &str {
     stderr.split_once("error: ").map_or(stderr, |(_, error)| error)
+}
+
+/// A rule is not worthless because nobody answers.
+#[test]
+fn nothing_is_pruned_by_silence() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    context.write("rules.md", "# Repeating\n\n- Be polite.\n- Be brief.\n");
+    server.answer_with(|_, _| saying_nothing("stop"));
+    let args = ["prune", "task/skillrl.toml", "--skill", "rules.md", "--out", "pruned"];
+    context.run(&args).assert_code(code::PROVIDER_REFUSED);
+    assert!(!context.path("pruned/skill.md").exists());
 }

@@ -67,6 +67,9 @@ impl JournalError {
         if source.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
             return Self::NotAJournal { path: path.to_owned() };
         }
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) {
+            return Self::Corrupt { path: path.to_owned(), message: source.to_string() };
+        }
         let is_full = source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
         let message = source.to_string();
         Self::Sqlite { action, path: path.to_owned(), message, is_full }
@@ -82,13 +85,15 @@ impl JournalError {
             Self::NotAJournal { path } if path.file_name().is_none_or(|name| name != super::JOURNAL_FILE) => {
                 "name the directory of a run, which stands as `run.dir` in its configuration, or the journal.sqlite in it"
             }
-            Self::NotAJournal { .. } => "move the file away; calls that only it holds are made again then",
+            Self::NotAJournal { .. } => {
+                "bring the journal back from a copy, or move the file away and go on with `skillrl train --new-journal`: calls that only it holds are made again then"
+            }
             Self::NewerSchema { .. } => "use the version of skillrl that wrote it",
             Self::OlderSchema { .. } => {
                 "start the run once more with this version, which brings it up to date"
             }
             Self::Corrupt { .. } => {
-                "move the file away, or recover it with `sqlite3 FILE .recover`; calls that it no longer holds are made again"
+                "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then goes on with `skillrl train --new-journal`, and calls that it no longer holds are made again"
             }
             Self::Closed { .. } => "start the same command again to go on",
         }

@@ -151,7 +151,7 @@ struct Shared {
     room: Arc<Semaphore>,
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
-    /// Of this process.
+    /// How many requests of this process are committed.
     requests: Arc<AtomicU64>,
     elapsed_before: Duration,
     commands: Option<Sender<Command>>,

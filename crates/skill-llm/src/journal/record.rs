@@ -102,7 +102,9 @@ pub(super) fn usage_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Resul
 pub(super) fn outcome_columns(outcome: &AttemptOutcome) -> (&'static str, Option<&str>, Usage) {
     match outcome {
         AttemptOutcome::Reply(usage) => (REPLY, None, *usage),
-        AttemptOutcome::Failed { class, message } => (class.as_str(), Some(message), Usage::default()),
+        AttemptOutcome::Failed { class, message, may_be_billed } => {
+            (class.as_str(), Some(message), *may_be_billed)
+        }
     }
 }
 

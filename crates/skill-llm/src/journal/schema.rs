@@ -59,6 +59,10 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
     if !path.is_file() {
         return Err(JournalError::Missing { path: path.to_owned() });
     }
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
+        // SQLite would take away the log of an empty database, which may be all that is left of one that was cut.
+        return Err(JournalError::OlderSchema { path: path.to_owned(), found: 0 });
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     configure(&connection).map_err(failed)?;

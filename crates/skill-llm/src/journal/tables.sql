@@ -53,7 +53,8 @@ CREATE TABLE calls (
 );
 CREATE INDEX calls_by_place ON calls (place);
 
--- What was really sent for a call; a reply that was copied from another journal has no attempts.
+-- What was really sent for a call; a reply that was copied from another journal has no attempts. The tokens of a request
+-- that was sent and not answered (timeout, truncated, cancelled) are an estimate of its prompt, which may be billed.
 CREATE TABLE attempts (
     call INTEGER NOT NULL REFERENCES calls (id) ON DELETE CASCADE,
     number INTEGER NOT NULL,      -- from 1

@@ -5,7 +5,7 @@
 //! because of what others have reserved, a call waits for them to settle, in order. Once a cap is reached, nothing is
 //! sent any more.
 
-use super::estimate::{RunningMean, input_tokens};
+use super::estimate::{RunningMean, input_tokens, may_be_billed};
 use crate::attempt::AttemptLog;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
@@ -196,7 +196,12 @@ impl Budget {
     /// Reserves for one attempt; waits where others may leave something. Dropping the future reserves nothing.
     ///
     /// The estimate is made anew whenever it is looked at, since what others used says what to expect.
-    async fn reserve(&self, estimate: impl Fn() -> Amount) -> Result<Reservation<'_>, LlmError> {
+    async fn reserve<'a>(
+        &'a self,
+        estimate: impl Fn() -> Amount,
+        given_up: Amount,
+        log: &'a AttemptLog,
+    ) -> Result<Reservation<'a>, LlmError> {
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
         loop {
@@ -209,7 +214,7 @@ impl Budget {
                     Room::Enough => {
                         state.reserved = state.reserved.plus(own);
                         state.under_way += 1;
-                        return Ok(Reservation { budget: self, own, used: None });
+                        return Ok(Reservation { budget: self, own, given_up, log, used: None });
                     }
                     Room::Never(exhausted) => return Err(exhausted.into()),
                     Room::WhenOthersSettle => {}
@@ -277,7 +282,11 @@ impl State {
 struct Reservation<'a> {
     budget: &'a Budget,
     own: Amount,
-    /// What it has used; `None` for a request that gave no reply.
+    /// What it may have used if nobody waits for its reply: a request that is out may be billed.
+    given_up: Amount,
+    /// Whether the request is out.
+    log: &'a AttemptLog,
+    /// What it has used; `None` if nobody waited for that.
     used: Option<Amount>,
 }
 
@@ -286,7 +295,9 @@ impl Drop for Reservation<'_> {
         let mut state = self.budget.lock();
         state.reserved = state.reserved.minus(self.own);
         state.under_way = state.under_way.saturating_sub(1);
-        let used = self.used.unwrap_or(Amount { calls: 1, ..Amount::default() });
+        let given_up =
+            if self.log.is_out() { self.given_up } else { Amount { calls: 1, ..Amount::default() } };
+        let used = self.used.unwrap_or(given_up);
         state.spent = state.spent.plus(used);
         drop(state);
         self.budget.settled.notify_one();
@@ -330,7 +341,7 @@ impl Budgeted {
     }
 
     /// What an attempt has used.
-    fn used(&self, outcome: &Result<ChatReply, LlmError>, log: &AttemptLog) -> Amount {
+    fn used(&self, outcome: &Result<ChatReply, LlmError>, request: &ChatRequest, log: &AttemptLog) -> Amount {
         match outcome {
             Ok(reply) => {
                 if reply.usage.output > 0 {
@@ -338,13 +349,14 @@ impl Budgeted {
                 }
                 self.amount(reply.usage)
             }
-            Err(_) => {
+            Err(error) => {
                 let unsent = log.take_unsent();
                 if unsent {
                     // The layers above want to know it too.
                     log.note_unsent();
+                    return Amount::default();
                 }
-                Amount { calls: u64::from(!unsent), ..Amount::default() }
+                self.amount(may_be_billed(error.class(), request))
             }
         }
     }
@@ -363,12 +375,13 @@ impl ChatModel for Budgeted {
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let begun = Instant::now();
         let input = input_tokens(request);
-        let reserve = self.budget.reserve(|| self.estimate(request, input));
+        let given_up = self.amount(Usage { input, ..Usage::default() });
+        let reserve = self.budget.reserve(|| self.estimate(request, input), given_up, &call.attempts);
         let reserved = super::before_sending(self.id(), call, reserve).await?;
         let mut reservation = reserved.inspect_err(|_| call.attempts.note_unsent())?;
         call.attempts.add_wait(begun.elapsed());
         let outcome = self.inner.chat(request, call).await;
-        reservation.used = Some(self.used(&outcome, &call.attempts));
+        reservation.used = Some(self.used(&outcome, request, &call.attempts));
         outcome
     }
 }

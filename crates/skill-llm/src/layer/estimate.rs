@@ -1,6 +1,8 @@
 //! What a request will use, before it is sent.
 
 use crate::chat::{ChatRequest, ContentPart, ImageSource};
+use crate::error::ErrorClass;
+use skill_core::Usage;
 
 /// How many bytes of text a token is taken to have.
 const BYTES_PER_TOKEN: usize = 4;
@@ -27,6 +29,30 @@ pub(super) fn input_tokens(request: &ChatRequest) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN))
         .unwrap_or(u64::MAX)
         .saturating_add(images * TOKENS_PER_IMAGE)
+}
+
+/// What a provider may bill for a request that was sent and ended like this: where no answer came, at least the prompt.
+///
+/// A status of the provider's own, such as one for too many requests, is not billed.
+pub(crate) fn may_be_billed(class: ErrorClass, request: &ChatRequest) -> Usage {
+    match class {
+        ErrorClass::Cancelled | ErrorClass::Timeout | ErrorClass::Truncated => {
+            Usage { input: input_tokens(request), ..Usage::default() }
+        }
+        ErrorClass::RateLimited
+        | ErrorClass::QuotaExhausted
+        | ErrorClass::Authentication
+        | ErrorClass::BadRequest
+        | ErrorClass::ContextTooLong
+        | ErrorClass::Refused
+        | ErrorClass::ServerError
+        | ErrorClass::Connection
+        | ErrorClass::InvalidReply
+        | ErrorClass::Budget
+        | ErrorClass::Journal
+        | ErrorClass::NotRecorded
+        | ErrorClass::Configuration => Usage::default(),
+    }
 }
 
 /// A running mean of tokens.

@@ -7,6 +7,7 @@ use crate::error::{ErrorClass, LlmError};
 use crate::journal::{
     CallRecord, Flight, Joined, Journal, JournalReader, ModelPart, RequestDigest, SharedOutcome,
 };
+use crate::layer::may_be_billed;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ impl Journaled {
         let record = unanswered.record.take();
         let mut attempts = call.attempts.attempts();
         if attempts.is_empty() && !call.attempts.take_unsent() {
-            attempts.extend(only_attempt(&outcome, started, began.elapsed()));
+            attempts.extend(only_attempt(&outcome, request, started, began.elapsed()));
         }
         // From the reply to here nothing waits, so that a reply cannot be lost by being dropped.
         if let Some(record) = record.filter(|_| outcome.is_ok() || !attempts.is_empty()) {
@@ -137,7 +138,12 @@ impl Drop for UnansweredCall<'_> {
 }
 
 /// The attempt of a call whose layers report none; a call that was never sent has none.
-fn only_attempt(outcome: &SharedOutcome, started: SystemTime, took: Duration) -> Option<Attempt> {
+fn only_attempt(
+    outcome: &SharedOutcome,
+    request: &ChatRequest,
+    started: SystemTime,
+    took: Duration,
+) -> Option<Attempt> {
     let outcome = match outcome {
         Ok(reply) => AttemptOutcome::Reply(reply.usage),
         // Whoever gives up reports what was tried.
@@ -148,7 +154,11 @@ fn only_attempt(outcome: &SharedOutcome, started: SystemTime, took: Duration) ->
             | ErrorClass::Budget
             | ErrorClass::Journal
             | ErrorClass::NotRecorded => return None,
-            class => AttemptOutcome::Failed { class, message: error.to_string() },
+            class => AttemptOutcome::Failed {
+                class,
+                message: error.to_string(),
+                may_be_billed: may_be_billed(class, request),
+            },
         },
     };
     Some(Attempt { started, waited: Duration::ZERO, took, outcome })

@@ -49,6 +49,7 @@ mod retry;
 mod trace;
 
 pub use budget::{Budget, BudgetCaps, Budgeted, DEFAULT_OUTPUT_TOKENS, Prices, Spent};
+pub(crate) use estimate::may_be_billed;
 #[cfg(feature = "journal")]
 pub use journaled::{Journaled, NotInRecording, Recording};
 pub use pace::{

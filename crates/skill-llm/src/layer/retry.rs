@@ -265,6 +265,7 @@ impl Trial<'_> {
             { telemetry::STATUS } = Empty,
         );
         let mut unanswered = UnansweredAttempt {
+            request,
             to: &self.call.attempts,
             log: &log,
             started,
@@ -289,7 +290,7 @@ impl Trial<'_> {
             started: started.checked_add(waited_inside).unwrap_or(started),
             waited: waited_before.saturating_add(waited_inside),
             took: elapsed.saturating_sub(waited_inside),
-            outcome: AttemptOutcome::of(&outcome),
+            outcome: AttemptOutcome::of(&outcome, request),
         });
         outcome
     }
@@ -344,6 +345,7 @@ impl Trial<'_> {
 
 /// Records an attempt whose caller goes away while the request is out: it may be billed, and nobody waits for it.
 struct UnansweredAttempt<'call> {
+    request: &'call ChatRequest,
     to: &'call AttemptLog,
     log: &'call AttemptLog,
     started: SystemTime,
@@ -362,7 +364,7 @@ impl Drop for UnansweredAttempt<'_> {
             started: self.started.checked_add(inside).unwrap_or(self.started),
             waited: self.waited_before.saturating_add(inside),
             took: self.sent.elapsed().saturating_sub(inside),
-            outcome: AttemptOutcome::of(&Err(LlmError::Cancelled)),
+            outcome: AttemptOutcome::of(&Err(LlmError::Cancelled), self.request),
         });
     }
 }

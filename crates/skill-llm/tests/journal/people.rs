@@ -3,7 +3,9 @@
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use serde_json::Value;
 use skill_llm::ChatModel as _;
-use skill_llm::journal::{CallFilter, Pruned, ResultKey, StageCalls, StoredResult, prune, requests_written};
+use skill_llm::journal::{
+    CallFilter, JournalReader, Pruned, ResultKey, StageCalls, StoredResult, prune, requests_written,
+};
 use skill_llm::{Journal, JournalOptions};
 use std::sync::Arc;
 
@@ -173,6 +175,18 @@ async fn a_journal_was_written_from_the_first_entry_on_or_from_the_moment_that_i
     let options = JournalOptions { begins_at_once: true, ..JournalOptions::default() };
     drop(Journal::open(&bench.path(), options).unwrap());
     assert_eq!(requests_written(&bench.path()).unwrap(), Some(0));
+}
+
+/// SQLite takes away the log of an empty database, and that may be all that is left of one that was cut.
+#[test]
+fn looking_at_an_empty_journal_takes_its_log_away_from_nobody() {
+    let bench = Bench::new();
+    let log = bench.path().with_extension("sqlite-wal");
+    std::fs::write(bench.path(), "").unwrap();
+    std::fs::write(&log, "paid for").unwrap();
+    assert!(JournalReader::open(&bench.path()).is_err());
+    assert_eq!(requests_written(&bench.path()).unwrap(), None);
+    assert_eq!(std::fs::read(&log).unwrap(), b"paid for");
 }
 
 #[tokio::test]

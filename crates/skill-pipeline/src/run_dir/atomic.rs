@@ -224,6 +224,19 @@ fn is_temporary(name: &str) -> bool {
     })
 }
 
+/// Removes a file, if it is there.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file.
+pub fn remove_file(path: &Path) -> Result<(), PipelineError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("write", path)(error)),
+    }
+}
+
 /// Removes a directory with all that is in it, if it is there.
 ///
 /// # Errors

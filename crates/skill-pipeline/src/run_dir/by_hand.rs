@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 const CHANGED: &str = ".changed";
 
 /// The run's two skill files, by their names without `.md`.
-pub(crate) const SKILLS: [&str; 2] = ["current_skill", "best_skill"];
+pub(crate) const SKILL_FILE_STEMS: [&str; 2] = ["current_skill", "best_skill"];
 
 /// Whether a file of a run directory is one that [`RunDir::keep_changed_skill`] puts there, by its name.
 pub fn is_kept_by_hand(name: &str) -> bool {
-    SKILLS.iter().any(|skill| name.strip_prefix(skill).is_some_and(|rest| rest.starts_with(CHANGED)))
+    SKILL_FILE_STEMS
+        .iter()
+        .any(|skill| name.strip_prefix(skill).is_some_and(|rest| rest.starts_with(CHANGED)))
 }
 
 impl RunDir {

@@ -1,4 +1,5 @@
-//! `events.jsonl` and `timings.json`: the only files of a run that know what time it is.
+//! `events.jsonl` and `timings.json`: the only files of a run that know what time it is. The second one knows too how
+//! many requests the journal has held.
 
 use super::atomic;
 use super::format::FORMAT_VERSION;
@@ -114,7 +115,7 @@ pub struct ProcessTiming {
     pub finished_steps: u32,
     /// Model calls in flight at most.
     pub workers: usize,
-    /// How long it has worked, in seconds, as of the last step it finished.
+    /// How long it has worked, in seconds, as of the last step it finished, or its end.
     pub seconds: f64,
 }
 

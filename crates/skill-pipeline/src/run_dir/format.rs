@@ -164,6 +164,21 @@ impl From<MeterReading> for StageTokens {
     }
 }
 
+impl StageTokens {
+    /// What all stages used.
+    pub fn of_all(stages: &TokensByStage) -> Self {
+        stages.values().fold(Self::default(), |mut all, used| {
+            all += *used;
+            all
+        })
+    }
+
+    /// Tokens of prompts and of replies.
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
 impl std::ops::AddAssign for StageTokens {
     fn add_assign(&mut self, other: Self) {
         self.calls = self.calls.saturating_add(other.calls);

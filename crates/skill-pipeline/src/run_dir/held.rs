@@ -1,7 +1,7 @@
 //! A run directory that a process holds: what it writes there, and reads back when it goes on.
 
 use super::atomic;
-use super::by_hand::SKILLS;
+use super::by_hand::SKILL_FILE_STEMS;
 use super::epoch_format::EpochRecords;
 use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
 use super::live;
@@ -19,7 +19,6 @@ use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use skill_llm::journal::JOURNAL_FILE;
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -35,7 +34,7 @@ pub(super) const RUN_FILES: [&str; 10] = [
     "current_skill.md",
     "history.json",
     "runtime_state.json",
-    "summary.json",
+    SUMMARY_FILE,
     "config.toml",
     "skills",
     "steps",
@@ -326,7 +325,7 @@ impl RunDir {
     }
 
     fn skill_paths(&self) -> [PathBuf; 2] {
-        SKILLS.map(|name| self.path.join(format!("{name}.md")))
+        SKILL_FILE_STEMS.map(|name| self.path.join(format!("{name}.md")))
     }
 
     /// Writes the folder `best_skill/`, if the skill is one or has front matter.
@@ -375,11 +374,6 @@ impl RunDir {
     ///
     /// A file that cannot be removed.
     pub fn remove_summary(&self) -> Result<(), PipelineError> {
-        let path = self.path.join(SUMMARY_FILE);
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(PipelineError::RunDir { action: "write", path, source }),
-        }
+        atomic::remove_file(&self.path.join(SUMMARY_FILE))
     }
 }

@@ -19,8 +19,9 @@ mod stop;
 mod summary_format;
 mod unflushed;
 pub mod vacant;
+mod whole;
 
-pub(crate) use by_hand::SKILLS;
+pub(crate) use by_hand::SKILL_FILE_STEMS;
 pub use by_hand::is_kept_by_hand;
 pub use evaluation::{EvaluationDir, summarise};
 pub use held::RunDir;

@@ -2,7 +2,9 @@
 
 use super::epoch_format::EpochRecords;
 use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, StepRecord, Summary};
-use super::path::{LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, meta_skill_path, slow_update_path};
+use super::path::{
+    LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path, slow_update_path,
+};
 use crate::error::PipelineError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -25,7 +27,7 @@ pub enum RunStatus {
 
 /// Looks at a run directory without taking its lock.
 pub fn run_status(path: &Path) -> RunStatus {
-    if path.join("summary.json").is_file() {
+    if path.join(SUMMARY_FILE).is_file() {
         RunStatus::Finished
     } else if path.join("config.json").is_file() {
         RunStatus::Unfinished
@@ -62,7 +64,7 @@ pub fn read_config(path: &Path) -> Result<Option<ConfigFile>, PipelineError> {
 ///
 /// A file that cannot be read, is not JSON, or is of a newer format.
 pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
-    read_versioned(&path.join("summary.json"))
+    read_versioned(&path.join(SUMMARY_FILE))
 }
 
 /// The last step of a run whose files are all written, without taking its lock; `None` before the baseline is

@@ -6,7 +6,7 @@ use super::format::{
     ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
 };
 use super::live::{self, LiveState};
-use super::path::{COMPARISON_PAIRS, RESULTS_FILE, slow_update_path, step_path};
+use super::path::{COMPARISON_PAIRS, RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
 use super::read::{
     is_held, not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
 };
@@ -267,7 +267,7 @@ impl RunReader {
     ///
     /// As for [`state`](Self::state).
     pub fn evaluation_summary(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
-        read_versioned(&evaluation_path(&self.path, dir).join("summary.json"))
+        read_versioned(&evaluation_path(&self.path, dir).join(SUMMARY_FILE))
     }
 
     /// The scores of an evaluation, the draws of an item side by side; `None` if it was not made.

@@ -2,6 +2,7 @@
 
 use super::StageCtx;
 use super::rollout::{Agent, DRAW_KEY, Rollout};
+use super::silence::silence;
 use crate::error::PipelineError;
 use crate::event::Stage;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use skill_core::{
     EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult, SkillDoc,
 };
 use skill_envs::{Env, Item, Split};
-use skill_llm::{ChatModel, MeterReading};
+use skill_llm::{CallPlace, ChatModel, MeterReading};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -34,12 +35,7 @@ impl Evaluation {
     ///
     /// [`PipelineError::Silent`].
     pub fn check_spoken(&self, stage: Stage) -> Result<(), PipelineError> {
-        let results = &self.results;
-        if results.is_empty() || !results.iter().all(RolloutResult::is_silent) {
-            return Ok(());
-        }
-        let n_cut = results.iter().filter(|result| result.is_cut()).count();
-        Err(PipelineError::Silent { place: stage.as_str(), n: results.len(), n_cut })
+        silence(&self.results, &CallPlace::new(stage.as_str())).map_or(Ok(()), Err)
     }
 }
 

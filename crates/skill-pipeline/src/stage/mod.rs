@@ -11,6 +11,7 @@ mod item_hashes;
 pub mod reflect;
 pub mod rollout;
 pub mod select;
+pub mod silence;
 pub mod update;
 
 pub use item_hashes::ItemHashes;

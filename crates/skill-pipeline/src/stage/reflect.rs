@@ -13,7 +13,7 @@ use skill_core::json::read_object;
 use skill_core::plan::plan_minibatches;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
-use skill_llm::{ChatReply, FinishReason};
+use skill_llm::{ChatReply, FinishReason, LlmError};
 
 /// How trajectories are grouped and how much an analyst may propose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,34 +50,6 @@ pub struct Reflection {
     pub appendix_notes: Vec<String>,
     /// What was wrong with replies, one sentence each.
     pub notes: Vec<String>,
-    /// How many replies there are, and how many of them say nothing.
-    pub spoken: Spoken,
-}
-
-/// How many replies of a model there are, and how many of them say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spoken {
-    /// All replies.
-    pub n: usize,
-    /// Those without a word.
-    pub n_empty: usize,
-    /// Those without a word that were cut at their length limit.
-    pub n_cut: usize,
-}
-
-impl Spoken {
-    /// One reply.
-    fn of(reply: &ChatReply) -> Self {
-        let is_empty = reply.text.trim().is_empty();
-        let is_cut = is_empty && reply.finish == FinishReason::Length;
-        Self { n: 1, n_empty: usize::from(is_empty), n_cut: usize::from(is_cut) }
-    }
-
-    /// With other replies.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self { n: self.n + other.n, n_empty: self.n_empty + other.n_empty, n_cut: self.n_cut + other.n_cut }
-    }
 }
 
 /// Asks one analyst per minibatch of failures and of successes, in all micro-batches of a step: one reflection for
@@ -85,7 +57,8 @@ impl Spoken {
 ///
 /// # Errors
 ///
-/// An analyst that cannot be reached ends the stage. One whose reply holds no patch does not: it is noted.
+/// An analyst that cannot be reached ends the stage, and so does an optimizer that says nothing at all, also when it is
+/// asked once more. A reply that holds no patch does not: it is noted.
 pub async fn reflect(
     batches: &[ReflectBatch<'_>],
     skill: &SkillDoc,
@@ -99,23 +72,17 @@ pub async fn reflect(
         .enumerate()
         .flat_map(|(list_idx, batch)| minibatches(list_idx, *batch, settings))
         .collect();
+    let analysts = Analysts { skill, settings, prompts, optimizer };
     let replies = ctx
-        .map_ordered(minibatches, async |_, minibatch| {
-            let Minibatch { list_idx, batch_idx, source, number, trajectories } = minibatch;
-            let ctx = ctx.at_batch(batch_idx);
-            let name = format!("{} {number}", source.as_str());
-            let writes_notes = settings.appendix_source.is_some_and(|writers| writers.has(source));
-            let messages = match writes_notes {
-                false => prompts.analyst(source, skill, settings.edit_budget, &trajectories)?,
-                true => prompts.skill_aware_analyst(source, skill, settings.edit_budget, &trajectories)?,
-            };
+        .map_ordered(minibatches.clone(), async |_, minibatch| {
+            let Minibatch { list_idx, batch_idx, source, trajectories, .. } = &minibatch;
+            let name = minibatch.name();
+            let reply = analysts.ask(&minibatch, &name, ctx).await?;
             let mode = prompts.update_mode();
-            let schema = naming_files(analyst_schema(mode, source, writes_notes), skill);
-            let reply = optimizer.ask(messages, schema, &name, &ctx).await?;
             let finish = finish_note(&reply, optimizer.max_tokens);
             let mut analysis =
-                read_analysis(&reply.text, mode, source, &trajectories, settings.edit_budget, finish);
-            if writes_notes {
+                read_analysis(&reply.text, mode, *source, trajectories, settings.edit_budget, finish);
+            if analysts.writes_notes(*source) {
                 analysis.appendix_notes = read_object(&reply.text, APPENDIX_NOTES)
                     .map(|read| notes_in(&read.value))
                     .unwrap_or_default();
@@ -128,24 +95,109 @@ pub async fn reflect(
             for note in &mut analysis.notes {
                 *note = format!("analyst {batch}{name}: {note}");
             }
-            Ok((list_idx, analysis, Spoken::of(&reply)))
+            Ok((*list_idx, analysis, Spoken::of(&reply)))
         })
         .await?;
+    let spoken: Vec<Spoken> = replies.iter().map(|(_, _, spoken)| *spoken).collect();
+    if let Some(first) = minibatches.first()
+        && spoken.iter().all(Spoken::is_silent)
+        && !analysts.speak_when_asked_again(first, ctx).await?
+    {
+        let n_cut = spoken.iter().filter(|spoken| **spoken == Spoken::Cut).count();
+        return Err(PipelineError::SilentOptimizer {
+            place: ctx.place().to_string(),
+            n: spoken.len(),
+            n_cut,
+        });
+    }
 
     let mut reflections = vec![Reflection::default(); batches.len()];
-    for (list_idx, analysis, spoken) in replies {
+    for (list_idx, analysis, _) in replies {
         if let Some(reflection) = reflections.get_mut(list_idx) {
             reflection.patches.extend(analysis.patch);
             reflection.failure_patterns.extend(analysis.failure_patterns);
             reflection.appendix_notes.extend(analysis.appendix_notes);
             reflection.notes.extend(analysis.notes);
-            reflection.spoken = reflection.spoken.and(spoken);
         }
     }
     Ok(reflections)
 }
 
+/// Whether a reply says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Something,
+    Nothing,
+    /// Nothing, up to the limit on its length.
+    Cut,
+}
+
+impl Spoken {
+    fn of(reply: &ChatReply) -> Self {
+        match &reply.finish {
+            _ if !reply.text.trim().is_empty() => Self::Something,
+            FinishReason::Length => Self::Cut,
+            FinishReason::Stop
+            | FinishReason::ToolCalls
+            | FinishReason::ContentFilter
+            | FinishReason::Other(_) => Self::Nothing,
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        *self != Self::Something
+    }
+}
+
+/// What analysts are asked with.
+struct Analysts<'run> {
+    skill: &'run SkillDoc,
+    settings: ReflectSettings,
+    prompts: &'run PromptLibrary,
+    optimizer: &'run Optimizer<'run>,
+}
+
+impl Analysts<'_> {
+    /// Whether those who read such trajectories write notes for the appendix.
+    fn writes_notes(&self, source: SourceType) -> bool {
+        self.settings.appendix_source.is_some_and(|writers| writers.has(source))
+    }
+
+    async fn ask(
+        &self,
+        minibatch: &Minibatch<'_>,
+        name: &str,
+        ctx: &StageCtx<'_>,
+    ) -> Result<ChatReply, PipelineError> {
+        let Self { skill, settings, prompts, optimizer } = self;
+        let Minibatch { batch_idx, source, trajectories, .. } = minibatch;
+        let writes_notes = self.writes_notes(*source);
+        let messages = match writes_notes {
+            false => prompts.analyst(*source, skill, settings.edit_budget, trajectories)?,
+            true => prompts.skill_aware_analyst(*source, skill, settings.edit_budget, trajectories)?,
+        };
+        let schema = naming_files(analyst_schema(prompts.update_mode(), *source, writes_notes), skill);
+        optimizer.ask(messages, schema, name, &ctx.at_batch(*batch_idx)).await
+    }
+
+    /// Whether the optimizer, which has said nothing in a whole step, says something to the first question when it is
+    /// asked once more: rollouts that nobody reads are not worth their price, and a few empty replies may be chance.
+    async fn speak_when_asked_again(
+        &self,
+        minibatch: &Minibatch<'_>,
+        ctx: &StageCtx<'_>,
+    ) -> Result<bool, PipelineError> {
+        match self.ask(minibatch, &format!("{} again", minibatch.name()), ctx).await {
+            Ok(reply) => Ok(!Spoken::of(&reply).is_silent()),
+            // A recording of before nobody asked again.
+            Err(PipelineError::Optimizer { source: LlmError::NotRecorded { .. }, .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Trajectories of one kind that one analyst reads.
+#[derive(Clone)]
 struct Minibatch<'run> {
     list_idx: usize,
     batch_idx: Option<usize>,
@@ -153,6 +205,13 @@ struct Minibatch<'run> {
     /// Its number among those of its kind, from 1.
     number: usize,
     trajectories: Vec<&'run RolloutResult>,
+}
+
+impl Minibatch<'_> {
+    /// What the question about it is called.
+    fn name(&self) -> String {
+        format!("{} {}", self.source.as_str(), self.number)
+    }
 }
 
 /// The minibatches of a micro-batch: failures first.

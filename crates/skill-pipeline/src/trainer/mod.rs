@@ -138,7 +138,7 @@ impl Trainer {
     /// Goes on with a run whose journal is gone, cut or an older copy, which is an error otherwise: what it no longer
     /// holds counts for no cap, and is paid for again where it is needed.
     #[must_use]
-    pub fn with_new_journal(self) -> Self {
+    pub fn with_lost_journal(self) -> Self {
         Self { may_have_lost_journal: true, ..self }
     }
 
@@ -175,6 +175,11 @@ impl Trainer {
     /// models or the environment. What was written stays, and the same call goes on from there.
     pub async fn train(&self, dir: &Path) -> Result<Summary, PipelineError> {
         run::train(self, dir).await
+    }
+
+    /// What the run has spent, over all its processes, once it was trained; `None` without a budget.
+    pub fn spent(&self) -> Option<Spent> {
+        self.budget.as_ref().map(|run| run.budget.spent())
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         started: Instant::now(),
         length: trainer.steps(),
         has_lost_journal,
+        is_on_record: false,
         warned: Warned::default(),
         config: &trainer.config.resolved,
         config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
@@ -195,7 +196,9 @@ pub(super) struct Run<'run> {
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
     /// Whether the journal does not hold all that it has held.
-    pub(super) has_lost_journal: bool,
+    has_lost_journal: bool,
+    /// Whether `timings.json` knows of this process.
+    is_on_record: bool,
     /// What was said once of replies.
     pub(super) warned: Warned,
 }
@@ -254,10 +257,12 @@ impl Run<'_> {
             // What was lost is known now: the next process is not asked again.
             self.write_timings()?;
         }
+        self.is_on_record = true;
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {
                 self.keep_changed_skills(&state)?;
+                self.warn_of_damaged_files(&state);
                 self.dir.write_skills(&state.current.skill, &state.best.skill)?;
                 state
             }
@@ -443,7 +448,9 @@ impl Run<'_> {
         let seconds = watch.began.elapsed().as_secs_f64();
         self.timings.record(watch.step, watch.stage, seconds);
         self.log.emit(&Event::StageFinished { step: watch.step, stage: watch.stage, seconds });
-        StageTokens::from(watch.used.snapshot())
+        let used = StageTokens::from(watch.used.snapshot());
+        self.warn_of_uncounted_tokens(watch, used);
+        used
     }
 
     /// Notes what was begun ahead of the next step.
@@ -453,7 +460,8 @@ impl Run<'_> {
 
     /// Notes what the journal holds when a process ends early; that is not worth another error.
     async fn note_requests(&mut self) {
-        if self.journal.flush().await.is_ok()
+        if self.is_on_record
+            && self.journal.flush().await.is_ok()
             && let Err(error) = self.write_timings()
         {
             tracing::debug!(%error, "timings.json could not be written");

@@ -6,7 +6,6 @@ mod propose;
 use super::run::{Run, StepPlan};
 use super::speculate::Finished;
 use super::state::StepOutcome;
-use super::warnings::check_optimizer_spoken;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
@@ -17,7 +16,6 @@ use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
-use crate::stage::reflect::Spoken;
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
 use skill_core::{
@@ -35,8 +33,6 @@ struct StepWork {
     prompts: PromptLibrary,
     /// What the analysts want to remind the agent of.
     appendix_notes: Vec<String>,
-    /// What the analysts' replies are worth.
-    spoken: Spoken,
 }
 
 /// What the gate came to.
@@ -56,11 +52,10 @@ impl Run<'_> {
     ) -> Result<StepOutcome, PipelineError> {
         // What an earlier process left of this step belongs to calls that are made again now.
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
-        let (plan_step, mut work) = (plan.step, self.begin_work(state, &plan));
+        let mut work = self.begin_work(state, &plan);
         let decision = match self.candidate(&state.current, &plan, &mut work).await? {
             Ok(candidate) => self.decide(state, candidate, plan.upcoming.as_ref(), &mut work.record).await?,
             Err(skipped) => {
-                check_optimizer_spoken(plan_step, &state.history, work.spoken)?;
                 work.record.action = skipped;
                 Decision { candidate: None, flips: state.flips.clone() }
             }
@@ -102,7 +97,6 @@ impl Run<'_> {
                 .with_memory(memory)
                 .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
-            spoken: Spoken::default(),
         }
     }
 
@@ -162,6 +156,8 @@ impl Run<'_> {
         if let Some(speculated) = speculated {
             self.note_speculation(record.step, speculated);
         }
+        let current = &state.current.skill;
+        self.check_target_speaks(&watch, Split::Val, current, &evaluation.results).await?;
         let tokens = self.end(&watch);
         note_tokens(record, Stage::Evaluate, tokens);
         self.warn_of_replies(Some(record.step), &evaluation.results);

@@ -1,14 +1,14 @@
-//! What a person should know before more is paid for: what is wrong with replies, whatever they score, with the data, and
-//! with what was found in the directory.
+//! What a person should know before more is paid for: what is wrong with replies, whatever they score, with the data,
+//! and with what was found in the directory.
 
 use super::TrainState;
-use super::run::Run;
+use super::run::{Run, StageWatch};
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink as _};
-use crate::run_dir::SKILLS;
-use crate::run_dir::format::{StepAction, StepRecord};
-use crate::stage::reflect::Spoken;
-use skill_core::{RolloutResult, StepIdx};
+use crate::event::{Event, EventSink as _, Stage};
+use crate::run_dir::SKILL_FILE_STEMS;
+use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
+use crate::stage::silence::check_target_speaks;
+use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
 
 /// With fewer items in the selection split a person is warned.
@@ -19,26 +19,14 @@ const SMALL_SELECTION_SPLIT: usize = 20;
 pub(super) struct Warned {
     of_cut: bool,
     of_empty: bool,
+    of_uncounted_target: bool,
+    of_uncounted_optimizer: bool,
 }
 
 /// Whether nothing came of a step for want of edits.
 fn has_no_edit(record: &StepRecord) -> bool {
     matches!(record.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
         && record.n_appendix_notes_added.is_none()
-}
-
-/// An error if the optimizer said nothing at all in a step, and no step before came to an edit either: rollouts that
-/// nobody has read are not worth their price. One empty reply by itself may be chance.
-pub(super) fn check_optimizer_spoken(
-    step: StepIdx,
-    history: &[StepRecord],
-    Spoken { n, n_empty, n_cut }: Spoken,
-) -> Result<(), PipelineError> {
-    let is_silent = n > 0 && n_empty == n && history.iter().all(has_no_edit);
-    if !is_silent || (n == 1 && history.is_empty()) {
-        return Ok(());
-    }
-    Err(PipelineError::SilentOptimizer { step: step.0, n, n_cut })
 }
 
 impl Run<'_> {
@@ -56,13 +44,60 @@ impl Run<'_> {
             ));
         }
         let n_empty = results.iter().filter(|result| result.is_silent()).count();
-        if n_empty > 0 && !self.warned.of_empty {
+        // Where most are empty, that is worth saying each time.
+        if n_empty > 0 && (!self.warned.of_empty || 2 * n_empty > n) {
             self.warned.of_empty = true;
             warn(format!(
                 "the target said nothing on {n_empty} of {n} items, which are scored as they stand; `skillrl journal list` \
                  shows its calls, `skillrl doctor` asks it one question"
             ));
         }
+    }
+
+    /// Says once of each model that its replies come without token counts, so that nobody knows what it costs.
+    pub(super) fn warn_of_uncounted_tokens(&mut self, watch: &StageWatch, used: StageTokens) {
+        if used.calls == 0 || used.tokens() > 0 {
+            return;
+        }
+        let (name, is_warned) = match watch.stage() {
+            Stage::Reflect
+            | Stage::Aggregate
+            | Stage::Select
+            | Stage::Update
+            | Stage::Appendix
+            | Stage::SlowUpdate
+            | Stage::MetaSkill => ("optimizer", &mut self.warned.of_uncounted_optimizer),
+            Stage::Baseline
+            | Stage::Rollout
+            | Stage::Evaluate
+            | Stage::RolloutPrev
+            | Stage::RolloutCurr
+            | Stage::SlowEvaluate
+            | Stage::FinalSelection
+            | Stage::FreshBaseline
+            | Stage::FreshBest
+            | Stage::TestBaseline
+            | Stage::TestBest => ("target", &mut self.warned.of_uncounted_target),
+        };
+        if !std::mem::replace(is_warned, true) {
+            let message = format!(
+                "the replies of the {name} come without token counts: `budget.tokens` and `budget.money` do not see it, and \
+                 what it costs is in no sum; `budget.calls` holds"
+            );
+            self.log.emit(&Event::Warning { step: watch.step(), message });
+        }
+    }
+
+    /// An error if the target said nothing in a stage, and says nothing with a skill either that it has spoken with.
+    pub(super) async fn check_target_speaks(
+        &self,
+        watch: &StageWatch,
+        split: Split,
+        spoken_skill: &SkillDoc,
+        results: &[RolloutResult],
+    ) -> Result<(), PipelineError> {
+        let ctx = self.stage_ctx(watch);
+        check_target_speaks(self.env, split, spoken_skill, &self.target, results, &ctx).await
     }
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
@@ -80,7 +115,7 @@ impl Run<'_> {
     /// Keeps what a person made of the skill files, which are written again.
     pub(super) fn keep_changed_skills(&self, state: &TrainState) -> Result<(), PipelineError> {
         let own = [&state.current.skill, &state.best.skill, &self.initial_skill];
-        for name in SKILLS {
+        for name in SKILL_FILE_STEMS {
             if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
                 let message = format!(
                     "{name}.md was changed after the run wrote it; what it held is kept in {}",
@@ -90,6 +125,22 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says that files of finished steps are gone or damaged, which no step needs and every reader does.
+    pub(super) fn warn_of_damaged_files(&self, state: &TrainState) {
+        let damaged = self.dir.damaged_files(&state.history);
+        let Some(first) = damaged.first() else { return };
+        let first = first.strip_prefix(self.dir.path()).unwrap_or(first).display();
+        let others = match damaged.len() - 1 {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let message = format!(
+            "{first}{others}: missing or damaged, so a report has a hole there; a run without runtime_state.json and \
+             history.json is made again from its journal, with all its files and without paying again"
+        );
+        self.log.emit(&Event::Warning { step: None, message });
     }
 
     /// Says that the gate decides by few items.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use skill_core::{Gate, GateMetric, ItemScore, RolloutResult};
 use skill_pipeline::run_dir::EvaluationDir;
+use skill_pipeline::run_dir::format::StageTokens;
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,12 +182,14 @@ fn items([first, second]: &[Vec<RolloutResult>; 2]) -> Vec<PairedItem> {
 /// A run, with the results of its best skill on the selection and on the test split.
 fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide {
     let headline = report.headline.as_ref();
-    let tokens = report.stages.iter().map(|row| row.used.prompt_tokens + row.used.completion_tokens).sum();
+    let used = report.stages.iter().fold(StageTokens::default(), |mut all, row| {
+        all += row.used;
+        all
+    });
     let score = |results: &[RolloutResult]| {
         (!results.is_empty()).then(|| gate.score(skill_core::MeanScore::of_results(results)))
     };
     let [selection, test] = results.map(score);
-    let calls = report.stages.iter().map(|row| row.used.calls).sum();
     RunSide {
         name: report.name.clone(),
         env: report.env.clone(),
@@ -200,8 +203,8 @@ fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide 
         metric: headline.map(|headline| headline.metric),
         selection,
         test,
-        calls,
-        tokens,
+        calls: used.calls,
+        tokens: used.tokens(),
         // The sum of nothing is -0.
         money: report.stages.iter().try_fold(0.0, |sum, row| Some(sum + row.money?)),
     }

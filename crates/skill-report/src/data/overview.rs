@@ -6,7 +6,7 @@ use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_llm::journal::{JournalReader, ModelSpent};
-use skill_pipeline::run_dir::format::TokensByStage;
+use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{JOURNAL_FILE, SUMMARY_FILE, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
@@ -227,8 +227,8 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
 
 /// Calls and tokens of stages.
 fn sum(stages: &TokensByStage) -> (u64, u64) {
-    let tokens = stages.values().map(|used| used.prompt_tokens + used.completion_tokens);
-    (stages.values().map(|used| used.calls).sum(), tokens.sum())
+    let used = StageTokens::of_all(stages);
+    (used.calls, used.tokens())
 }
 
 /// Requests and tokens by the journal, those of a step that is not finished and of calls that were pruned among them;

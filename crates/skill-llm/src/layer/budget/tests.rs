@@ -1,5 +1,7 @@
 use super::*;
+use crate::attempt::AttemptOutcome;
 use crate::chat::Message;
+use crate::error::ErrorClass;
 use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
@@ -107,7 +109,7 @@ async fn what_earlier_processes_spent_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_attempt_is_a_call_without_tokens() {
+async fn an_attempt_without_an_answer_is_a_call_with_the_tokens_of_its_prompt() {
     let budget = Budget::new(BudgetCaps { calls: Some(6), ..BudgetCaps::default() });
     let failing = Model { fails: true, ..Model::using(10, 5) };
     let inner = budgeted(failing, &budget);
@@ -120,7 +122,24 @@ async fn a_failed_attempt_is_a_call_without_tokens() {
     assert_exhausted(&error, "calls is reached: 6 of 6");
     assert_eq!(call.attempts.len(), 2, "what is not sent is no attempt");
     let Spent { calls, tokens, money, .. } = budget.spent();
-    assert_eq!((calls, tokens, money), (6, 0, 0.0));
+    assert_eq!((calls, tokens, money), (6, 60, 0.000_06));
+    let expect = AttemptOutcome::Failed {
+        class: ErrorClass::Truncated,
+        message: "the answer of p broke off: ".to_owned(),
+        may_be_billed: Usage { input: 10, ..Usage::default() },
+    };
+    assert_eq!(call.attempts.attempts()[0].outcome, expect, "the journal holds it too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_nobody_waits_for_any_more_counts_with_its_prompt() {
+    let budget = Budget::new(BudgetCaps::default());
+    let paced = Paced::new(Arc::new(Model::using(10, 5)), Pacer::new(PaceConfig::default()));
+    let model = Budgeted::new(Arc::new(paced), Arc::clone(&budget), PRICES);
+    let call = CallCtx::default();
+    tokio::time::timeout(SECOND / 2, model.chat(&request(), &call)).await.unwrap_err();
+    let Spent { calls, tokens, money, .. } = budget.spent();
+    assert_eq!((calls, tokens, money), (1, 10, 0.000_01));
 }
 
 #[tokio::test(start_paused = true)]

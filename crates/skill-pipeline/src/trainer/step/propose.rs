@@ -56,13 +56,14 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes, spoken } = work;
+        let StepWork { record, trace, prompts, appendix_notes } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
         let results = rollout_batches(self.env, &batches, skill, &self.target, &ctx).await?;
-        note_tokens(record, Stage::Rollout, self.end(&watch));
         let all: Vec<RolloutResult> = results.concat();
+        self.check_target_speaks(&watch, Split::Train, skill, &all).await?;
+        note_tokens(record, Stage::Rollout, self.end(&watch));
         self.warn_of_replies(Some(step), &all);
         let mean = MeanScore::of_results(&all);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
@@ -100,7 +101,6 @@ impl<'run> Run<'run> {
         let mut failure_patterns = Vec::new();
         for reflection in reflections {
             self.note(step, record, reflection.notes);
-            *spoken = spoken.and(reflection.spoken);
             raw_patches.extend(reflection.patches);
             failure_patterns.extend(reflection.failure_patterns);
             appendix_notes.extend(reflection.appendix_notes);

@@ -1,0 +1,54 @@
+//! Whether what finished steps have left is still there: no step needs it, and whoever reads the run does.
+
+use super::evaluation::{EvaluationDir, evaluation_path};
+use super::format::StepRecord;
+use super::held::RunDir;
+use super::path::{RESULTS_FILE, snapshot_path, step_path};
+use skill_core::{SkillHash, StepIdx};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// So many bytes of the end of a file are looked at.
+const TAIL: u64 = 16;
+
+impl RunDir {
+    /// The files of finished steps that are missing, cut off, or not as the run left them, in order.
+    pub fn damaged_files(&self, history: &[StepRecord]) -> Vec<PathBuf> {
+        let results = |dir| evaluation_path(self.path(), dir).join(RESULTS_FILE);
+        let baseline = Some(results(EvaluationDir::Baseline)).filter(|path| !is_whole_json(path));
+        let of_step = |record: &StepRecord| {
+            let (step, dir) = (record.step, step_path(self.path(), record.step));
+            let mut files = vec![dir.join("step_record.json")];
+            if record.accumulation_batches.is_empty() {
+                files.push(dir.join("rollout_results.json"));
+            }
+            if record.selection_n_seen.is_some() {
+                files.push(results(EvaluationDir::Selection(step)));
+            }
+            files.retain(|path| !is_whole_json(path));
+            files.extend(record.current_skill_hash.as_ref().and_then(|hash| self.changed_skill(step, hash)));
+            files
+        };
+        baseline.into_iter().chain(history.iter().flat_map(of_step)).collect()
+    }
+
+    fn changed_skill(&self, step: StepIdx, hash: &SkillHash) -> Option<PathBuf> {
+        let path = snapshot_path(self.path(), step);
+        let is_it = std::fs::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash);
+        (!is_it).then_some(path)
+    }
+}
+
+/// Whether a file of JSON is there to its end; what stands in the middle of it is for its readers.
+fn is_whole_json(path: &Path) -> bool {
+    let tail = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let n_bytes = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(n_bytes.saturating_sub(TAIL)))?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail)?;
+        Ok(tail)
+    };
+    tail().is_ok_and(|tail| matches!(tail.trim_ascii_end().last(), Some(b'}' | b']')))
+}
