@@ -130,6 +130,10 @@ pub(crate) fn harmless(text: &str) -> String {
         match character {
             '\n' | '\t' => shown.push(character),
             control if control.is_control() => shown.extend(control.escape_default()),
+            // With these, text looks like another.
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{061C}' => {
+                shown.extend(character.escape_default());
+            }
             other => shown.push(other),
         }
     }
@@ -233,5 +237,6 @@ mod tests {
     #[test]
     fn text_cannot_steer_the_terminal() {
         assert_eq!(harmless("a\tb\n\u{1b}[31mred\r\u{7}ü"), "a\tb\n\\u{1b}[31mred\\r\\u{7}ü");
+        assert_eq!(harmless("a\u{202e}b"), "a\\u{202e}b");
     }
 }

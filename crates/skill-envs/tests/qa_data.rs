@@ -82,10 +82,10 @@ fn a_bad_item_is_named_with_its_place() {
         "`id` holds a line break or another control character; an id is one line of text",
     );
     check_bad_item(r#"{"id": ["x"]}"#, "`id` is a list; expected a string or an integer");
-    check_bad_item(r#"{"id": 1.5}"#, "`id` is a number beyond the integers of 64 bits; write it as a string");
+    check_bad_item(r#"{"id": 1.5}"#, "`id` is a number that is no integer of 64 bits; write it as a string");
     check_bad_item(
         r#"{"id": 123456789012345678901234}"#,
-        "`id` is a number beyond the integers of 64 bits; write it as a string",
+        "`id` is a number that is no integer of 64 bits; write it as a string",
     );
     check_bad_item(r#"{"id": "x", "answers": ["a"]}"#, "has no `question`; expected a string");
     check_bad_item(r#"{"id": "x", "question": 1}"#, "`question` is a number; expected a string");

@@ -228,14 +228,16 @@ pub enum LlmError {
         last: Box<LlmError>,
     },
     /// A cap of the run is reached.
-    #[error("the run's cap on {what} is reached: {spent} of {cap}")]
+    #[error("the run's cap on {what} is reached: {spent} of {cap}{}", after_failure(failed.as_deref()))]
     BudgetExhausted {
         /// What is capped: `calls`, `tokens`, `money` or `time`.
         what: &'static str,
         /// What the run has used, over all its processes.
-        spent: String,
+        spent: Box<str>,
         /// The cap.
-        cap: String,
+        cap: Box<str>,
+        /// What the attempt before came to, where it failed: then it was failures that used the cap up.
+        failed: Option<Box<LlmError>>,
     },
     /// The journal cannot be read or written.
     #[error("cannot keep the journal: {message}")]
@@ -288,6 +290,13 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
+/// What to say of an attempt that failed before a cap was reached.
+pub fn after_failure(failed: Option<&LlmError>) -> String {
+    failed
+        .map(|failed| format!("; the attempt before it failed: {}", with_causes(failed)))
+        .unwrap_or_default()
+}
+
 /// Why no further attempt was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GiveUpReason {
@@ -299,10 +308,10 @@ pub enum GiveUpReason {
     RetryBudget,
     /// The provider asks for a longer wait than is allowed.
     ServerWait {
-        /// What it asks for.
-        asked: Duration,
-        /// What is allowed.
-        allowed: Duration,
+        /// What it asks for, in seconds.
+        asked_s: u64,
+        /// What is allowed, in seconds.
+        allowed_s: u64,
     },
 }
 
@@ -312,11 +321,9 @@ impl std::fmt::Display for GiveUpReason {
             Self::Attempts => f.write_str("no attempt is left"),
             Self::Deadline => f.write_str("the call's deadline is near"),
             Self::RetryBudget => f.write_str("too many calls fail: the provider seems to be down"),
-            Self::ServerWait { asked, allowed } => write!(
+            Self::ServerWait { asked_s, allowed_s } => write!(
                 f,
-                "the provider asks to wait {} s, and `retry.max_server_wait_s` allows {} s",
-                asked.as_secs_f64().ceil(),
-                allowed.as_secs_f64()
+                "the provider asks to wait {asked_s} s, and `retry.max_server_wait_s` allows {allowed_s} s"
             ),
         }
     }

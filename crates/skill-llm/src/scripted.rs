@@ -301,7 +301,7 @@ fn scripted_error(class: ErrorClass, message: &str, call: &CallCtx) -> LlmError 
         ErrorClass::Truncated => LlmError::Truncated { provider, message },
         ErrorClass::InvalidReply => LlmError::InvalidReply { provider, message },
         ErrorClass::Budget => {
-            LlmError::BudgetExhausted { what: "calls", spent: message, cap: "0".to_owned() }
+            LlmError::BudgetExhausted { what: "calls", spent: message.into(), cap: "0".into(), failed: None }
         }
         ErrorClass::Journal => LlmError::Journal { message },
         ErrorClass::NotRecorded => LlmError::NotRecorded { place: call.place.to_string() },

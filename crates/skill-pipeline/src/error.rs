@@ -2,8 +2,10 @@
 
 use skill_core::{ItemId, SkillHash};
 use skill_envs::{EnvError, Split};
+use skill_llm::error::after_failure;
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 /// A run that cannot start or go on; what was written before it stays and the run can be resumed.
@@ -190,7 +192,9 @@ pub enum PipelineError {
     Halted,
     /// A cap of the run is reached.
     #[error(
-        "the run's cap on {what} is reached ({spent} of {cap}), after step {last_step} of {total_steps}; best_skill.md holds the best skill so far"
+        "the run's cap on {what} is reached ({spent} of {cap}), {}{}",
+        stand(*last_step, *total_steps),
+        after_failure(failed.as_deref())
     )]
     Capped {
         /// What is capped: `calls`, `tokens`, `money` or `time`.
@@ -199,6 +203,8 @@ pub enum PipelineError {
         spent: String,
         /// The cap.
         cap: String,
+        /// What the attempt before came to, where it failed: then it was failures that used the cap up.
+        failed: Option<Box<LlmError>>,
         /// The last finished step.
         last_step: u32,
         /// The steps of the whole run.
@@ -246,16 +252,18 @@ impl PipelineError {
             || matches!(self, Self::Optimizer { source, .. } if is_cancelled(source))
     }
 
-    /// What is capped, what was used and the cap, if that is why the run stopped.
-    pub(crate) fn into_budget(self) -> Result<(&'static str, String, String), Self> {
+    /// With where the run stands, if it stopped at a cap.
+    pub(crate) fn or_capped(self, last_step: u32, total_steps: u32) -> Self {
         match self {
             Self::Rollout {
-                source: EnvError::Model(LlmError::BudgetExhausted { what, spent, cap }), ..
+                source: EnvError::Model(LlmError::BudgetExhausted { what, spent, cap, failed }),
+                ..
             }
-            | Self::Optimizer { source: LlmError::BudgetExhausted { what, spent, cap }, .. } => {
-                Ok((what, spent, cap))
+            | Self::Optimizer { source: LlmError::BudgetExhausted { what, spent, cap, failed }, .. } => {
+                let (spent, cap) = (spent.into_string(), cap.into_string());
+                Self::Capped { what, spent, cap, failed, last_step, total_steps }
             }
-            error => Err(error),
+            error => error,
         }
     }
 
@@ -268,7 +276,7 @@ impl PipelineError {
             Self::Settings { .. } => "mend the configuration",
             Self::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
-            Self::RunDir { .. } => "check `run.dir`, its permissions and the free space",
+            Self::RunDir { source, .. } => file_hint(source),
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::ChangedSkill { .. } => {
                 "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
@@ -328,6 +336,32 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
             format!("is empty or not there, but the run {stand}: what it has paid for is not known")
         }
         (None, _) => format!("is empty or not there, but the run {stand} and sent {}", requests(n_noted)),
+    }
+}
+
+/// What can be done about a file or a directory that cannot be used.
+fn file_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, then start the same command again"
+        }
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            "a file stands where a directory is to be: name another place (of a run that is `run.dir`), or move the file"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "check who may write there, or name another place (of a run that is `run.dir`)"
+        }
+        _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
+    }
+}
+
+/// Where a run stands that has not come to its end.
+fn stand(last_step: u32, total_steps: u32) -> String {
+    match last_step {
+        0 => format!("before the first of {total_steps} steps was finished"),
+        last_step => {
+            format!("after step {last_step} of {total_steps}; best_skill.md holds the best skill so far")
+        }
     }
 }
 

@@ -196,7 +196,11 @@ fn in_words(event: &Value) -> Option<Line> {
         "stage_started" => return None,
         "stage_finished" => ("", format!("{place}{stage} took {:.1} s", number("/seconds"))),
         "step_finished" => finished_step(event.get("record")?),
-        "test_measured" => ("", format!("{stage}: {:.4} on the test split", number("/score/hard"))),
+        "epoch_ended" => ended_epoch(event),
+        "test_measured" => {
+            let split = if stage.starts_with("test") { "test" } else { "selection" };
+            ("", format!("{stage}: {:.4} on the {split} split", number("/score/hard")))
+        }
         "warning" => ("warning", format!("{place}{}", text(event, "message"))),
         "run_finished" => ("good", "the run is finished".to_owned()),
         "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
@@ -225,10 +229,54 @@ fn finished_step(record: &Value) -> (&'static str, String) {
     (tone, format!("step {step}: {}{scores}", action.replace('_', " ")))
 }
 
+fn ended_epoch(event: &Value) -> (&'static str, String) {
+    let epoch = event.get("epoch").and_then(Value::as_u64).unwrap_or_default();
+    let action = |part: &str| {
+        let action = text(event.get(part)?, "action").replace('_', " ");
+        (!action.is_empty()).then_some(action)
+    };
+    let (guidance, notes) = (action("slow_update"), action("meta_skill"));
+    let is_accepted = guidance.as_ref().is_some_and(|action| action.contains("accept"));
+    let parts =
+        [guidance.map(|action| format!("guidance {action}")), notes.map(|action| format!("notes {action}"))];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    (if is_accepted { "good" } else { "" }, format!("epoch {epoch} has ended{told}"))
+}
+
 /// The beginning of a text, with a mark where it was cut.
 pub(crate) fn clip(text: &str, max_characters: usize) -> String {
     match text.char_indices().nth(max_characters) {
         Some((end, _)) => format!("{} […]", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(event: &Value, expect: &str) {
+        assert_eq!(in_words(event).unwrap().text, expect);
+    }
+
+    #[test]
+    fn ends_of_epochs_and_measurements_are_told_in_words() {
+        check(&json!({"event": "epoch_ended", "epoch": 1}), "epoch 1 has ended");
+        let both = json!({
+            "event": "epoch_ended",
+            "epoch": 2,
+            "slow_update": {"action": "accept_new_best"},
+            "meta_skill": {"action": "written"},
+        });
+        check(&both, "epoch 2 has ended: guidance accept new best, notes written");
+        for (stage, split) in
+            [("test_best", "test"), ("fresh_best", "selection"), ("final_selection", "selection")]
+        {
+            let event = json!({"event": "test_measured", "stage": stage, "score": {"hard": 0.5}});
+            check(&event, &format!("{}: 0.5000 on the {split} split", stage.replace('_', " ")));
+        }
     }
 }

@@ -44,9 +44,15 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
         })?;
         return Ok((candidate.text().to_owned(), format!("candidate of step {step}")));
     }
-    let step = if name == "best" { best } else { number(name)? };
+    if name == "best" {
+        // That of the run, also where the end of its epoch has made another one current after it.
+        let skill = run.kept_best_skill().map_err(skillrl::Error::Pipeline)?;
+        let maker = if best == StepIdx(0) { "the first one".to_owned() } else { format!("of step {best}") };
+        return Ok((skill.text().to_owned(), format!("best skill ({maker})")));
+    }
+    let step = number(name)?;
     let skill = run.skill_after(step).map_err(skillrl::Error::Pipeline)?;
     let shown =
         if step == StepIdx(0) { "first skill".to_owned() } else { format!("skill after step {step}") };
-    Ok((skill.text().to_owned(), if name == "best" { format!("best skill ({shown})") } else { shown }))
+    Ok((skill.text().to_owned(), shown))
 }

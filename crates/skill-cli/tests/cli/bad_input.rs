@@ -160,7 +160,7 @@ const ROWS: &[Row] = &[
         code: code::RUN_DIR,
         stderr: &[
             "error: cannot create task/file/run: ",
-            "hint: check `run.dir`, its permissions and the free space\n",
+            "hint: a file stands where a directory is to be: name another place (of a run that is `run.dir`), or move the file\n",
         ],
     },
     Row {

@@ -1,6 +1,7 @@
 //! The commands that look at runs: `status`, `show`, `diff`, `compare`, `inspect`.
 
 use crate::context::{TestContext, code};
+use crate::server::{self, Server};
 
 #[test]
 fn a_finished_run_says_where_it_stands() {
@@ -101,11 +102,26 @@ fn an_item_is_shown_under_every_skill() {
     context.run(&["show", "demo/run", "--item", "nobody"]).assert_code(code::USAGE);
 }
 
+/// The end of an epoch makes another skill current, and not another one the best.
+#[test]
+fn the_best_skill_that_differs_is_the_one_of_the_run() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    server.answer_with(|_, request| server::healthy(request));
+    context.succeed(&["train", "task/skillrl.toml", "--set", "train.batch_size=4", "--quiet"]);
+    assert!(context.read("task/run/current_skill.md").contains("SLOW_UPDATE"));
+    let best = context.read("task/run/best_skill.md");
+    let diff = context.succeed(&["diff", "task/run"]);
+    let shown = diff.lines().skip(3).filter(|line| !line.starts_with('-'));
+    let shown: String = shown.map(|line| format!("{}\n", line.get(1..).unwrap_or_default())).collect();
+    assert_eq!(shown, best);
+}
+
 #[test]
 fn two_skills_of_a_run_differ_as_said() {
     let context = TestContext::with_finished_demo();
     let whole = context.succeed(&["diff", "demo/run"]);
-    assert!(whole.starts_with("--- first skill\n+++ best skill (skill after step 10)\n"), "{whole}");
+    assert!(whole.starts_with("--- first skill\n+++ best skill (of step 10)\n"), "{whole}");
     let step = context.succeed(&["diff", "demo/run", "3", "4"]);
     assert!(step.lines().any(|line| line.starts_with('+')) && step.len() < whole.len(), "{step}");
     assert_eq!(context.succeed(&["diff", "demo/run", "2", "2"]).lines().count(), 1);

@@ -111,7 +111,7 @@ fn a_cap_stops_the_run_and_a_higher_one_lets_it_go_on() {
     for (caps, message) in [
         (
             ["calls=5", "calls=9", "calls=1000"],
-            "the run's cap on calls is reached (5 of 5), after step 0 of 2; ",
+            "the run's cap on calls is reached (5 of 5), before the first of 2 steps was finished\n",
         ),
         (["tokens=75", "tokens=150", "tokens=100000"], "the run's cap on tokens is reached ("),
     ] {

@@ -214,7 +214,7 @@ async fn an_error_of_the_target_ends_the_rollout_and_asks_nothing_more() {
             ErrorClass::ServerError,
         ),
         (
-            LlmError::BudgetExhausted { what: "calls", spent: "9".to_owned(), cap: "9".to_owned() },
+            LlmError::BudgetExhausted { what: "calls", spent: "9".into(), cap: "9".into(), failed: None },
             ErrorClass::Budget,
         ),
         (LlmError::Cancelled, ErrorClass::Cancelled),

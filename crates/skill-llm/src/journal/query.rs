@@ -145,7 +145,20 @@ impl JournalReader {
     ///
     /// A file that is not there, is no journal, or has another version.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let connection = schema::open_to_read(path)?;
+        Self::of(path, schema::open_to_read(path)?)
+    }
+
+    /// Opens a journal for a short look that leaves nothing beside it, if nobody works with it: SQLite makes files for
+    /// readers and writers to agree by, and who may only read cannot take them away again.
+    ///
+    /// # Errors
+    ///
+    /// As [`JournalReader::open`].
+    pub fn open_at_rest(path: &Path) -> Result<Self, JournalError> {
+        Self::of(path, schema::open_at_rest(path)?)
+    }
+
+    fn of(path: &Path, connection: Connection) -> Result<Self, JournalError> {
         let key_hash = schema::key_hash(&connection, path)?;
         Ok(Self {
             path: path.to_owned(),

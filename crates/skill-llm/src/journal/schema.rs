@@ -63,8 +63,31 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
         // SQLite would take away the log of an empty database, which may be all that is left of one that was cut.
         return Err(JournalError::OlderSchema { path: path.to_owned(), found: 0 });
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let connection = Connection::open_with_flags(path, READ_ONLY).map_err(failed)?;
+    to_read(connection, path)
+}
+
+/// As [`open_to_read`], for a look at a journal that nobody works with: then there is no log, and none is made.
+pub(super) fn open_at_rest(path: &Path) -> Result<Connection, JournalError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
+    let Some(name) = path.to_str().filter(|_| path.is_file() && !is_empty && !Path::new(&log).exists())
+    else {
+        return open_to_read(path);
+    };
+    // Signs that have a meaning in an address.
+    let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let address = format!("file:{name}?immutable=1");
+    let connection = Connection::open_with_flags(address, READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+        .map_err(|source| JournalError::sqlite("open", path, source))?;
+    to_read(connection, path)
+}
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+fn to_read(connection: Connection, path: &Path) -> Result<Connection, JournalError> {
+    let failed = |source| JournalError::sqlite("open", path, source);
     configure(&connection).map_err(failed)?;
     let version = check(&connection, path)?;
     if version < OLDEST_READABLE {

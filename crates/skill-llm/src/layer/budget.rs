@@ -149,7 +149,7 @@ struct Exhausted {
 impl From<Exhausted> for LlmError {
     fn from(exhausted: Exhausted) -> Self {
         let Exhausted { what, spent, cap } = exhausted;
-        Self::BudgetExhausted { what, spent, cap }
+        Self::BudgetExhausted { what, spent: spent.into(), cap: cap.into(), failed: None }
     }
 }
 

@@ -213,6 +213,7 @@ impl ChatModel for Retried {
         let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
         let mut trial =
             Trial { policy: &self.policy, call, begun, deadline, attempts: 0, turns: 0, taken: 0 };
+        let mut failed_before = None;
         // From its first failure to its end.
         let mut trouble = None;
         loop {
@@ -226,6 +227,11 @@ impl ChatModel for Retried {
                 }
                 Err(error) => error,
             };
+            if let LlmError::BudgetExhausted { failed, .. } = &mut error {
+                *failed = failed_before;
+                return Err(error);
+            }
+            failed_before = Some(Box::new(error.clone()));
             if !error.is_retryable() || matches!(error, LlmError::GaveUp { .. }) {
                 return Err(error);
             }
@@ -305,7 +311,8 @@ impl Trial<'_> {
         let place = self.call.place.as_str();
         let delay = match asked_wait(&error) {
             Some(asked) if asked > self.policy.max_server_wait => {
-                let why = GiveUpReason::ServerWait { asked, allowed: self.policy.max_server_wait };
+                let (asked_s, allowed_s) = (asked.as_secs(), self.policy.max_server_wait.as_secs());
+                let why = GiveUpReason::ServerWait { asked_s, allowed_s };
                 return Err(self.gave_up(why, error));
             }
             Some(asked) => self.policy.server_delay(place, self.turns, asked),

@@ -177,6 +177,26 @@ async fn a_journal_was_written_from_the_first_entry_on_or_from_the_moment_that_i
     assert_eq!(requests_written(&bench.path()).unwrap(), Some(0));
 }
 
+#[tokio::test]
+async fn a_look_at_a_journal_at_rest_leaves_nothing_beside_it() {
+    let (bench, _) = filled().await;
+    let beside = || std::fs::read_dir(bench.path().parent().unwrap()).unwrap().count();
+    let before = (beside(), bench.reader().spent().unwrap());
+    for odd in ["50 %.sqlite", "what?.sqlite", "no#1.sqlite"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(odd);
+        std::fs::copy(bench.path(), &path).unwrap();
+        assert_eq!(JournalReader::open_at_rest(&path).unwrap().spent().unwrap(), before.1, "{odd}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "{odd}");
+    }
+    // Somebody works with it: what is in the log counts.
+    let (journal, model) = (bench.open(), Arc::new(Counting::new()));
+    ask(&journaled(&model, &journal), "new", &at("step 9")).await;
+    journal.flush().await.unwrap();
+    let seen = JournalReader::open_at_rest(&bench.path()).unwrap().spent().unwrap();
+    assert_eq!(seen[0].requests, before.1[0].requests + 1);
+}
+
 /// SQLite takes away the log of an empty database, and that may be all that is left of one that was cut.
 #[test]
 fn looking_at_an_empty_journal_takes_its_log_away_from_nobody() {

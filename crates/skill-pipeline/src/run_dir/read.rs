@@ -93,7 +93,10 @@ pub(super) fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>,
 fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // In what is a file itself there is none.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(source) => Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
     }
 }

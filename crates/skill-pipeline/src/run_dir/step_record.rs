@@ -4,6 +4,12 @@ use super::format::{StepAction, StepRecord, TokensByStage};
 use skill_core::{BudgetControl, EpochIdx, Gate, StepIdx};
 
 impl StepRecord {
+    /// Whether nothing came of the step for want of edits.
+    pub fn has_no_edit(&self) -> bool {
+        matches!(self.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
+            && self.n_appendix_notes_added.is_none()
+    }
+
     /// The record of a step of which nothing is known yet but where it stands: no items, scores of 0, and no patches.
     pub fn begun(step: StepIdx, epoch: EpochIdx) -> Self {
         Self {

@@ -382,12 +382,7 @@ impl Run<'_> {
         if error.is_stop() && (self.stop.soon.is_cancelled() || self.stop.now.is_cancelled()) {
             return PipelineError::Stopped { last_step: last_step.0, total_steps: self.length.1 };
         }
-        match error.into_budget() {
-            Ok((what, spent, cap)) => {
-                PipelineError::Capped { what, spent, cap, last_step: last_step.0, total_steps: self.length.1 }
-            }
-            Err(error) => error,
-        }
+        error.or_capped(last_step.0, self.length.1)
     }
 
     /// Starts the clock and the counters of a stage.

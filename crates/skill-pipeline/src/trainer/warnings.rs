@@ -6,7 +6,7 @@ use super::run::{Run, StageWatch};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::SKILL_FILE_STEMS;
-use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
+use crate::run_dir::format::{StageTokens, StepRecord};
 use crate::stage::silence::check_target_speaks;
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
@@ -21,12 +21,6 @@ pub(super) struct Warned {
     of_empty: bool,
     of_uncounted_target: bool,
     of_uncounted_optimizer: bool,
-}
-
-/// Whether nothing came of a step for want of edits.
-fn has_no_edit(record: &StepRecord) -> bool {
-    matches!(record.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
-        && record.n_appendix_notes_added.is_none()
 }
 
 impl Run<'_> {
@@ -102,7 +96,7 @@ impl Run<'_> {
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
     pub(super) fn warn_of_no_edits(&self, history: &[StepRecord]) {
-        if !history.is_empty() && history.iter().all(has_no_edit) {
+        if !history.is_empty() && history.iter().all(StepRecord::has_no_edit) {
             let message = format!(
                 "none of the {} steps came to an edit; `skillrl doctor` asks the optimizer for edits, \
                  `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",

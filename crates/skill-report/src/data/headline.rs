@@ -120,8 +120,10 @@ impl Headline {
         let slow_updates = || ends.iter().filter_map(|end| end.slow_update.as_ref());
         let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
             + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
+        let n_unread =
+            history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
         Ok(Self {
-            sentence: sentence(test.as_ref(), &selection, *maker, (n_candidates, gate.metric)),
+            sentence: sentence(test.as_ref(), &selection, *maker, (n_candidates, n_unread, gate.metric)),
             metric: gate.metric,
             test,
             selection,
@@ -147,8 +149,13 @@ fn sentence(
     test: Option<&Comparison>,
     selection: &Comparison,
     maker: Maker,
-    (n_candidates, metric): (usize, GateMetric),
+    (n_candidates, n_unread, metric): (usize, usize, GateMetric),
 ) -> String {
+    if n_candidates == 0 && n_unread > 0 {
+        return "No step came to a candidate, as no reply of the optimizer held an edit that could be read: the skill is the \
+                one that the run began with."
+            .to_owned();
+    }
     if n_candidates == 0 {
         return "No step came to a candidate: the skill is the one that the run began with.".to_owned();
     }

@@ -15,7 +15,7 @@ use conversation::Trajectories;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
-use overview::{RunPhase, Standing};
+use overview::{RunPhase, Standing, kept};
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
@@ -86,8 +86,12 @@ pub struct Report {
     pub n_steps_left_out: usize,
     /// The score of the current and of the best skill wherever one of them changes, over all steps.
     pub course: Vec<ScorePoint>,
-    /// Calls, tokens and money by stage.
+    /// Calls, tokens and money by stage: what the results of the run stand on.
     pub stages: Vec<StageRow>,
+    /// All stages together.
+    pub total: Option<StageRow>,
+    /// Requests that were sent, by the journal: retries and work that was given up too; `None` where it says nothing.
+    pub n_requests: Option<u64>,
     /// The best skill.
     pub skill: Vec<SkillLine>,
     /// The items of the selection split over time.
@@ -157,6 +161,7 @@ impl Report {
         let summary = source.summary.as_ref();
         let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
         let said = unfinished(phase).into_iter().chain(changed);
+        let stages = stages(&tokens, options);
         Ok(Self {
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
@@ -166,7 +171,9 @@ impl Report {
             reason,
             n_steps_left_out: source.history.len() - steps.len(),
             course: course(&source),
-            stages: stages(&tokens, options),
+            total: total(&stages),
+            stages,
+            n_requests: kept(run.path()).map(|(requests, _)| requests),
             skill,
             trajectories: conversation::read(&source, options),
             not_measured: said.chain(not_measured(&headline, &source)).collect(),
@@ -193,6 +200,8 @@ impl Report {
             n_steps_left_out: 0,
             course: Vec::new(),
             stages: Vec::new(),
+            total: None,
+            n_requests: kept(run.path()).map(|(requests, _)| requests),
             skill: Vec::new(),
             items: Items::default(),
             trajectories: Trajectories::default(),
@@ -246,6 +255,16 @@ fn stages(tokens: &TokensByStage, options: &ReportOptions) -> Vec<StageRow> {
         money: options.money.get(stage).copied(),
     });
     rows.collect()
+}
+
+/// The sum of stages; its money is known where that of each stage with calls is.
+fn total(stages: &[StageRow]) -> Option<StageRow> {
+    let mut used = StageTokens::default();
+    for row in stages {
+        used += row.used;
+    }
+    let money = stages.iter().try_fold(0.0, |sum, row| Some(sum + row.money?));
+    (!stages.is_empty()).then(|| StageRow { stage: "all".to_owned(), used, money })
 }
 
 fn skill_lines(blame: &Blame) -> Vec<SkillLine> {
@@ -306,6 +325,14 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
         ));
     }
     let n_indecisive = history.iter().filter(|record| record.action == StepAction::Indecisive).count();
+    let n_unread = history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
+    if n_unread > 0 {
+        said.push(format!(
+            "In {n_unread} of {} steps no reply of the optimizer held an edit that could be read, so nothing was tried in \
+             them: each step says why.",
+            history.len()
+        ));
+    }
     if n_indecisive > 0 {
         said.push(format!(
             "Of {n_indecisive} candidates too few items could tell: they were neither better nor worse as far as the \

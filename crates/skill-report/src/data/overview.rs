@@ -233,8 +233,8 @@ fn sum(stages: &TokensByStage) -> (u64, u64) {
 
 /// Requests and tokens by the journal, those of a step that is not finished and of calls that were pruned among them;
 /// `None` where it says nothing.
-fn kept(run_dir: &Path) -> Option<(u64, u64)> {
-    let spent = JournalReader::open(&run_dir.join(JOURNAL_FILE)).ok()?.spent().ok()?;
+pub(super) fn kept(run_dir: &Path) -> Option<(u64, u64)> {
+    let spent = JournalReader::open_at_rest(&run_dir.join(JOURNAL_FILE)).ok()?.spent().ok()?;
     let total = |of: fn(&ModelSpent) -> u64| spent.iter().map(of).fold(0, u64::saturating_add);
     let tokens = total(|spent| spent.usage.input.saturating_add(spent.usage.output));
     (!spent.is_empty()).then(|| (total(|spent| spent.requests), tokens))

@@ -119,7 +119,10 @@ async fn an_attempt_without_an_answer_is_a_call_with_the_tokens_of_its_prompt() 
     assert!(matches!(error, LlmError::GaveUp { why: GiveUpReason::Attempts, attempts: 4, .. }), "{error:?}");
     let call = CallCtx::default();
     let error = model.chat(&request(), &call).await.unwrap_err();
-    assert_exhausted(&error, "calls is reached: 6 of 6");
+    assert_exhausted(
+        &error,
+        "calls is reached: 6 of 6; the attempt before it failed: the answer of p broke off: ",
+    );
     assert_eq!(call.attempts.len(), 2, "what is not sent is no attempt");
     let Spent { calls, tokens, money, .. } = budget.spent();
     assert_eq!((calls, tokens, money), (6, 60, 0.000_06));

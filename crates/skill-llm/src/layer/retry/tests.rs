@@ -66,7 +66,15 @@ async fn classes_decide_what_is_tried_again() {
         (LlmError::BadRequest { provider: provider(), status, message: message() }, false),
         (LlmError::ContextTooLong { provider: provider(), status, message: message() }, false),
         (LlmError::Refused { provider: provider(), status, message: message() }, false),
-        (LlmError::BudgetExhausted { what: "calls", spent: message(), cap: message() }, false),
+        (
+            LlmError::BudgetExhausted {
+                what: "calls",
+                spent: message().into(),
+                cap: message().into(),
+                failed: None,
+            },
+            false,
+        ),
         (LlmError::Journal { message: message() }, false),
         (LlmError::NotRecorded { place: message() }, false),
         (LlmError::Cancelled, false),
@@ -131,7 +139,7 @@ async fn what_the_server_asks_is_waited_and_a_little_more() {
         error.to_string().ends_with(words) && error.hint().contains("`retry.max_server_wait_s`"),
         "{error}"
     );
-    let why = GiveUpReason::ServerWait { asked: SECOND * 601, allowed: SECOND * 600 };
+    let why = GiveUpReason::ServerWait { asked_s: 601, allowed_s: 600 };
     assert_gave_up(error, why, 1);
     assert_eq!((attempts, millis), (1, 0));
 }
@@ -248,7 +256,7 @@ async fn what_was_not_sent_is_no_attempt() {
     let inner = ScriptedModel::from_fn("unsent", |_, call| {
         call.attempts.note_unsent();
         call.attempts.add_wait(SECOND);
-        Err(LlmError::BudgetExhausted { what: "calls", spent: "1".into(), cap: "1".into() })
+        Err(LlmError::BudgetExhausted { what: "calls", spent: "1".into(), cap: "1".into(), failed: None })
     });
     let (model, call) =
         (Retried::new(Arc::new(inner), RetryPolicy::default(), Arc::default()), CallCtx::default());
