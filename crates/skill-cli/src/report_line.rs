@@ -119,7 +119,7 @@ pub(crate) fn summary_lines(
     let used = cost.map(money).unwrap_or_default();
     let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{used}");
     // Where nothing is paid for, this is nobody's business.
-    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls != calls) {
+    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls > calls) {
         let (requests, tokens, paid) = (sent.calls, sent.tokens, money(sent.money));
         let _ = writeln!(text, "sent:      {requests} requests, {tokens} tokens{paid}");
     }

@@ -61,8 +61,8 @@ struct Entries {
     attempts: Vec<Attempt>,
     waited: Duration,
     unsent: bool,
-    /// Whether a request is sent and not over.
-    out: bool,
+    /// Whether a request is sent and not over; `None` where no layer says it.
+    out: Option<bool>,
 }
 
 impl AttemptLog {
@@ -84,12 +84,17 @@ impl AttemptLog {
 
     /// Notes that the request of the attempt under way is sent, or over.
     pub(crate) fn note_out(&self, out: bool) {
-        self.lock().out = out;
+        self.lock().out = Some(out);
     }
 
     /// Whether a request is sent and not over.
     pub(crate) fn is_out(&self) -> bool {
-        self.lock().out
+        self.lock().out == Some(true)
+    }
+
+    /// Whether a request may be sent and not over: it is, or nobody says.
+    pub(crate) fn may_be_out(&self) -> bool {
+        self.lock().out != Some(false)
     }
 
     /// Whether the attempt that just ended was never sent; the next one begins as if it will be.

@@ -236,7 +236,7 @@ pub enum LlmError {
         spent: Box<str>,
         /// The cap.
         cap: Box<str>,
-        /// What the attempt before came to, where it failed: then it was failures that used the cap up.
+        /// What the call's attempt before came to, where that failed: failures may have used the cap up.
         failed: Option<Box<LlmError>>,
     },
     /// The journal cannot be read or written.

@@ -203,7 +203,7 @@ pub enum PipelineError {
         spent: String,
         /// The cap.
         cap: String,
-        /// What the attempt before came to, where it failed: then it was failures that used the cap up.
+        /// What the call's attempt before came to, where that failed: failures may have used the cap up.
         failed: Option<Box<LlmError>>,
         /// The last finished step.
         last_step: u32,

@@ -18,7 +18,7 @@ use crate::stage::StageCtx;
 use crate::stage::evaluate::{
     CandidateEvaluation, CandidatePlan, Drawn, draw_of, evaluate, evaluate_candidate,
 };
-use crate::stage::silence::{check_target_speaks, empty_replies};
+use crate::stage::silence::{Spoken, check_target_speaks, empty_replies};
 use crate::trainer::round_6;
 use serde::Serialize;
 use skill_core::rules::{SkillRule, skill_rules, without_rules};
@@ -148,6 +148,7 @@ pub async fn prune(
     let evaluation = evaluate(env, Split::Val, skill, target, ctx).await?;
     evaluation.check_spoken(ctx.stage)?;
     warn_of_empty_replies(&evaluation.results, ctx);
+    let spoken = Spoken::among(&evaluation.results, env, Split::Val, skill);
     let first: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
     let rules = skill_rules(skill);
     let mut pruning = Pruning {
@@ -167,7 +168,7 @@ pub async fn prune(
         let Some((candidate, order, rejection)) = pruning.candidate(tried.rule_idx) else { continue };
         let plan = CandidatePlan { order, rejection, known: &BTreeMap::new() };
         let evaluation = evaluate_candidate(env, Split::Val, &candidate, target, plan, ctx).await?;
-        check_target_speaks(env, Split::Val, skill, target, &evaluation.results, ctx).await?;
+        check_target_speaks(env, spoken, target, (&candidate, &evaluation.results), ctx).await?;
         warn_of_empty_replies(&evaluation.results, ctx);
         let row = pruning.decide(*tried, &candidate, &evaluation);
         if row.decision == RuleDecision::Removed {

@@ -232,15 +232,33 @@ fn finished_step(record: &Value) -> (&'static str, String) {
 fn ended_epoch(event: &Value) -> (&'static str, String) {
     let epoch = event.get("epoch").and_then(Value::as_u64).unwrap_or_default();
     let action = |part: &str| {
-        let action = text(event.get(part)?, "action").replace('_', " ");
-        (!action.is_empty()).then_some(action)
+        let action = text(event.get(part)?, "action");
+        let words = match action {
+            "" => return None,
+            "inject_placeholder" | "skip_first_epoch" => {
+                "not yet, as the first epoch has nothing to compare with"
+            }
+            "accept_new_best" => "accepted, a new best",
+            "accept" => "accepted",
+            "reject" => "rejected",
+            "indecisive" => "indecisive",
+            "force_accept" => "kept without a gate",
+            "no_content" => "none",
+            "skip_no_op" => "as it was",
+            "write_meta_skill" => "written",
+            // What a later version tells is shown as it stands.
+            other => other,
+        };
+        Some(words.to_owned())
     };
     let (guidance, notes) = (action("slow_update"), action("meta_skill"));
-    let is_accepted = guidance.as_ref().is_some_and(|action| action.contains("accept"));
-    let parts =
-        [guidance.map(|action| format!("guidance {action}")), notes.map(|action| format!("notes {action}"))];
+    let is_accepted = guidance.as_ref().is_some_and(|action| action.starts_with("accepted"));
+    let parts = [
+        guidance.map(|action| format!("guidance: {action}")),
+        notes.map(|action| format!("notes: {action}")),
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let told = if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) };
     (if is_accepted { "good" } else { "" }, format!("epoch {epoch} has ended{told}"))
 }
 
@@ -256,6 +274,8 @@ pub(crate) fn clip(text: &str, max_characters: usize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use skill_pipeline::SlowUpdateAction;
+    use skill_pipeline::run_dir::epoch_format::MetaSkillAction;
 
     #[track_caller]
     fn check(event: &Value, expect: &str) {
@@ -268,10 +288,18 @@ mod tests {
         let both = json!({
             "event": "epoch_ended",
             "epoch": 2,
-            "slow_update": {"action": "accept_new_best"},
-            "meta_skill": {"action": "written"},
+            "slow_update": {"action": SlowUpdateAction::AcceptNewBest},
+            "meta_skill": {"action": MetaSkillAction::WriteMetaSkill},
         });
-        check(&both, "epoch 2 has ended: guidance accept new best, notes written");
+        check(&both, "epoch 2 has ended; guidance: accepted, a new best; notes: written");
+        let first = json!({
+            "event": "epoch_ended",
+            "epoch": 1,
+            "slow_update": {"action": SlowUpdateAction::InjectPlaceholder},
+            "meta_skill": {"action": MetaSkillAction::SkipFirstEpoch},
+        });
+        let not_yet = "not yet, as the first epoch has nothing to compare with";
+        check(&first, &format!("epoch 1 has ended; guidance: {not_yet}; notes: {not_yet}"));
         for (stage, split) in
             [("test_best", "test"), ("fresh_best", "selection"), ("final_selection", "selection")]
         {

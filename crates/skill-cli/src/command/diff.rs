@@ -26,8 +26,8 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     let last = run
         .state()
         .map_err(skillrl::Error::Pipeline)?
-        .map(|state| (state.last_completed_step, state.best_step));
-    let (last, best) = last.unwrap_or_default();
+        .map(|state| (state.last_completed_step, state.best_step, state.best_slow_epoch));
+    let (last, best, slow_epoch) = last.unwrap_or_default();
     let no_step = |number: &str| {
         let message = format!("`{number}` is no finished step of {}", run.path().display());
         UsageError::new(message)
@@ -47,7 +47,11 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     if name == "best" {
         // That of the run, also where the end of its epoch has made another one current after it.
         let skill = run.kept_best_skill().map_err(skillrl::Error::Pipeline)?;
-        let maker = if best == StepIdx(0) { "the first one".to_owned() } else { format!("of step {best}") };
+        let maker = match slow_epoch {
+            Some(epoch) => format!("of the end of epoch {epoch}"),
+            None if best == StepIdx(0) => "the first one".to_owned(),
+            None => format!("of step {best}"),
+        };
         return Ok((skill.text().to_owned(), format!("best skill ({maker})")));
     }
     let step = number(name)?;

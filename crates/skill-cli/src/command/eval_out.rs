@@ -74,7 +74,7 @@ impl EvalOut {
             let hint = "name another directory with `--out`, or replace it with --force";
             return Err(UsageError::new(message).with_hint(hint).into());
         }
-        if path.join(SUMMARY_FILE).exists() && !force {
+        if [SUMMARY_FILE, RESULTS_FILE].iter().any(|name| path.join(name).exists()) && !force {
             let journal = path.join(JOURNAL_FILE);
             if requests_written(&journal)
                 .map_err(PipelineError::from)

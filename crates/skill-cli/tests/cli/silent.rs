@@ -173,8 +173,68 @@ fn nothing_is_pruned_by_silence() {
     let server = Server::start();
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
     context.write("rules.md", "# Repeating\n\n- Be polite.\n- Be brief.\n");
-    server.answer_with(|_, _| saying_nothing("stop"));
     let args = ["prune", "task/skillrl.toml", "--skill", "rules.md", "--out", "pruned"];
-    context.run(&args).assert_code(code::PROVIDER_REFUSED);
-    assert!(!context.path("pruned/skill.md").exists());
+    // From the beginning, and once the skill itself is measured.
+    for n_answered in [0, 2] {
+        server.answer_with(silent_after(n_answered));
+        context.run(&args).assert_code(code::PROVIDER_REFUSED);
+        assert!(!context.path("pruned/skill.md").exists());
+        context.run(&["journal", "prune", "task/run", "--all"]).assert_code(code::SUCCESS);
+    }
+}
+
+/// What silences the target is the candidate: it is rejected, and the run goes on.
+#[test]
+fn a_candidate_that_silences_the_target_is_rejected() {
+    let server = Server::start();
+    let context = || TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let silencing = |_, request: &wiremock::Request| {
+        let body = server::body(request);
+        match body["messages"].to_string().contains(server::GOOD_RULE) && !server::is_optimizer(&body) {
+            true => saying_nothing("stop"),
+            false => server::healthy(request),
+        }
+    };
+    let train = |context: &TestContext, cap: &str| {
+        context.run(&[
+            "train",
+            "task/skillrl.toml",
+            "--set",
+            &format!("budget.calls={cap}"),
+            "--set",
+            "run.workers=1",
+        ])
+    };
+    server.answer_with(silencing);
+    let whole = context();
+    train(&whole, "1000").assert_code(code::SUCCESS);
+    assert_eq!(whole.json("task/run/summary.json")["total_accepts"], 0);
+    let n_whole = server.n_calls();
+    let asked_again = whole.succeed(&["journal", "list", "task/run", "--place", "step 1 / evaluate"]);
+    assert!(asked_again.contains("again"), "{asked_again}");
+    // Stopped wherever it may be, it comes to the same, and asks nothing twice.
+    for cap in 1..n_whole {
+        server.answer_with(silencing);
+        let half = context();
+        train(&half, &cap.to_string()).assert_code(code::BUDGET);
+        train(&half, "1000").assert_code(code::SUCCESS);
+        assert_eq!(server.n_calls(), n_whole, "{cap}");
+        assert_same_files(&half.untimed_files("task/run"), &whole.untimed_files("task/run"));
+    }
+}
+
+#[test]
+fn one_empty_reply_of_the_optimizer_may_be_chance() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let n_asked = std::sync::atomic::AtomicUsize::new(0);
+    server.answer_with(move |_, request| {
+        let is_first = || n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        if server::is_optimizer(&server::body(request)) && is_first() {
+            return saying_nothing("stop");
+        }
+        server::healthy(request)
+    });
+    context.run(&["train", "task/skillrl.toml"]).assert_code(code::SUCCESS);
+    assert_eq!(context.json("task/run/history.json")[0]["action"], "skip_no_patches");
 }

@@ -78,7 +78,8 @@ pub(super) fn open_at_rest(path: &Path) -> Result<Connection, JournalError> {
     };
     // Signs that have a meaning in an address.
     let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let address = format!("file:{name}?immutable=1");
+    // Two slashes at the beginning would begin the name of a machine.
+    let address = format!("file:{}{name}?immutable=1", if name.starts_with('/') { "//" } else { "" });
     let connection = Connection::open_with_flags(address, READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
         .map_err(|source| JournalError::sqlite("open", path, source))?;
     to_read(connection, path)

@@ -295,8 +295,7 @@ impl Drop for Reservation<'_> {
         let mut state = self.budget.lock();
         state.reserved = state.reserved.minus(self.own);
         state.under_way = state.under_way.saturating_sub(1);
-        let given_up =
-            if self.log.is_out() { self.given_up } else { Amount { calls: 1, ..Amount::default() } };
+        let given_up = if self.log.may_be_out() { self.given_up } else { Amount::default() };
         let used = self.used.unwrap_or(given_up);
         state.spent = state.spent.plus(used);
         drop(state);

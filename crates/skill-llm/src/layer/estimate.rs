@@ -31,12 +31,12 @@ pub(super) fn input_tokens(request: &ChatRequest) -> u64 {
         .saturating_add(images * TOKENS_PER_IMAGE)
 }
 
-/// What a provider may bill for a request that was sent and ended like this: where no answer came, at least the prompt.
+/// What a provider may bill for a request that was sent and ended like this: where no answer came, or one that cannot be read, at least the prompt.
 ///
 /// A status of the provider's own, such as one for too many requests, is not billed.
 pub(crate) fn may_be_billed(class: ErrorClass, request: &ChatRequest) -> Usage {
     match class {
-        ErrorClass::Cancelled | ErrorClass::Timeout | ErrorClass::Truncated => {
+        ErrorClass::Cancelled | ErrorClass::Timeout | ErrorClass::Truncated | ErrorClass::InvalidReply => {
             Usage { input: input_tokens(request), ..Usage::default() }
         }
         ErrorClass::RateLimited
@@ -47,7 +47,6 @@ pub(crate) fn may_be_billed(class: ErrorClass, request: &ChatRequest) -> Usage {
         | ErrorClass::Refused
         | ErrorClass::ServerError
         | ErrorClass::Connection
-        | ErrorClass::InvalidReply
         | ErrorClass::Budget
         | ErrorClass::Journal
         | ErrorClass::NotRecorded

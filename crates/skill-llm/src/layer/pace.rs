@@ -330,6 +330,7 @@ impl ChatModel for Paced {
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let kind = if request.response_schema.is_some() { self.with_schema } else { self.plain };
+        call.attempts.note_out(false);
         let begun = Instant::now();
         let admitted = super::before_sending(self.id(), call, self.pacer.admit(kind, input_tokens(request)));
         let permit = admitted.await?;

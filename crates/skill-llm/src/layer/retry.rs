@@ -311,7 +311,8 @@ impl Trial<'_> {
         let place = self.call.place.as_str();
         let delay = match asked_wait(&error) {
             Some(asked) if asked > self.policy.max_server_wait => {
-                let (asked_s, allowed_s) = (asked.as_secs(), self.policy.max_server_wait.as_secs());
+                let (asked_s, allowed_s) =
+                    (asked.as_secs_f64().ceil() as u64, self.policy.max_server_wait.as_secs());
                 let why = GiveUpReason::ServerWait { asked_s, allowed_s };
                 return Err(self.gave_up(why, error));
             }

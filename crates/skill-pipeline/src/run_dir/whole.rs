@@ -9,19 +9,24 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+/// What the agent did in a step, or in one of its micro-batches.
+const ROLLOUTS: &str = "rollout_results.json";
+
 /// So many bytes of the end of a file are looked at.
 const TAIL: u64 = 16;
 
 impl RunDir {
-    /// The files of finished steps that are missing, cut off, or not as the run left them, in order.
+    /// What finished steps have left of rollouts, evaluations, skills and records that is missing, cut off, or not as the
+    /// run left it, in order.
     pub fn damaged_files(&self, history: &[StepRecord]) -> Vec<PathBuf> {
         let results = |dir| evaluation_path(self.path(), dir).join(RESULTS_FILE);
         let baseline = Some(results(EvaluationDir::Baseline)).filter(|path| !is_whole_json(path));
         let of_step = |record: &StepRecord| {
             let (step, dir) = (record.step, step_path(self.path(), record.step));
             let mut files = vec![dir.join("step_record.json")];
-            if record.accumulation_batches.is_empty() {
-                files.push(dir.join("rollout_results.json"));
+            match record.accumulation_batches.len() {
+                0 => files.push(dir.join(ROLLOUTS)),
+                n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS))),
             }
             if record.selection_n_seen.is_some() {
                 files.push(results(EvaluationDir::Selection(step)));

@@ -26,6 +26,8 @@ pub struct ReflectSettings {
     pub failure_only: bool,
     /// Which analysts may write notes for the appendix; `None` for none.
     pub appendix_source: Option<AppendixSource>,
+    /// Whether an optimizer that says nothing at all is an error: where the step before came to an edit, it is not yet.
+    pub ends_in_silence: bool,
 }
 
 /// A micro-batch's results, which are grouped by themselves.
@@ -100,6 +102,7 @@ pub async fn reflect(
         .await?;
     let spoken: Vec<Spoken> = replies.iter().map(|(_, _, spoken)| *spoken).collect();
     if let Some(first) = minibatches.first()
+        && settings.ends_in_silence
         && spoken.iter().all(Spoken::is_silent)
         && !analysts.speak_when_asked_again(first, ctx).await?
     {
@@ -137,10 +140,9 @@ impl Spoken {
         match &reply.finish {
             _ if !reply.text.trim().is_empty() => Self::Something,
             FinishReason::Length => Self::Cut,
-            FinishReason::Stop
-            | FinishReason::ToolCalls
-            | FinishReason::ContentFilter
-            | FinishReason::Other(_) => Self::Nothing,
+            // A provider that withholds a reply is there, and so is the model.
+            FinishReason::ContentFilter => Self::Something,
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => Self::Nothing,
         }
     }
 

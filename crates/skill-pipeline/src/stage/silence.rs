@@ -1,11 +1,13 @@
 //! A target that says nothing: that measures a model or a server, and no skill.
 
 use super::StageCtx;
-use super::rollout::Agent;
 use crate::error::PipelineError;
-use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::{Env, EnvError, Split};
-use skill_llm::{CallPlace, ChatModel, LlmError};
+use serde_json::json;
+use skill_core::canonical::canonical_hash;
+use skill_core::{ItemId, RolloutResult, SkillDoc};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_llm::{CallCtx, CallPlace, ChatModel, LlmError};
+use std::sync::Arc;
 
 /// The error that it is if the target said nothing on any item.
 pub(super) fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError> {
@@ -16,33 +18,63 @@ pub(super) fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<Pi
     Some(PipelineError::Silent { place: place.to_string(), n: results.len(), n_cut })
 }
 
-/// An error if the target said nothing on any item of a stage, and says nothing either when it is asked once more, with
-/// a skill that it has spoken with before: then it is not the skill that silences it.
+/// What the target has spoken with before: a skill and an item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spoken<'run> {
+    skill: &'run SkillDoc,
+    item: &'run Item,
+}
+
+impl<'run> Spoken<'run> {
+    /// The first item of the split that the target has said something on, among the results of a skill.
+    pub(crate) fn among(
+        results: &[RolloutResult],
+        env: &'run dyn Env,
+        split: Split,
+        skill: &'run SkillDoc,
+    ) -> Option<Self> {
+        let spoken = results.iter().find(|result| !result.is_silent())?;
+        let item = env.items(split).iter().find(|item| item.id == spoken.id)?;
+        Some(Self { skill, item })
+    }
+}
+
+/// An error if the target said nothing on any item of a stage, and says nothing either when it is asked once more for
+/// something that it has spoken on before: then it is neither the skill nor the items that silence it.
 ///
-/// The question is a further draw of the first item at the place of the stage, so that whoever takes the replies of the
-/// stage out of the journal takes out this one too.
+/// The question stands at the place of the stage, so that whoever takes the replies of the stage out of the journal
+/// takes out this one too. It is no rollout of the run: what it comes to decides nothing else.
 ///
 /// # Errors
 ///
-/// [`PipelineError::Silent`], and an attempt that cannot be made.
+/// [`PipelineError::Silent`], and a question that cannot be asked.
 pub(crate) async fn check_target_speaks(
     env: &dyn Env,
-    split: Split,
-    spoken_skill: &SkillDoc,
+    spoken: Option<Spoken<'_>>,
     target: &dyn ChatModel,
-    results: &[RolloutResult],
+    (tested, results): (&SkillDoc, &[RolloutResult]),
     ctx: &StageCtx<'_>,
 ) -> Result<(), PipelineError> {
     let Some(silence) = silence(results, &ctx.place()) else { return Ok(()) };
-    let first = results.first().and_then(|result| env.items(split).iter().find(|item| item.id == result.id));
-    let Some(item) = first else { return Err(silence) };
-    let draw = ctx.draws.first.saturating_add(ctx.draws.per_item.max(1));
-    match Agent::new(env, spoken_skill, target, ctx).work_on(item, draw).await {
-        Ok(again) if again.result.is_silent() => Err(silence),
+    let Some(Spoken { skill, item }) = spoken else { return Err(silence) };
+    // A stage may measure several skills on several items: each silence has a question of its own.
+    let ids: Vec<&ItemId> = results.iter().map(|result| &result.id).collect();
+    let of_silence = canonical_hash(&json!([tested.hash(), ids]));
+    let call = ctx.call(format_args!("again {of_silence} / {}", item.id));
+    let call = CallCtx { document: Some(Arc::from(skill.text())), ..call };
+    let ctx_of_call = RolloutCtx { call, judge: ctx.judge.clone() };
+    let again = env.rollout(item, skill, target, &ctx_of_call).await;
+    ctx.used.add(ctx_of_call.call.scope.used());
+    match again {
+        Ok(result) if result.is_silent() => Err(silence),
         Ok(_) => Ok(()),
         // A recording of before nobody asked again.
-        Err(PipelineError::Rollout { source: EnvError::Model(LlmError::NotRecorded { .. }), .. }) => Ok(()),
-        Err(error) => Err(error),
+        Err(EnvError::Model(LlmError::NotRecorded { .. })) => Ok(()),
+        Err(source) => Err(PipelineError::Rollout {
+            place: ctx_of_call.call.place.to_string(),
+            item: item.id.clone(),
+            source,
+        }),
     }
 }
 

@@ -163,8 +163,7 @@ impl Run<'_> {
         let ctx = self.stage_ctx(&watch);
         let evaluation =
             evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx).await?;
-        let current = &state.current.skill;
-        self.check_target_speaks(&watch, Split::Val, current, &evaluation.results).await?;
+        self.check_target_speaks(&watch, &candidate, &evaluation.results).await?;
         let tokens: StageTokens = self.end(&watch);
         add_tokens(&mut record.tokens, Stage::SlowEvaluate.as_str(), tokens);
         self.warn_of_replies(Some(record.step), &evaluation.results);

@@ -182,8 +182,7 @@ impl Run<'_> {
                 let watch = self.begin(None, stage);
                 let ctx = self.stage_ctx(&watch);
                 let evaluation = evaluate(self.env, split, skill, &self.target, &ctx).await?;
-                let initial = self.initial_skill.clone();
-                self.check_target_speaks(&watch, split, &initial, &evaluation.results).await?;
+                self.check_target_speaks(&watch, skill, &evaluation.results).await?;
                 let used = self.end(&watch);
                 self.warn_of_replies(None, &evaluation.results);
                 // What is said to be measured is on the disk before that is said.

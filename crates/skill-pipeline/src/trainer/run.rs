@@ -197,7 +197,7 @@ pub(super) struct Run<'run> {
     pub(super) length: (usize, u32),
     /// Whether the journal does not hold all that it has held.
     has_lost_journal: bool,
-    /// Whether `timings.json` knows of this process.
+    /// Whether the timings have begun with this process: before that they are those of others.
     is_on_record: bool,
     /// What was said once of replies.
     pub(super) warned: Warned,

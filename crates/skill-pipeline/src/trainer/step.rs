@@ -33,6 +33,8 @@ struct StepWork {
     prompts: PromptLibrary,
     /// What the analysts want to remind the agent of.
     appendix_notes: Vec<String>,
+    /// Whether an optimizer that says nothing ends the run.
+    ends_in_silence: bool,
 }
 
 /// What the gate came to.
@@ -97,6 +99,7 @@ impl Run<'_> {
                 .with_memory(memory)
                 .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
+            ends_in_silence: state.history.last().is_none_or(StepRecord::has_no_edit),
         }
     }
 
@@ -156,8 +159,7 @@ impl Run<'_> {
         if let Some(speculated) = speculated {
             self.note_speculation(record.step, speculated);
         }
-        let current = &state.current.skill;
-        self.check_target_speaks(&watch, Split::Val, current, &evaluation.results).await?;
+        self.check_target_speaks(&watch, &candidate, &evaluation.results).await?;
         let tokens = self.end(&watch);
         note_tokens(record, Stage::Evaluate, tokens);
         self.warn_of_replies(Some(record.step), &evaluation.results);

@@ -5,9 +5,9 @@ use super::TrainState;
 use super::run::{Run, StageWatch};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::SKILL_FILE_STEMS;
 use crate::run_dir::format::{StageTokens, StepRecord};
-use crate::stage::silence::check_target_speaks;
+use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
+use crate::stage::silence::{Spoken, check_target_speaks};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
 
@@ -82,16 +82,20 @@ impl Run<'_> {
         }
     }
 
-    /// An error if the target said nothing in a stage, and says nothing with a skill either that it has spoken with.
+    /// An error if the target said nothing in a stage, and nothing either when it is asked once more for what it has
+    /// spoken on at the baseline.
     pub(super) async fn check_target_speaks(
         &self,
         watch: &StageWatch,
-        split: Split,
-        spoken_skill: &SkillDoc,
+        tested: &SkillDoc,
         results: &[RolloutResult],
     ) -> Result<(), PipelineError> {
-        let ctx = self.stage_ctx(watch);
-        check_target_speaks(self.env, split, spoken_skill, &self.target, results, &ctx).await
+        if !results.iter().all(RolloutResult::is_silent) {
+            return Ok(());
+        }
+        let baseline = self.dir.read_results(EvaluationDir::Baseline)?;
+        let spoken = Spoken::among(&baseline, self.env, Split::Val, &self.initial_skill);
+        check_target_speaks(self.env, spoken, &self.target, (tested, results), &self.stage_ctx(watch)).await
     }
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
@@ -131,8 +135,9 @@ impl Run<'_> {
             n => format!(" and {n} more"),
         };
         let message = format!(
-            "{first}{others}: missing or damaged, so a report has a hole there; a run without runtime_state.json and \
-             history.json is made again from its journal, with all its files and without paying again"
+            "{first}{others}: missing or damaged, so a report has a hole there; where the \
+             journal has lost nothing, a run without runtime_state.json and history.json is made again from it, with all \
+             its files and without paying again"
         );
         self.log.emit(&Event::Warning { step: None, message });
     }

@@ -139,6 +139,9 @@ async fn what_the_server_asks_is_waited_and_a_little_more() {
         error.to_string().ends_with(words) && error.hint().contains("`retry.max_server_wait_s`"),
         "{error}"
     );
+    let a_little = retried(vec![limited(Some(SECOND * 600 + SECOND / 4))], RetryPolicy::default());
+    let error_of_a_little = outcome(&a_little, &CallCtx::default()).await.0.unwrap_err();
+    assert!(error_of_a_little.to_string().ends_with(words), "{error_of_a_little}");
     let why = GiveUpReason::ServerWait { asked_s: 601, allowed_s: 600 };
     assert_gave_up(error, why, 1);
     assert_eq!((attempts, millis), (1, 0));

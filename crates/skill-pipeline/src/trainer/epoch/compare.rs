@@ -99,8 +99,10 @@ impl Run<'_> {
         let of_previous = work(previous, watch_prev).await?;
         let of_current =
             if previous == current { of_previous.clone() } else { work(current, watch_curr).await? };
-        self.check_target_speaks(watch_prev, Split::Train, previous, &of_previous).await?;
-        self.check_target_speaks(watch_curr, Split::Train, current, &of_current).await?;
+        self.check_target_speaks(watch_prev, previous, &of_previous).await?;
+        if previous != current {
+            self.check_target_speaks(watch_curr, current, &of_current).await?;
+        }
         self.warn_of_replies(watch_prev.step(), &of_previous);
         self.warn_of_replies(watch_curr.step(), &of_current);
         sides.previous.extend(of_previous);

@@ -56,13 +56,13 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes } = work;
+        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
         let results = rollout_batches(self.env, &batches, skill, &self.target, &ctx).await?;
         let all: Vec<RolloutResult> = results.concat();
-        self.check_target_speaks(&watch, Split::Train, skill, &all).await?;
+        self.check_target_speaks(&watch, skill, &all).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
         self.warn_of_replies(Some(step), &all);
         let mean = MeanScore::of_results(&all);
@@ -78,6 +78,7 @@ impl<'run> Run<'run> {
             edit_budget: self.settings.edit_budget.max,
             failure_only: self.settings.failure_only,
             appendix_source: self.settings.skill_aware.map(|aware| aware.source),
+            ends_in_silence: *ends_in_silence,
         };
         let to_read: Vec<ReflectBatch<'_>> = batches
             .iter()
