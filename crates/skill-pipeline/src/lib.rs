@@ -25,8 +25,13 @@
 //!     r#"{"edits": [{"op": "append", "content": "- Write dates as YYYY-MM-DD."}]}"#.to_owned()
 //! });
 //! let optimizer = Optimizer { model: &analyst, max_tokens: 4096 };
-//! let settings =
-//!     ReflectSettings { minibatch_size: 8, edit_budget: 4, failure_only: true, appendix_source: None };
+//! let settings = ReflectSettings {
+//!     minibatch_size: 8,
+//!     edit_budget: 4,
+//!     failure_only: true,
+//!     appendix_source: None,
+//!     ends_in_silence: true,
+//! };
 //! let batch = ReflectBatch { batch_idx: None, seed: 42, results: &[failed] };
 //! let ctx = StageCtx::new(Stage::Reflect, &NoEvents);
 //! let skill = SkillDoc::new("# Ships\n");
