@@ -12,12 +12,17 @@ xflags::xflags! {
         }
         /// Runs everything that CI runs.
         cmd ci {
-            /// Runs the tests that need more than the toolchain instead, such as Python; `.ci/run` installs what they need.
+            /// Runs the checks that need more than the toolchain instead, such as Python; `.ci/run` installs what they need.
             optional --external
+        }
+        /// Runs one of the checks that `ci` leaves out; without a name, lists them.
+        cmd check {
+            /// The check.
+            optional name: String
         }
         /// Runs the tests and the doctests.
         cmd test {}
-        /// Kills a run of the demo at every append to its journal, in turn, and goes on each time.
+        /// Kills a run of the demo at every append to its journal, in turn, and resumes it each time.
         cmd crash {}
         /// Runs whole training runs in virtual time, more of them than CI does; names the seed that fails.
         cmd sim {

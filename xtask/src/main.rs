@@ -2,8 +2,8 @@
 #![expect(clippy::print_stderr, reason = "a task talks to the person who started it")]
 
 mod api;
+mod check;
 mod ci;
-mod external;
 mod flags;
 mod generated;
 mod records;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 /// How many seeds `sim` runs, where nobody says.
-const DEFAULT_SEEDS: u64 = 1_000;
+pub(crate) const DEFAULT_SEEDS: u64 = 1_000;
 
 fn main() -> anyhow::Result<()> {
     let task = Xtask::from_env_or_exit();
@@ -25,8 +25,9 @@ fn main() -> anyhow::Result<()> {
     sh.change_dir(root);
     match task.subcommand {
         XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref()),
-        XtaskCmd::Ci(flags::Ci { external: true }) => external::run(&sh),
+        XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
+        XtaskCmd::Check(flags::Check { name }) => check::run(&sh, name.as_deref()),
         XtaskCmd::Test(_) => ci::test(&sh),
         XtaskCmd::Crash(_) => crash(&sh),
         XtaskCmd::Sim(sim_) => sim(&sh, sim_.seeds.unwrap_or(DEFAULT_SEEDS), sim_.from.unwrap_or(0)),
@@ -57,14 +58,14 @@ fn demo(sh: &Shell, world: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// The long form of a test that `cargo xtask test` runs with fewer deaths.
-fn crash(sh: &Shell) -> anyhow::Result<()> {
+pub(crate) fn crash(sh: &Shell) -> anyhow::Result<()> {
     let _full = sh.push_env("SKILLRL_CRASH_FULL", "1");
     cmd!(sh, "cargo test --release --package skillrl --test crash the_demo_dies -- --nocapture").run()?;
     Ok(())
 }
 
 /// The seeds are dealt among the tests of the target, which run side by side.
-fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
+pub(crate) fn sim(sh: &Shell, seeds: u64, from: u64) -> anyhow::Result<()> {
     let _seeds = sh.push_env("SKILLRL_SIM_SEEDS", seeds.to_string());
     let _from = sh.push_env("SKILLRL_SIM_FROM", from.to_string());
     cmd!(sh, "cargo test --release --package skill-pipeline --test sim -- --nocapture seeds_").run()?;

@@ -1,9 +1,9 @@
 //! A temporary directory with a task in it, and the binary started there.
 
+use crate::finished_demo;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// The codes that the README documents.
@@ -67,12 +67,10 @@ impl TestContext {
 
     /// A context with the demo's files and a finished run of them in `demo/run`.
     pub(crate) fn with_finished_demo() -> Self {
-        static FINISHED: LazyLock<TestContext> = LazyLock::new(|| {
-            let context = TestContext::with_demo();
-            context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
-            context
-        });
-        FINISHED.copy()
+        let context = Self::new();
+        let demo = finished_demo::shared_copy();
+        context.copy_from(&demo.path);
+        context
     }
 
     /// A context with a task of twelve items and these two models in `task`.
@@ -107,12 +105,18 @@ impl TestContext {
     /// Another context with the same files.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
-        for (path, bytes) in self.files(".") {
-            let path = copy.dir.path().join(path);
+        copy.copy_from(self.dir.path());
+        copy
+    }
+
+    fn copy_from(&self, directory: &Path) {
+        let mut files = Files::new();
+        collect(directory, directory, &mut files);
+        for (path, bytes) in files {
+            let path = self.dir.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
         }
-        copy
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {

@@ -9,8 +9,8 @@
 //! when it has printed that.
 //! `other` says that a piece of TOML is not a configuration of skillrl.
 //! What cannot be run here is marked `external=WHY`; [`REASONS`] are all there are, and a snapshot counts them.
-//! Blocks that lack a program alone, such as Python, are run where `SKILLRL_DOCS_PROGRAMS` is set, as
-//! `cargo xtask ci --external` does.
+//! Blocks that lack a program alone, such as Python, are run where `SKILLRL_DOCS_PROGRAMS` is set; with the value `only`
+//! no page without such a block is run, which is what `cargo xtask check python` does.
 //!
 //! `SKILLRL_DOCS=update cargo test -p skill-cli --test docs` writes into the pages what the commands print now;
 //! `SKILLRL_DOCS_PAGE=costs` runs the pages with this in their name alone.
@@ -94,6 +94,10 @@ fn run_page(page: &Page) -> Vec<String> {
     if std::env::var("SKILLRL_DOCS_PAGE").is_ok_and(|part| !page.name.contains(&part)) {
         return Vec::new();
     }
+    let programs = std::env::var("SKILLRL_DOCS_PROGRAMS").ok();
+    if programs.as_deref() == Some("only") && !page.needs_a_program() {
+        return Vec::new();
+    }
     let (mut sandbox, mut failures, mut news) = (None, Vec::new(), Vec::new());
     for part in page.parts() {
         let sandbox = sandbox.get_or_insert_with(|| Sandbox::new(&root()));
@@ -117,8 +121,7 @@ fn run_page(page: &Page) -> Vec<String> {
         if let Some(file) = block.attributes.get("file") {
             sandbox.write(file, &(block.lines.join("\n") + "\n"));
         }
-        let has_programs = std::env::var_os("SKILLRL_DOCS_PROGRAMS").is_some();
-        let why_not = block.attributes.get("external").filter(|why| *why != "program" || !has_programs);
+        let why_not = block.attributes.get("external").filter(|why| *why != "program" || programs.is_none());
         if !block.has_commands() || why_not.is_some() {
             continue;
         }

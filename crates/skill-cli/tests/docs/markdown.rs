@@ -97,6 +97,14 @@ impl Page {
         format!("{}:{}", self.name, line + 1)
     }
 
+    /// True if a command of the page needs a program that not every machine has.
+    pub(crate) fn needs_a_program(&self) -> bool {
+        self.parts().iter().any(|part| match part {
+            Part::Block(block) => block.attributes.get("external").is_some_and(|why| why == "program"),
+            Part::Hidden { .. } => false,
+        })
+    }
+
     pub(crate) fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut lines = self.lines.iter().enumerate();

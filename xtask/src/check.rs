@@ -1,0 +1,197 @@
+//! The checks besides `cargo xtask ci`: `cargo xtask check NAME` runs one, `cargo xtask ci --external` those that CI runs.
+//!
+//! They need more than the toolchain (Python and its packages, a browser) or more than a few minutes. Nothing is
+//! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
+
+use crate::ci::step;
+use anyhow::{Context as _, bail, ensure};
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+/// A check that a person can run by its name.
+struct Check {
+    name: &'static str,
+    about: &'static str,
+    is_external: IsExternal,
+    run: fn(&Shell) -> anyhow::Result<()>,
+}
+
+/// Whether `cargo xtask ci --external` runs a check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsExternal {
+    Yes,
+    /// It takes too long, and is run by hand.
+    No,
+}
+
+/// Every check, in the order in which CI runs them.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "python",
+        about: "plays the examples in examples/exec-python/ and runs the documented commands that need Python",
+        is_external: IsExternal::Yes,
+        run: python_programs,
+    },
+    Check {
+        name: "agent-sdks",
+        about: "talks to the endpoint for agents by the packages openai and anthropic",
+        is_external: IsExternal::Yes,
+        run: agent_sdks,
+    },
+    Check {
+        name: "mcp",
+        about: "trains the demo through `skillrl mcp` by the official SDK's client",
+        is_external: IsExternal::Yes,
+        run: mcp_client,
+    },
+    Check {
+        name: "alfworld",
+        about: "plays recorded games on the original engine of ALFWorld behind a server",
+        is_external: IsExternal::Yes,
+        run: original_alfworld,
+    },
+    Check {
+        name: "pages",
+        about: "opens the pages of `serve` and `report` in a headless Chromium",
+        is_external: IsExternal::Yes,
+        run: pages,
+    },
+    Check {
+        name: "api",
+        about: "compares the lists in api/ with the code, where cargo-public-api can run",
+        is_external: IsExternal::Yes,
+        run: public_interface,
+    },
+    Check {
+        name: "crash",
+        about: "kills a run of the demo before and after every append to its journal (minutes)",
+        is_external: IsExternal::No,
+        run: crate::crash,
+    },
+    Check {
+        name: "sim",
+        about: "makes 1,000 simulated runs in virtual time (minutes)",
+        is_external: IsExternal::No,
+        run: simulated_runs,
+    },
+];
+
+/// Makes cargo use the build that the tests have made, and not one for a package alone.
+const AS_TESTED: &[&str] = &["--workspace", "--all-features"];
+/// The virtual environment that all Python checks share.
+const ENVIRONMENT: &str = "target/external/python";
+/// The packages of each Python check; their versions must agree.
+const REQUIREMENTS: [&str; 3] = [
+    "crates/skill-envs/tests/agent_sdks/requirements.txt",
+    "crates/skill-mcp/tests/sdk/requirements.txt",
+    "examples/alfworld-live/requirements.txt",
+];
+
+/// Runs the check of this name; without a name, lists them.
+pub(crate) fn run(sh: &Shell, name: Option<&str>) -> anyhow::Result<()> {
+    let Some(name) = name else {
+        for Check { name, about, .. } in CHECKS {
+            eprintln!("{name:12} {about}");
+        }
+        return Ok(());
+    };
+    let Some(check) = CHECKS.iter().find(|check| check.name == name) else {
+        let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+        bail!("unknown check `{name}`: use one of {}", names.join(", "));
+    };
+    step(check.name, || (check.run)(sh))
+}
+
+/// Runs every check that CI runs besides `cargo xtask ci`.
+pub(crate) fn external(sh: &Shell) -> anyhow::Result<()> {
+    for check in CHECKS.iter().filter(|check| check.is_external == IsExternal::Yes) {
+        step(check.name, || (check.run)(sh))?;
+    }
+    eprintln!("ci: every external check passed");
+    Ok(())
+}
+
+/// The programs in Python: environments played by the engine, and the pages of the documentation that run one.
+fn python_programs(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
+    for package in ["exec-program", "skill-cli"] {
+        let test = format!("crates/{package}/tests/external_python.rs");
+        ensure!(sh.path_exists(&test), "{test} is missing, and nothing else runs its tests");
+    }
+    // The pages without such a command have been run by `cargo xtask test`.
+    let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "only");
+    Ok(cmd!(sh, "cargo test {AS_TESTED...} --test external_python --test docs --quiet").run()?)
+}
+
+/// The SDKs that agents are built on, as clients of the endpoint for agents.
+fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
+    let python = python(sh)?;
+    crate::build_as_tested(sh)?;
+    let example = crate::built(sh, "debug/examples", "agent_endpoint");
+    Ok(cmd!(sh, "{python} crates/skill-envs/tests/agent_sdks/check.py {example}").run()?)
+}
+
+/// The real engine of ALFWorld behind a server: recorded games played on it, natively, and as they were recorded.
+fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
+    /// One for each kind of task; the engine takes seconds for a game.
+    const N_GAMES: &str = "6";
+    let python = python(sh)?;
+    let skillrl = crate::default_program(sh)?;
+    let script = "examples/alfworld-live/compare.py";
+    Ok(cmd!(sh, "{python} {script} --skillrl {skillrl} --games {N_GAMES}").run()?)
+}
+
+/// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
+fn pages(sh: &Shell) -> anyhow::Result<()> {
+    const DIRECTORY: &str = "crates/skill-serve/tests/browser";
+    let program = crate::default_program(sh)?;
+    cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
+    Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
+}
+
+/// The official SDK's client of the Model Context Protocol, which trains the demo by `skillrl mcp`.
+fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
+    let python = python(sh)?;
+    crate::build_as_tested(sh)?;
+    let program = crate::built(sh, "debug", "skillrl");
+    Ok(cmd!(sh, "{python} crates/skill-mcp/tests/sdk/check.py {program}").run()?)
+}
+
+/// The lists in `api/`, where the tool that makes them is installed; it needs a nightly toolchain.
+fn public_interface(sh: &Shell) -> anyhow::Result<()> {
+    crate::api::run(sh, true)
+}
+
+fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
+    crate::sim(sh, crate::DEFAULT_SEEDS, 0)
+}
+
+/// The interpreter of the shared virtual environment; it is rebuilt when a requirement changes.
+fn python(sh: &Shell) -> anyhow::Result<PathBuf> {
+    let directory = sh.current_dir().join(ENVIRONMENT);
+    let (python, installed) = (directory.join("bin/python"), directory.join("requirements.txt"));
+    let wanted = requirements(sh, &REQUIREMENTS)?;
+    if sh.path_exists(&python) && sh.read_file(&installed).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    sh.remove_path(&directory)?;
+    let made = cmd!(sh, "python3 -m venv {directory}").run();
+    made.context("these checks need Python's module `venv` (python3-venv in Debian)")?;
+    let file = directory.join("wanted.txt");
+    sh.write_file(&file, &wanted)?;
+    let quiet = ["--quiet", "--disable-pip-version-check"];
+    cmd!(sh, "{python} -m pip install {quiet...} --requirement {file}").run()?;
+    // Last, so that an installation that failed is repeated.
+    sh.write_file(&installed, wanted)?;
+    Ok(python)
+}
+
+/// The lines of these files, each once.
+fn requirements(sh: &Shell, files: &[impl AsRef<Path>]) -> anyhow::Result<String> {
+    let mut lines = std::collections::BTreeSet::new();
+    for file in files {
+        let text = sh.read_file(file.as_ref())?;
+        lines.extend(text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()));
+    }
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
+}
