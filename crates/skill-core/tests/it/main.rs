@@ -1,0 +1,16 @@
+//! The crate from outside: corpora, properties and rules.
+//!
+//! One program for all of them: linking one takes longer than compiling most of these files.
+
+mod anchors_corpus;
+mod editor_properties;
+mod editor_rules;
+mod json_extract;
+mod json_properties;
+mod lean;
+#[cfg(feature = "yaml")]
+mod lint;
+#[cfg(feature = "yaml")]
+mod package;
+mod replies_corpus;
+mod rules;

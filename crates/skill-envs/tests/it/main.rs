@@ -1,0 +1,30 @@
+//! The environments from outside, each behind its feature.
+//!
+//! One program for all of them: linking one takes longer than compiling most of these files.
+
+mod agent_loop;
+#[cfg(feature = "alfworld")]
+mod alfworld_conformance;
+#[cfg(feature = "alfworld")]
+mod alfworld_errors;
+#[cfg(feature = "alfworld")]
+mod alfworld_files;
+#[cfg(feature = "alfworld")]
+mod alfworld_generated;
+#[cfg(feature = "alfworld")]
+mod alfworld_rules;
+mod folder;
+#[cfg(feature = "live")]
+mod live_world;
+#[cfg(feature = "qa")]
+mod qa_data;
+#[cfg(feature = "qa")]
+mod qa_rollout;
+#[cfg(all(feature = "alfworld", feature = "webshop"))]
+mod simulated_agents;
+#[cfg(feature = "tasks")]
+mod tasks_data;
+#[cfg(feature = "tasks")]
+mod tasks_files;
+#[cfg(feature = "tasks")]
+mod tasks_rollout;

@@ -1,0 +1,405 @@
+//! Data files of the `qa` environment: what is understood, and what is said about what is not.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use skill_envs::qa::{QaConfig, QaEnv, QaItem, QaSettings};
+use skill_envs::{Env, EnvError, Split};
+use std::error::Error as _;
+use std::fs;
+use std::path::Path;
+
+const TRAIN: &str = r#"{"id": "t1", "question": "q", "answers": ["a"]}"#;
+const VAL: &str = r#"{"id": "v1", "question": "q", "answers": ["a"]}"#;
+const TEST: &str = r#"{"id": "s1", "question": "q", "answers": ["a"]}"#;
+
+/// Writes files below a fresh directory; a path that ends in `/` is an empty directory.
+fn written(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, bytes) in files {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if path.as_os_str().to_string_lossy().ends_with('/') {
+            fs::create_dir_all(&path).unwrap();
+        } else {
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+    directory
+}
+
+/// The error with the temporary directory left out.
+fn told(error: &EnvError, directory: &Path) -> String {
+    let text = error.to_string();
+    let prefix = format!("{}{}", directory.display(), std::path::MAIN_SEPARATOR);
+    text.replace(&prefix, "").replace(&directory.display().to_string(), "DIR").replace('\\', "/")
+}
+
+/// Loads one file of this name, split 1:1:1.
+fn load_one(name: &str, bytes: &[u8]) -> Result<QaEnv, String> {
+    let directory = written(&[(name, bytes)]);
+    let config = QaConfig { split_ratio: [1, 1, 1], ..QaConfig::new(directory.path().join(name)) };
+    QaEnv::load(&config).map_err(|error| {
+        assert!(!error.is_retryable() && !error.hint().is_empty());
+        told(&error, directory.path())
+    })
+}
+
+fn ids(env: &QaEnv, split: Split) -> Vec<String> {
+    env.items(split).iter().map(|item| item.id.to_string()).collect()
+}
+
+fn all_ids(env: &QaEnv) -> Vec<String> {
+    let mut all: Vec<String> = Split::ALL.into_iter().flat_map(|split| ids(env, split)).collect();
+    all.sort();
+    all
+}
+
+/// An item that must be refused, on the second line of a file and as the second element of an array.
+#[track_caller]
+fn check_bad_item(item: &str, message: &str) {
+    let lines = format!("{TRAIN}\n{item}\n{VAL}\n{TEST}\n");
+    assert_eq!(load_one("qa.jsonl", lines.as_bytes()).unwrap_err(), format!("qa.jsonl, line 2: {message}"));
+    let array = format!("[\n{TRAIN},\n\n {item},\n{VAL}, {TEST}]");
+    assert_eq!(
+        load_one("qa.json", array.as_bytes()).unwrap_err(),
+        format!("qa.json, element 2 (line 4): {message}")
+    );
+}
+
+#[test]
+fn a_bad_item_is_named_with_its_place() {
+    check_bad_item("17", "an item must be an object {..}, but this is a number");
+    check_bad_item("null", "an item must be an object {..}, but this is null");
+    check_bad_item("[1]", "an item must be an object {..}, but this is a list");
+    check_bad_item("\"x\"", "an item must be an object {..}, but this is a string");
+    check_bad_item("true", "an item must be an object {..}, but this is true or false");
+    check_bad_item("{}", "has no `id`; expected a string or an integer");
+    check_bad_item(r#"{"id": null}"#, "has no `id`; expected a string or an integer");
+    check_bad_item(r#"{"id": " "}"#, "has no `question`; expected a string");
+    check_bad_item(r#"{"id": " ", "question": "q", "answer": "a"}"#, "`id` is blank");
+    check_bad_item(
+        r#"{"id": "a\nb", "question": "q", "answer": "a"}"#,
+        "`id` holds a line break or another control character; an id is one line of text",
+    );
+    check_bad_item(r#"{"id": ["x"]}"#, "`id` is a list; expected a string or an integer");
+    check_bad_item(r#"{"id": 1.5}"#, "`id` is a number that is no integer of 64 bits; write it as a string");
+    check_bad_item(
+        r#"{"id": 123456789012345678901234}"#,
+        "`id` is a number that is no integer of 64 bits; write it as a string",
+    );
+    check_bad_item(r#"{"id": "x", "answers": ["a"]}"#, "has no `question`; expected a string");
+    check_bad_item(r#"{"id": "x", "question": 1}"#, "`question` is a number; expected a string");
+    check_bad_item(r#"{"id": "x", "question": " \t", "answers": ["a"]}"#, "`question` is blank");
+}
+
+#[test]
+fn an_item_without_a_usable_answer_is_refused() {
+    #[track_caller]
+    fn check(answers: &str, message: &str) {
+        check_bad_item(&format!(r#"{{"id": "x", "question": "q"{answers}}}"#), message);
+    }
+    check("", "has no answer; expected `answers`, a list of strings");
+    check(r#", "answers": null"#, "has no answer; expected `answers`, a list of strings");
+    check(r#", "answers": []"#, "has no answer; `answers` must hold at least one");
+    check(r#", "answers": """#, "has a blank answer in `answers`; leave it out");
+    check(r#", "answers": ["a", " "]"#, "has a blank answer in `answers`; leave it out");
+    check(r#", "answers": ["a", null]"#, "`answers[1]` is null; expected a string or a number");
+    check(r#", "answers": [["a"]]"#, "`answers[0]` is a list; expected a string or a number");
+    check(r#", "answers": {"text": "a"}"#, "`answers` is an object; expected a string or a number");
+    check(r#", "answer": true"#, "`answer` is true or false; expected a string or a number");
+    check(r#", "answer": 1e300"#, "`answer` is a number with too many digits; write it as a string");
+    check(
+        r#", "answer": 9500000000000000.5"#,
+        "`answer` is a number with too many digits; write it as a string",
+    );
+    check(
+        r#", "answer": 123456789012345678901234"#,
+        "`answer` is a number with too many digits; write it as a string",
+    );
+    check(r#", "answer": "a", "context": ["c"]"#, "`context` is a list; expected a string");
+    check(r#", "answer": "a", "task_type": 3"#, "`task_type` is a number; expected a string");
+}
+
+#[test]
+fn the_same_id_twice_is_named_with_both_places() {
+    let message = "the id `t1` is taken by qa.jsonl, line 1; ids are unique over all splits";
+    let lines = format!("{TRAIN}\n\n{VAL}\n{TRAIN}\n");
+    assert_eq!(load_one("qa.jsonl", lines.as_bytes()).unwrap_err(), format!("qa.jsonl, line 4: {message}"));
+    let array = format!("[{TRAIN},\n{VAL},\n{TRAIN}]");
+    assert_eq!(
+        load_one("qa.json", array.as_bytes()).unwrap_err(),
+        "qa.json, element 3 (line 3): the id `t1` is taken by qa.json, element 1 (line 1); ids are unique over \
+         all splits"
+    );
+    // A number and a string that read the same are the same id.
+    let lines = "{\"id\": 7, \"question\": \"q\", \"answer\": \"a\"}\n{\"id\": \"7\", \"question\": \"q\", \"answer\": \"a\"}";
+    assert_eq!(
+        load_one("qa.jsonl", lines.as_bytes()).unwrap_err(),
+        "qa.jsonl, line 2: the id `7` is taken by qa.jsonl, line 1; ids are unique over all splits"
+    );
+}
+
+#[test]
+fn malformed_files_are_named_with_the_line() {
+    #[track_caller]
+    fn check(name: &str, bytes: impl AsRef<[u8]>, message: &str) {
+        assert_eq!(load_one(name, bytes.as_ref()).unwrap_err(), message);
+    }
+    let line = "a .jsonl file holds one whole object on each line";
+    check(
+        "qa.jsonl",
+        format!("{TRAIN}\n{{\"id\": \"é\" 1}}"),
+        &format!("qa.jsonl, line 2: is not JSON: expected `,` or `}}` at column 12; {line}"),
+    );
+    check(
+        "qa.jsonl",
+        format!("{TRAIN}\r\n{{\"id\":\r\n"),
+        &format!("qa.jsonl, line 2: is not JSON: EOF while parsing a value at column 7; {line}"),
+    );
+    check(
+        "qa.jsonl",
+        format!("{TRAIN} {VAL}"),
+        &format!("qa.jsonl, line 1: is not JSON: trailing characters at column 49; {line}"),
+    );
+    let array = "a .json file holds one array of items, a .jsonl file one item a line";
+    check(
+        "qa.json",
+        format!("{TRAIN}\n{VAL}\n"),
+        &format!("qa.json, line 2: is not JSON: trailing characters at column 1; {array}"),
+    );
+    check(
+        "qa.json",
+        "[\n{\"id\": }]",
+        &format!("qa.json, line 2: is not JSON: expected value at column 8; {array}"),
+    );
+    check("qa.json", "{\"items\": []}", "qa.json: is an object at its top, not an array of items");
+    let deep = format!("[{}", "[".repeat(10_000));
+    let error = load_one("qa.json", deep.as_bytes()).unwrap_err();
+    assert!(error.starts_with("qa.json, line 1: is not JSON: recursion limit exceeded"), "{error}");
+    check(
+        "qa.jsonl",
+        [TRAIN.as_bytes(), b"\n{\"id\": \"\xff\"}"].concat(),
+        "qa.jsonl, line 2: is not UTF-8; save the file in this encoding",
+    );
+    check("qa.json", b"\xff\xfe[\0", "qa.json, line 1: is not UTF-8; save the file in this encoding");
+    check(
+        "qa.txt",
+        TRAIN,
+        "qa.txt: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
+    );
+    check(
+        "qa",
+        TRAIN,
+        "qa: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
+    );
+}
+
+#[test]
+fn empty_data_is_named() {
+    assert_eq!(load_one("qa.jsonl", b"").unwrap_err(), "qa.jsonl: holds no items");
+    assert_eq!(load_one("qa.jsonl", b"\xef\xbb\xbf\r\n \n").unwrap_err(), "qa.jsonl: holds no items");
+    assert_eq!(load_one("qa.json", b" \n").unwrap_err(), "qa.json: holds no items");
+    assert_eq!(load_one("qa.json", b"[ ]").unwrap_err(), "qa.json: holds no items");
+    let error = load_one("qa.jsonl", format!("{TRAIN}\n{VAL}").as_bytes()).unwrap_err();
+    assert_eq!(
+        error,
+        "qa.jsonl: holds 2 items; split 1:1:1 they leave the split `test` empty, so give more items or another \
+         `split_ratio`"
+    );
+}
+
+#[track_caller]
+fn check_directory_error(files: &[(&str, &str)], expect: &str) {
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    let directory = written(&files);
+    let error = QaEnv::load(&QaConfig::new(directory.path())).unwrap_err();
+    assert_eq!(told(&error, directory.path()), expect);
+}
+
+#[test]
+fn directories_that_do_not_hold_the_three_parts() {
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("test.jsonl", TEST)],
+        "DIR: has no part for the split `val`; expected val.jsonl, val.json, val.csv or a directory val",
+    );
+    check_directory_error(
+        &[],
+        "DIR: has no part for the split `train`; expected train.jsonl, train.json, train.csv or a directory train",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("valid/items.json", "[]"), ("test.jsonl", TEST)],
+        "DIR: has several parts for the split `val`: val.jsonl, valid; keep one",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val/notes.txt", ""), ("test.jsonl", TEST)],
+        "val: holds no .jsonl, .json or .csv file; expected exactly one",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val/a.json", ""), ("val/b.jsonl", ""), ("test.jsonl", TEST)],
+        "val: holds several data files: a.json, b.jsonl; keep one",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val.jsonl", "\n"), ("test.jsonl", TEST)],
+        "val.jsonl: holds no items, so the split `val` is empty",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test/items.json", "[]")],
+        "test/items.json: holds no items, so the split `test` is empty",
+    );
+    check_directory_error(
+        &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test.json", &format!("[{TEST},\n{TRAIN}]"))],
+        "test.json, element 2 (line 2): the id `t1` is taken by train.jsonl, line 1; ids are unique over all splits",
+    );
+    check_directory_error(
+        &[("train", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)],
+        "train: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
+    );
+}
+
+#[test]
+fn what_is_not_there_cannot_be_read() {
+    let directory = written(&[("file.jsonl", b"")]);
+    for name in ["missing.jsonl", "missing", "file.jsonl/below"] {
+        let path = directory.path().join(name);
+        let error = QaEnv::load(&QaConfig::new(&path)).unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read {}", path.display()));
+        assert!(error.source().is_some());
+        assert!(!error.is_retryable());
+    }
+}
+
+#[track_caller]
+fn check_directory(files: &[(&str, &str)]) {
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    let env = QaEnv::load(&QaConfig::new(written(&files).path())).unwrap();
+    assert_eq!(Split::ALL.map(|split| ids(&env, split)), [["t1"], ["v1"], ["s1"]]);
+}
+
+#[test]
+fn directories_with_the_three_parts() {
+    let [train, val, test] = [TRAIN, VAL, TEST].map(|item| format!("[{item}]"));
+    check_directory(&[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)]);
+    check_directory(&[("train.json", &train), ("valid.json", &val), ("test.JSON", &test)]);
+    check_directory(&[("train/items.json", &train), ("validation/x.jsonl", VAL), ("test.jsonl", TEST)]);
+    check_directory(&[("train.jsonl", TRAIN), ("selection.jsonl", VAL), ("valid_unseen.jsonl", TEST)]);
+    check_directory(&[
+        ("train.jsonl", TRAIN),
+        ("valid_seen.jsonl", VAL),
+        ("test/items.json", &test),
+        ("test/README.md", "not data"),
+        ("test/._items.json", "left by a file manager"),
+        ("split_manifest.json", "{}"),
+        (".train.json", "left by an editor"),
+        ("training.jsonl", "not a part"),
+    ]);
+}
+
+#[test]
+fn one_file_is_split_by_the_ratio() {
+    let lines: Vec<String> =
+        (0..20).map(|n| format!(r#"{{"id": "q{n:02}", "question": "q", "answer": "a"}}"#)).collect();
+    let directory = written(&[("qa.jsonl", lines.join("\n").as_bytes())]);
+    let env = QaEnv::load(&QaConfig::new(directory.path().join("qa.jsonl"))).unwrap();
+    assert_eq!(Split::ALL.map(|split| env.items(split).len()), [4, 2, 14]);
+    assert_eq!(all_ids(&env), (0..20).map(|n| format!("q{n:02}")).collect::<Vec<_>>());
+
+    let config = QaConfig { split_ratio: [0, 0, 0], ..QaConfig::new(directory.path().join("qa.jsonl")) };
+    let error = QaEnv::load(&config).unwrap_err();
+    assert_eq!(error.to_string(), "`split_ratio` is 0:0:0; expected weights such as 2:1:7");
+    let config = QaConfig { split_ratio: [u32::MAX, 0, u32::MAX], ..config };
+    let error = QaEnv::load(&config).unwrap_err().to_string();
+    assert!(error.contains("leave the split `val` empty"), "{error}");
+}
+
+#[test]
+fn every_form_of_an_item_is_understood() {
+    let lines = "\u{feff}{\"id\": \"a\", \"question\": \"q\", \"answers\": [\"x\", 2, 2.5, -1]}\r\n\
+                 \r\n   \n\
+                 {\"id\": 7, \"question\": \" q \", \"answers\": \"one\", \"answer\": \"not used\"}\r\n\
+                 {\"id\": -3, \"question\": \"q\", \"answers\": null, \"answer\": [1.0], \"context\": \"c\\n\", \
+                 \"task_type\": \"t\", \"year\": 1e-7, \"nested\": {\"k\": [null]}}";
+    let env = load_one("qa.jsonl", lines.as_bytes()).unwrap();
+    assert_eq!(all_ids(&env), ["-3", "7", "a"]);
+    let question = |id: &str| env.question(&id.into()).unwrap().clone();
+    assert_eq!(question("a"), QaItem::new("a", "q", ["x", "2", "2.5", "-1"]));
+    assert_eq!(question("7"), QaItem::new("7", " q ", ["one"]));
+    let last =
+        QaItem { context: "c\n".to_owned(), task_type: "t".to_owned(), ..QaItem::new("-3", "q", ["1.0"]) };
+    assert_eq!(question("-3"), last);
+
+    let items: Vec<_> = Split::ALL.into_iter().flat_map(|split| env.items(split)).collect();
+    let item = items.into_iter().find(|item| item.id.as_str() == "-3").unwrap();
+    assert_eq!(item.task_type, "t");
+    assert_eq!(item.data["nested"], serde_json::json!({"k": [null]}));
+    assert_eq!(item.data["id"], serde_json::json!(-3));
+}
+
+#[test]
+fn items_of_a_program_are_checked_too() {
+    #[track_caller]
+    fn check(train: Vec<QaItem>, test: Vec<QaItem>, settings: QaSettings, message: &str) {
+        let error = QaEnv::from_items(train, Vec::new(), test, settings).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert!(!error.is_retryable());
+    }
+    let item = |id: &str| QaItem::new(id, "q", ["a"]);
+    let default = QaSettings::default;
+    check(
+        vec![item("x")],
+        vec![item("x")],
+        default(),
+        "item `x`: the id occurs twice; ids are unique over all splits",
+    );
+    check(vec![item("")], Vec::new(), default(), "item ``: `id` is blank");
+    check(vec![QaItem::new("x", "\n", ["a"])], Vec::new(), default(), "item `x`: `question` is blank");
+    check(
+        vec![QaItem::new("x", "q", [""; 0])],
+        Vec::new(),
+        default(),
+        "item `x`: has no answer; `answers` must hold at least one",
+    );
+    check(
+        vec![QaItem::new("x", "q", [" "])],
+        Vec::new(),
+        default(),
+        "item `x`: has a blank answer in `answers`; leave it out",
+    );
+    let settings = QaSettings { max_tokens: Some(0), ..default() };
+    check(vec![item("x")], Vec::new(), settings, "`max_tokens` is 0; expected at least 1, or none");
+}
+
+#[test]
+fn an_item_of_a_program_can_be_written_and_read_again() {
+    let full =
+        QaItem { context: "c".to_owned(), task_type: "t".to_owned(), ..QaItem::new("x", "q", ["a", "b"]) };
+    let bare = QaItem::new("y", "q", ["a"]);
+    let env = QaEnv::from_items(vec![full, bare], Vec::new(), Vec::new(), QaSettings::default()).unwrap();
+    let [full, bare] = env.items(Split::Train) else { unreachable!("two items") };
+    assert_eq!(full.task_type, "t");
+    let lines = format!("{}\n{}\n{TEST}", full.data, bare.data);
+    let again = load_one("qa.jsonl", lines.as_bytes()).unwrap();
+    for item in [full, bare] {
+        assert_eq!(again.question(&item.id), env.question(&item.id));
+    }
+}
+
+#[test]
+fn a_configuration_is_read_with_its_defaults() {
+    let config: QaConfig = serde_json::from_str(r#"{"data": "d"}"#).unwrap();
+    assert_eq!(config, QaConfig::new("d"));
+    assert_eq!((config.split_ratio, config.split_seed), ([2, 1, 7], 42));
+    assert!(serde_json::from_str::<QaConfig>(r#"{"data": "d", "ratio": [1, 1, 1]}"#).is_err());
+}
+
+#[test]
+fn a_data_set_for_runs_that_read_no_test_split_may_do_without_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [("train.jsonl", TRAIN), ("val.jsonl", VAL)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mut config = QaConfig::new(directory.path());
+    assert!(QaEnv::load(&config).is_err());
+    config.test_is_optional = true;
+    let env = QaEnv::load(&config).unwrap();
+    assert_eq!(env.items(Split::Test), []);
+    assert!(!env.items(Split::Val).is_empty());
+}

@@ -1,0 +1,289 @@
+//! Attempts of the `qa` environment: what the model is asked, and what becomes of what it says.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use async_trait::async_trait;
+use skill_core::{Role, RolloutResult, SkillDoc, Turn, Usage};
+use skill_envs::qa::{QaEnv, QaItem, QaScorer, QaSettings, ROLLOUT_PROMPT};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_llm::{
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, ModelId,
+};
+use std::sync::Mutex;
+
+/// A model that gives one reply and keeps what it was asked.
+struct Fixed {
+    id: ModelId,
+    reply: Result<ChatReply, LlmError>,
+    asked: Mutex<Vec<(ChatRequest, CallPlace)>>,
+}
+
+impl Fixed {
+    fn new(reply: Result<ChatReply, LlmError>) -> Self {
+        Self { id: ModelId::new("test", "fixed"), reply, asked: Mutex::default() }
+    }
+
+    fn saying(text: &str, finish: FinishReason) -> Self {
+        let usage = Usage { input: 10, output: 3, ..Usage::default() };
+        Self::new(Ok(ChatReply { finish, ..ChatReply::text(text, usage) }))
+    }
+}
+
+#[async_trait]
+impl ChatModel for Fixed {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        self.asked.lock().unwrap().push((request.clone(), call.place.clone()));
+        self.reply.clone()
+    }
+}
+
+fn env_of(question: QaItem, settings: QaSettings) -> QaEnv {
+    QaEnv::from_items(vec![question], Vec::new(), Vec::new(), settings).unwrap()
+}
+
+async fn attempt(env: &QaEnv, skill: &str, model: &Fixed) -> Result<RolloutResult, EnvError> {
+    let item = &env.items(Split::Train)[0];
+    let ctx = RolloutCtx::new(CallCtx::new(CallPlace::new("step 1").child("rollout").child("q1")));
+    env.rollout(item, &SkillDoc::from(skill), model, &ctx).await
+}
+
+fn nile() -> QaItem {
+    QaItem::new("q1", "Which river flows through Cairo?", ["Nile", "the river Nile"])
+}
+
+fn nile_with_context() -> QaItem {
+    QaItem {
+        context: "Cairo lies in the north of Egypt.\nThe Nile flows through it.\n".to_owned(),
+        task_type: "geography".to_owned(),
+        ..nile()
+    }
+}
+
+/// What the model is asked, role by role.
+async fn asked(question: QaItem, skill: &str) -> String {
+    let model = Fixed::saying("x", FinishReason::Stop);
+    let env = env_of(question, QaSettings::default());
+    attempt(&env, skill, &model).await.unwrap();
+    let asked = model.asked.lock().unwrap();
+    let messages = asked[0].0.messages.iter();
+    messages.map(|message| format!("[{}]\n{}\n", message.role.as_str(), message.text())).collect()
+}
+
+#[tokio::test]
+async fn the_prompt_of_a_question() {
+    insta::assert_snapshot!(asked(nile(), "# Answering\n\n- Give the bare name.\n").await);
+}
+
+#[tokio::test]
+async fn the_prompt_of_a_question_with_context() {
+    insta::assert_snapshot!(asked(nile_with_context(), "# Answering\n\n- Give the bare name.\n").await);
+}
+
+#[tokio::test]
+async fn the_prompt_without_a_skill() {
+    let bare = asked(nile(), "").await;
+    assert_eq!(asked(nile(), " \n\t").await, bare);
+    insta::assert_snapshot!(bare);
+}
+
+#[tokio::test]
+async fn braces_in_skill_and_data_stay_as_they_are() {
+    let question = QaItem { context: "{% raw %} <b>".to_owned(), ..QaItem::new("q1", "{{ x }}?", ["a"]) };
+    let prompt = asked(question, "Use {{ answer }} & {# so #}.").await;
+    assert_eq!(
+        prompt,
+        "[system]\nUse {{ answer }} & {# so #}.\n[user]\nContext:\n{% raw %} <b>\n\nQuestion: {{ x }}?\n\nAnswer:\n"
+    );
+}
+
+#[tokio::test]
+async fn a_right_answer_with_everything_that_is_recorded() {
+    let model = Fixed::saying("  The Nile.\n", FinishReason::Stop);
+    let env = env_of(nile_with_context(), QaSettings { max_tokens: Some(32), ..QaSettings::default() });
+    let result = attempt(&env, "Be brief.", &model).await.unwrap();
+
+    let (request, place) = model.asked.lock().unwrap().remove(0);
+    assert_eq!(place.as_str(), "step 1 / rollout / q1");
+    assert_eq!(request.sampling.max_tokens, Some(32));
+    assert!(model.asked.lock().unwrap().is_empty(), "one call only");
+
+    let [system, user] = [Role::System, Role::User].map(|role| request.text_of(role));
+    let mut expect = RolloutResult::new("q1".into(), 1.0, 1.0);
+    expect.n_turns = 1;
+    expect.task_type = "geography".to_owned();
+    expect.predicted_answer = "The Nile.".to_owned();
+    expect.question = "Which river flows through Cairo?".to_owned();
+    expect.reference_text = "Nile | the river Nile".to_owned();
+    expect.target_system_prompt = system.clone();
+    expect.target_user_prompt = user.clone();
+    expect.conversation = vec![
+        Turn::new(Role::System, system),
+        Turn::new(Role::User, user),
+        Turn::new(Role::Assistant, "The Nile."),
+    ];
+    expect.usage = Usage { input: 10, output: 3, ..Usage::default() };
+    assert_eq!(result, expect);
+}
+
+#[tokio::test]
+async fn scores_and_reasons() {
+    async fn check(scorer: QaScorer, finish: FinishReason, reply: &str, expect: (f64, f64), reason: &str) {
+        let model = Fixed::saying(reply, finish);
+        let env = env_of(nile(), QaSettings { scorer, ..QaSettings::default() });
+        let result = attempt(&env, "", &model).await.unwrap();
+        assert_eq!((result.hard, result.soft), expect, "{scorer:?} {reply:?}");
+        assert_eq!(result.fail_reason, reason, "{scorer:?} {reply:?}");
+    }
+    use FinishReason::{ContentFilter, Length, Other, Stop, ToolCalls};
+    use QaScorer::{Contains, EmF1};
+    let expected = r#"expected "Nile" or "the river Nile""#;
+    let wrong = |reply: &str| format!("the reply {reply} matches no reference answer; {expected}");
+
+    check(EmF1, Stop, "the nile", (1.0, 1.0), "").await;
+    check(EmF1, Stop, "It is the Nile", (0.0, 0.5), &wrong(r#""It is the Nile""#)).await;
+    check(Contains, Stop, "It is the\nNile!", (1.0, 1.0), "").await;
+    check(Contains, Stop, "The river\n\"Congo\"", (0.0, 0.6667), &wrong(r#""The river\n\"Congo\"""#)).await;
+    // What was cut may still hold the answer.
+    check(Contains, Length, "The Nile flows", (1.0, 1.0), "").await;
+    for scorer in QaScorer::ALL {
+        let cut = format!("{}; the reply was cut at its token limit", wrong(r#""Congo""#));
+        check(scorer, Length, "Congo", (0.0, 0.0), &cut).await;
+        let empty = format!("the reply is empty; {expected}");
+        check(scorer, Stop, " \n", (0.0, 0.0), &empty).await;
+        check(scorer, Other("eos".to_owned()), "", (0.0, 0.0), &empty).await;
+        check(scorer, ToolCalls, "", (0.0, 0.0), &format!("{empty}; the reply called a tool")).await;
+        let filtered = "; the provider's content filter withheld the reply or a part of it";
+        check(scorer, ContentFilter, "", (0.0, 0.0), &format!("{empty}{filtered}")).await;
+    }
+}
+
+#[tokio::test]
+async fn an_empty_reply_is_wrong_even_where_nothing_is_left_of_the_answer() {
+    let env = env_of(QaItem::new("q1", "Which letter comes first?", ["A"]), QaSettings::default());
+    let hard_of = async |reply| {
+        let model = Fixed::saying(reply, FinishReason::Stop);
+        attempt(&env, "", &model).await.unwrap().hard
+    };
+    assert_eq!(hard_of("").await, 0.0);
+    assert_eq!(hard_of("B").await, 0.0);
+    assert_eq!(hard_of("A").await, 1.0);
+}
+
+#[tokio::test]
+async fn reasons_are_cut_at_whole_characters() {
+    let question =
+        QaItem::new("q1", "q", ["ß".repeat(61), "ß".repeat(60), "c".into(), "d".into(), "e".into()]);
+    let env = env_of(question, QaSettings::default());
+    let model = Fixed::saying(&"é".repeat(81), FinishReason::Stop);
+    let result = attempt(&env, "", &model).await.unwrap();
+    assert_eq!(result.predicted_answer.chars().count(), 81);
+    let (reply, first, second) = ("é".repeat(80), "ß".repeat(60), "ß".repeat(60));
+    assert_eq!(
+        result.fail_reason,
+        format!(
+            "the reply \"{reply}…\" matches no reference answer; \
+             expected \"{first}…\" or \"{second}\" or \"c\" or one of 2 more"
+        )
+    );
+}
+
+#[tokio::test]
+async fn only_an_unusual_end_is_recorded() {
+    async fn check(finish: FinishReason, expect: Option<&str>) {
+        let env = env_of(nile(), QaSettings::default());
+        let result = attempt(&env, "", &Fixed::saying("Nile", finish)).await.unwrap();
+        assert_eq!(result.extras.get("finish_reason").map(|reason| reason.as_str().unwrap()), expect);
+        assert_eq!(result.extras.len(), usize::from(expect.is_some()));
+    }
+    check(FinishReason::Stop, None).await;
+    check(FinishReason::Length, Some("length")).await;
+    check(FinishReason::ToolCalls, Some("tool_calls")).await;
+    check(FinishReason::ContentFilter, Some("content_filter")).await;
+    check(FinishReason::Other("weird".to_owned()), Some("weird")).await;
+}
+
+#[tokio::test]
+async fn an_outage_is_an_error_and_no_score() {
+    let outage = LlmError::Connection { provider: "test".to_owned(), message: "refused".to_owned() };
+    let env = env_of(nile(), QaSettings::default());
+    let error = attempt(&env, "", &Fixed::new(Err(outage))).await.unwrap_err();
+    assert!(error.is_retryable());
+    assert!(
+        matches!(&error, EnvError::Model(source) if source.class() == ErrorClass::Connection),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_item_of_another_environment_is_an_error() {
+    let env = env_of(nile(), QaSettings::default());
+    let model = Fixed::saying("x", FinishReason::Stop);
+    let stranger = Item::new("q2", serde_json::json!({}));
+    let error =
+        env.rollout(&stranger, &SkillDoc::default(), &model, &RolloutCtx::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "item `q2` is not one of this environment's");
+    assert!(model.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn settings_hold_what_decides_a_score() {
+    let env = env_of(nile(), QaSettings::default());
+    assert_eq!(env.name(), "qa");
+    assert_eq!(
+        env.settings(),
+        serde_json::json!({"scorer": "em_f1", "max_tokens": null, "prompt": ROLLOUT_PROMPT})
+    );
+    let prompt = "{% block system %}{{ skill }}{% endblock %}{% block user %}{{ question }}{% endblock %}";
+    let settings =
+        QaSettings { scorer: QaScorer::Contains, max_tokens: Some(8), prompt: Some(prompt.to_owned()) };
+    assert_eq!(
+        env_of(nile(), settings).settings(),
+        serde_json::json!({"scorer": "contains", "max_tokens": 8, "prompt": prompt})
+    );
+}
+
+#[test]
+fn scorers_are_named_as_in_files() {
+    for scorer in QaScorer::ALL {
+        assert_eq!(serde_json::to_value(scorer).unwrap(), scorer.as_str());
+    }
+}
+
+#[tokio::test]
+async fn another_prompt_takes_the_place_of_the_built_in_one() {
+    let prompt = "{% block system %}{{ skill }}{% endblock %}\
+                  {% block user %}{{ task_type }}|{{ context }}|{{ question }}{% endblock %}";
+    let env =
+        env_of(nile_with_context(), QaSettings { prompt: Some(prompt.to_owned()), ..QaSettings::default() });
+    let result = attempt(&env, "S", &Fixed::saying("x", FinishReason::Stop)).await.unwrap();
+    assert_eq!(result.target_system_prompt, "S");
+    assert_eq!(
+        result.target_user_prompt,
+        "geography|Cairo lies in the north of Egypt.\nThe Nile flows through it.|Which river flows through Cairo?"
+    );
+}
+
+#[test]
+fn a_prompt_that_cannot_work_is_refused_before_the_run() {
+    #[track_caller]
+    fn check(system: &str, user: &str, expect: &str) {
+        let prompt =
+            format!("{{% block system %}}{system}{{% endblock %}}\n{{% block user %}}{user}{{% endblock %}}");
+        let settings = QaSettings { prompt: Some(prompt), ..QaSettings::default() };
+        let error = QaEnv::from_items(vec![nile()], Vec::new(), Vec::new(), settings).unwrap_err();
+        assert!(matches!(error, EnvError::Prompt(_)));
+        assert_eq!(error.to_string(), format!("prompt `rollout_qa`: {expect}"));
+    }
+    check("{{ skill }}", "{{ query }}", "line 2: undefined value: `query` is undefined");
+    let misspelt = "{% if context %}{{ kontext }}{% endif %}{{ question }}";
+    check("{{ skill }}", misspelt, "line 2: undefined value: `kontext` is undefined");
+    check("Be brief.", "{{ question }}", "never shows `{{ skill }}`, without which nothing can be learned");
+    check(
+        "{{ skill }}",
+        "{% if not context %}{{ question }}{% endif %}",
+        "never shows `{{ question }}`, without which nothing can be learned",
+    );
+}

@@ -1,0 +1,241 @@
+//! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use skill_core::{RolloutResult, SkillDoc};
+use skill_envs::agent::{ActionFormat, AgentSettings, Move, Player, SimulatedAgent, Situation, WorldEnv};
+use skill_envs::alfworld::{AlfworldConfig, AlfworldWorld, GeneratedConfig, SimulatedHousehold, TaskType};
+use skill_envs::webshop::{SimulatedShopper, WebshopConfig, WebshopWorld};
+use skill_envs::{Env, RolloutCtx, Split, World};
+use skill_llm::simulated::Dice;
+use std::sync::{Arc, Mutex};
+
+const OPEN: &str = "If a drawer is closed, open it and look inside.";
+const SEARCH: &str = "Search every place in the room once, one after the other.";
+const HEAT: &str = "Heat what must be hot with the microwave.";
+const COOL: &str = "Put into the fridge what must be cool, and cool it there.";
+const CLEAN: &str = "Rinse what must be clean in the sinkbasin.";
+const LAMP: &str = "Carry the object to the lamp and turn it on.";
+const BOTH: &str = "Where two are asked for, fetch the second as well.";
+const HOUSEHOLD: [&str; 7] = [OPEN, SEARCH, HEAT, COOL, CLEAN, LAMP, BOTH];
+
+const KEY_WORDS: &str = "Search with the key words of the instruction.";
+const PRICE: &str = "Check the price: never pay more than the limit.";
+const NAMES: &str = "Compare the results, and take the one whose name fits best.";
+const OPTIONS: &str = "Click every option that the instruction names before you buy.";
+const FEATURES: &str = "Read the features first.";
+const OTHERS: &str = "If something is missing, go back and try another product.";
+const SHOP: [&str; 6] = [KEY_WORDS, PRICE, NAMES, OPTIONS, FEATURES, OTHERS];
+
+fn household(n_games: usize, task_types: &[TaskType]) -> Arc<dyn World> {
+    let generated = GeneratedConfig { seed: 42, train: n_games, val: 1, test: 1 };
+    let config = AlfworldConfig { generated, task_types: task_types.to_vec(), ..AlfworldConfig::default() };
+    Arc::new(AlfworldWorld::new(&config).unwrap())
+}
+
+fn shop(n_goals: usize) -> Arc<dyn World> {
+    let config = WebshopConfig {
+        split_ratio: Some([1, 1, 1]),
+        limits: [Some(n_goals), Some(1), Some(1)],
+        ..WebshopConfig::default()
+    };
+    Arc::new(WebshopWorld::load(&config).unwrap())
+}
+
+fn settings() -> AgentSettings {
+    let max_repetitions = Some(3);
+    AgentSettings { history_turns: Some(50), max_turns: 40, max_repetitions, ..AgentSettings::default() }
+}
+
+fn play(
+    world: &Arc<dyn World>,
+    settings: AgentSettings,
+    player: impl Player,
+    skill: &str,
+) -> Vec<RolloutResult> {
+    let env = WorldEnv::new(Arc::clone(world), settings, None).unwrap();
+    let agent = SimulatedAgent::new(player, 7);
+    let skill = SkillDoc::new(skill);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut results = Vec::new();
+        for item in env.items(Split::Train) {
+            results.push(env.rollout(item, &skill, &agent, &RolloutCtx::default()).await.unwrap());
+        }
+        results
+    })
+}
+
+fn share(results: &[RolloutResult]) -> f64 {
+    results.iter().map(|result| result.hard).sum::<f64>() / results.len() as f64
+}
+
+/// The share of games that are won with this skill.
+fn chores(world: &Arc<dyn World>, skill: &[&str]) -> f64 {
+    share(&play(world, settings(), SimulatedHousehold::default(), &skill.join("\n")))
+}
+
+fn purchases(world: &Arc<dyn World>, skill: &[&str]) -> Vec<RolloutResult> {
+    play(world, settings(), SimulatedShopper::default(), &skill.join("\n"))
+}
+
+/// The actions of an episode.
+fn actions(result: &RolloutResult) -> Vec<&str> {
+    let turns = result.extras["turns"].as_array().unwrap();
+    turns.iter().filter_map(|turn| turn["action"].as_str()).collect()
+}
+
+#[test]
+fn a_skill_decides_about_chores() {
+    let world = household(24, &[]);
+    let (without, with) = (chores(&world, &["Be quick."]), chores(&world, &HOUSEHOLD));
+    assert!((0.05..0.35).contains(&without), "{without}");
+    assert!(with >= 0.9, "{with}");
+    let forbidden =
+        ["Leave closed doors closed.", "Search the nearest places only.", "Never heat, cool or clean."];
+    let spoiled: Vec<&str> = HOUSEHOLD.into_iter().chain(forbidden).collect();
+    assert!(chores(&world, &spoiled) < 0.5);
+}
+
+#[test]
+fn each_habit_of_the_household_counts() {
+    use TaskType as T;
+    let kinds: [(&[TaskType], &str, &str); 7] = [
+        (&[T::HeatAndPlace], HEAT, "Never heat anything."),
+        (&[T::CoolAndPlace], COOL, "Do not cool things."),
+        (&[T::CleanAndPlace], CLEAN, "Do not wash anything."),
+        (&[T::LookInLight], LAMP, "Leave lamps alone."),
+        (&[T::PickTwoAndPlace], BOTH, "Do not fetch a second one."),
+        (&[T::PickAndPlace, T::PickTwoAndPlace], OPEN, "Never open anything."),
+        (&[T::PickAndPlace, T::PickTwoAndPlace], SEARCH, "Give up after a few places."),
+    ];
+    for (tasks, rule, contrary) in kinds {
+        let world = household(10, tasks);
+        let with = chores(&world, &HOUSEHOLD);
+        let mut rules = HOUSEHOLD.to_vec();
+        rules.push(contrary);
+        let against = chores(&world, &rules);
+        assert!(with >= 0.8, "{rule} {with}");
+        assert!(against <= with - 0.1, "{contrary} {against} {with}");
+    }
+}
+
+#[test]
+fn a_skill_decides_about_purchases() {
+    let world = shop(40);
+    let (without, with) = (purchases(&world, &["Be quick."]), purchases(&world, &SHOP));
+    assert!((0.05..0.3).contains(&share(&without)), "{}", share(&without));
+    assert!(share(&with) >= 0.65, "{}", share(&with));
+}
+
+#[test]
+fn each_habit_of_the_shop_shows() {
+    let world = shop(12);
+    let all_do = |skill: &[&str], does: &dyn Fn(&RolloutResult, &[&str]) -> bool| {
+        let results = purchases(&world, skill);
+        results.iter().filter(|result| does(result, &actions(result))).count() == results.len()
+    };
+    let opened = |actions: &[&str]| actions.iter().filter(|action| action.starts_with("click[b0")).count();
+    let fillers =
+        |_: &RolloutResult, actions: &[&str]| !actions[0].contains(" is ") && actions[0].contains(' ');
+    let reads = |_: &RolloutResult, actions: &[&str]| actions.contains(&"click[features]");
+    let buys = |_: &RolloutResult, actions: &[&str]| actions.last() == Some(&"click[buy now]");
+    assert!(all_do(&[KEY_WORDS], &fillers));
+    assert!(!all_do(&["Search for a single word."], &fillers));
+    assert!(all_do(&SHOP, &reads) && all_do(&SHOP, &buys));
+    let hasty = ["Do not read features.", "Settle for the first."];
+    assert!(all_do(&hasty, &|result, actions| !reads(result, actions) && opened(actions) == 1));
+    let chooses = |skill: &[&str]| {
+        let results = purchases(&world, skill);
+        let clicks = |result: &RolloutResult| actions(result).len();
+        results.iter().map(clicks).sum::<usize>()
+    };
+    let quick = ["Search with the key words.", "Do not read features.", "Settle for what you have opened."];
+    let with_options: Vec<&str> = quick.into_iter().chain([OPTIONS]).collect();
+    let without_options: Vec<&str> = quick.into_iter().chain(["Do not click options."]).collect();
+    assert!(chooses(&with_options) > chooses(&without_options));
+    assert_eq!(chooses(&without_options), 3 * 12);
+}
+
+#[test]
+fn the_same_seed_plays_the_same() {
+    let world = household(6, &[]);
+    let once = || play(&world, settings(), SimulatedHousehold::default(), OPEN);
+    assert_eq!(once(), once());
+    let world = shop(6);
+    assert_eq!(purchases(&world, &[OPTIONS]), purchases(&world, &[OPTIONS]));
+}
+
+/// Tags or a tool, thoughts, and whether the possible actions are told: the player makes do with all of them.
+#[test]
+fn every_form_of_prompt_is_understood() {
+    let world = household(6, &[TaskType::PickAndPlace, TaskType::LookInLight]);
+    for show_admissible in [true, false] {
+        for action_format in ActionFormat::ALL {
+            let settings = AgentSettings { action_format, show_admissible, ..settings() };
+            let results =
+                play(&world, settings.clone(), SimulatedHousehold::default(), &HOUSEHOLD.join("\n"));
+            assert!(share(&results) >= 0.8, "{settings:?} {}", share(&results));
+            let invalid: u64 = results.iter().filter_map(|r| r.extras["invalid_actions"].as_u64()).sum();
+            assert!(invalid <= 6, "{settings:?} {invalid}");
+        }
+    }
+    let world = shop(6);
+    let rich = WebshopConfig {
+        observation: skill_envs::webshop::ObservationForm::TextRich,
+        split_ratio: Some([1, 1, 1]),
+        limits: [Some(6), Some(1), Some(1)],
+        ..WebshopConfig::default()
+    };
+    let rich: Arc<dyn World> = Arc::new(WebshopWorld::load(&rich).unwrap());
+    let plain = purchases(&world, &SHOP);
+    for (world, show_admissible) in [(&world, false), (&rich, true), (&rich, false)] {
+        let settings = AgentSettings { show_admissible, ..settings() };
+        let other = play(world, settings, SimulatedShopper::default(), &SHOP.join("\n"));
+        assert_eq!(
+            other.iter().map(actions).collect::<Vec<_>>(),
+            plain.iter().map(actions).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// A shopper who notes what is known at each move.
+#[derive(Clone, Default)]
+struct Witness {
+    seen: Arc<Mutex<Vec<Situation>>>,
+}
+
+impl Player for Witness {
+    fn name(&self) -> &'static str {
+        "witness"
+    }
+
+    fn instructions(&self) -> Vec<&'static str> {
+        SimulatedShopper::default().instructions()
+    }
+
+    fn decide(&self, situation: &Situation, _: Dice) -> Move {
+        let mut seen = self.seen.lock().unwrap();
+        seen.push(situation.clone());
+        Move { thought: "Hm.".to_owned(), action: format!("search[{}]", seen.len()) }
+    }
+}
+
+/// What the world says of itself is no skill, though it speaks of options; and what is left out of a prompt is gone.
+#[test]
+fn a_player_knows_what_the_prompt_holds() {
+    let witness = Witness::default();
+    let settings = AgentSettings { history_turns: Some(2), max_turns: 5, ..settings() };
+    play(&shop(1), settings, witness.clone(), "Be quick.");
+    let seen = witness.seen.lock().unwrap();
+    assert_eq!(seen.len(), 5);
+    for situation in seen.iter() {
+        assert!(situation.skill.trim().starts_with("Be quick."), "{}", situation.skill);
+        assert!(!situation.skill.contains("option"), "{}", situation.skill);
+        assert!(situation.opening().starts_with("WebShop [SEP] Instruction:"), "{}", situation.opening());
+    }
+    let last = &seen[4];
+    let past: Vec<Option<&str>> = last.past.iter().map(|turn| turn.action.as_deref()).collect();
+    assert_eq!(past, [None, Some("search[3]"), Some("search[4]")]);
+    assert!(last.observation.starts_with("Instruction:"), "{}", last.observation);
+    assert!(last.admissible.iter().flatten().any(|action| action == "click[back to search]"));
+}

@@ -1,0 +1,358 @@
+//! Data of the `tasks` environment: formats, fields, splits, and what is wrong with its place.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::json;
+use skill_envs::score::{ChoiceBy, NumericOptions};
+use skill_envs::tasks::{
+    Extraction, FieldNames, NamedPrompt, Preset, ScorerConfig, Splitting, TasksConfig, TasksEnv,
+};
+use skill_envs::{Env, Split};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A directory with these files.
+fn files(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn load(dir: &TempDir, data: &str, change: impl FnOnce(&mut TasksConfig)) -> Result<TasksEnv, String> {
+    let mut config = TasksConfig::new(dir.path().join(data));
+    change(&mut config);
+    TasksEnv::load(&config)
+        .map_err(|error| error.to_string().replace(&dir.path().display().to_string(), "DIR"))
+}
+
+fn ids(env: &TasksEnv) -> [Vec<&str>; 3] {
+    Split::ALL.map(|split| env.items(split).iter().map(|item| item.id.as_str()).collect())
+}
+
+/// Loads one file that is split by its field `split`, and compares the error.
+#[track_caller]
+fn check_error(data: (&str, &str), change: impl FnOnce(&mut TasksConfig), expect: &str) {
+    let dir = files(&[data]);
+    let error = load(&dir, data.0, |config| {
+        config.splitting = Splitting::Field("split".to_owned());
+        change(config);
+    });
+    assert_eq!(error.err().as_deref(), Some(expect));
+}
+
+const CSV: &str =
+    "\u{feff}id,question,answer,split\r\na,\"One,\r\nor two?\",1,train\r\nb,Q2,2,VAL\r\nc,Q3,3,test\r\n";
+
+fn scored_by(scorer: ScorerConfig) -> impl FnOnce(&mut TasksConfig) {
+    |config| config.settings.scorer = scorer
+}
+
+fn by_field(config: &mut TasksConfig) {
+    config.splitting = Splitting::Field("split".to_owned());
+}
+
+#[test]
+fn items_come_from_every_format() {
+    let jsonl = "{\"id\": \"a\", \"question\": \"Q1\", \"answer\": 1, \"split\": \"train\"}\n\n\
+                 {\"id\": 7, \"question\": \"Q2\", \"answers\": [\"2\", 3], \"split\": \"validation\"}\n\
+                 {\"_id\": \"c\", \"question\": \"Q3\", \"answer\": true, \"split\": \"test\"}\n";
+    let json = "{\"version\": [1],\n\"data\": [{\"uid\": \"a\", \"question\": \"Q1\", \"answer\": 1, \"split\": \"train\"},\n\
+                {\"qid\": 7, \"question\": \"Q2\", \"answer\": 2, \"split\": \"val\"},\
+                {\"id\": \"c\", \"question\": \"Q3\", \"answer\": 3, \"split\": \"test\"}]}";
+    let dir =
+        files(&[("d.csv", CSV), ("d.jsonl", jsonl), ("d.json", json), ("d.tsv", &CSV.replace(',', "\t"))]);
+    for (file, second) in [("d.csv", "b"), ("d.jsonl", "7"), ("d.json", "7")] {
+        let env = load(&dir, file, by_field).unwrap();
+        assert_eq!(ids(&env), [vec!["a"], vec![second], vec!["c"]], "{file}");
+    }
+    let env = load(&dir, "d.csv", by_field).unwrap();
+    assert_eq!(env.items(Split::Train).first().unwrap().data["question"], "One,\r\nor two?");
+}
+
+#[test]
+fn items_without_an_id_are_numbered() {
+    let dir = files(&[("rows.csv", "question,answer,split\nA?,1,train\nB?,2,val\nC?,3,test\n")]);
+    let env = load(&dir, "rows.csv", by_field).unwrap();
+    assert_eq!(ids(&env), [vec!["rows-1"], vec!["rows-2"], vec!["rows-3"]]);
+}
+
+#[test]
+fn splits_by_directory_ratio_and_id_lists() {
+    let row = |id: &str| format!("id,question,answer\n{id},Q {id}?,1\n");
+    let (a, b, c) = (row("a"), row("b"), row("c"));
+    let dir = files(&[
+        ("p/train.csv", &a),
+        ("p/val/x.csv", &b),
+        ("p/test.csv", &c),
+        ("w/one.csv", &a),
+        ("w/two.csv", &b),
+    ]);
+    assert_eq!(ids(&load(&dir, "p", |_| ()).unwrap()), [vec!["a"], vec!["b"], vec!["c"]]);
+
+    // A directory without parts is one data set.
+    let ratio = |config: &mut TasksConfig| {
+        config.splitting = Splitting::PartsOrRatio { ratio: [1, 1, 0], seed: 1 };
+        config.test_is_optional = true;
+    };
+    let env = load(&dir, "w", ratio).unwrap();
+    assert_eq!(ids(&env).iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+
+    let lists = files(&[
+        ("all.csv", "id,question,answer\na,A,1\nb,B,1\nc,C,1\nd,D,1\n"),
+        ("ids/train.txt", "b\n\n c \n"),
+        ("ids/val.json", "[\"d\"]"),
+        ("ids/test/items.json", "[{\"id\": \"a\", \"more\": 1}]"),
+    ]);
+    let by_ids = |config: &mut TasksConfig| config.splitting = Splitting::Ids(lists.path().join("ids"));
+    let env = load(&lists, "all.csv", by_ids).unwrap();
+    assert_eq!((ids(&env), env.n_unused()), ([vec!["b", "c"], vec!["d"], vec!["a"]], 0));
+    std::fs::write(lists.path().join("ids/train.txt"), "b\n").unwrap();
+    assert_eq!(load(&lists, "all.csv", by_ids).unwrap().n_unused(), 1);
+}
+
+#[test]
+fn splits_that_overlap_are_named() {
+    let data = ("all.csv", "id,question,answer\na,A,1\nb,B,1\nc,C,1\n");
+    let check = |lists: [&str; 3], expect: &str| {
+        let [train, val, test] = lists;
+        let dir = files(&[data, ("ids/train.txt", train), ("ids/val.txt", val), ("ids/test.txt", test)]);
+        let by_ids = |config: &mut TasksConfig| config.splitting = Splitting::Ids(dir.path().join("ids"));
+        assert_eq!(load(&dir, data.0, by_ids).err().as_deref(), Some(expect));
+    };
+    check(["a\nb", "b\na", "c"], "DIR/ids: the splits `train` and `val` overlap: both name the ids `a`, `b`");
+    check(["a", "b", "c\na"], "DIR/ids: the splits `train` and `test` overlap: both name the id `a`");
+    check(["a\nx", "b", "c"], "DIR/ids/train.txt: names the id `x` that DIR/all.csv does not hold");
+    check(["a\n\na", "b", "c"], "DIR/ids/train.txt, line 3: the id `a` stands in line 1 already");
+    check(["a", "b", ""], "DIR/all.csv: has no item in the list of `test`");
+    let twice = ("d.csv", "id,question,answer,split\na,A,1,train\nb,B,1,val\na,C,1,test\n");
+    check_error(
+        twice,
+        |_| (),
+        "DIR/d.csv, line 4: the id `a` is taken by DIR/d.csv, line 2; ids are unique over all splits",
+    );
+    let dir = files(&[data, ("ids/train.txt", "a"), ("ids/val.txt", "b")]);
+    let by_ids = |config: &mut TasksConfig| config.splitting = Splitting::Ids(dir.path().join("ids"));
+    let error = load(&dir, data.0, by_ids).err().unwrap();
+    assert!(error.starts_with("DIR/ids: has no list for the split `test`; expected test.txt"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_data_is_named_with_its_place() {
+    let csv = |rows: &str| format!("id,question,answer,split\n{rows}");
+    let rest = "b,B,1,val\nc,C,1,test\n";
+    let check = |rows: &str, expect: &str| check_error(("d.csv", &csv(rows)), |_| (), expect);
+    check(
+        "a,A,1\n",
+        "DIR/d.csv, line 2: has 3 cells where the header has 4; a cell with a comma or a line break in it stands in double quotes",
+    );
+    check("a,A,1,dev\n", "DIR/d.csv, line 2: `split` is \"dev\"; expected \"train\", \"val\" or \"test\"");
+    check("b,B,1,val\nc,C,1,test\n", "DIR/d.csv: has no item whose `split` is `train`");
+    check(
+        &format!("a,A,,train\n{rest}"),
+        "DIR/d.csv, line 2: has no answer; the scorer `em_f1` needs `answers`, a text or a list of texts",
+    );
+    check(
+        &format!("\"a\nb\",A,1,train\n{rest}"),
+        "DIR/d.csv, line 2: `id` holds a line break or another control character; an id is one line of text",
+    );
+    check_error(
+        ("d.csv", "id,question,id\n"),
+        |_| (),
+        "DIR/d.csv, line 1: the header has the column `id` twice",
+    );
+    check_error(("d.csv", "id,,x\n"), |_| (), "DIR/d.csv, line 1: column 2 has no name in the header");
+    check_error(
+        ("d.csv", "id,question,answer\na,A,1\n"),
+        |_| (),
+        "DIR/d.csv, line 2: has no field `split`, which names the split; its fields are `id`, `question`, `answer`",
+    );
+    check_error(
+        ("d.csv", &csv("a,A,1,train\n")),
+        |config| config.fields.answer = Some("gold".to_owned()),
+        "DIR/d.csv, line 2: has no field `gold`; its fields are `id`, `question`, `answer`, `split`",
+    );
+    check_error(
+        ("d.csv", &csv(&format!("a,A,one,train\n{rest}"))),
+        scored_by(ScorerConfig::Numeric(NumericOptions::default())),
+        "DIR/d.csv, line 2: `answer` is \"one\", which holds no number",
+    );
+    check_error(
+        ("d.csv", &csv(&format!("a,A,(,train\n{rest}"))),
+        scored_by(ScorerConfig::Regex { pattern: None }),
+        "DIR/d.csv, line 2: `answer` is no regular expression: `(`: unclosed group",
+    );
+    let fields = ScorerConfig::JsonFields { fields: Vec::new(), tolerance: 0.0, ignore_case: false };
+    check_error(
+        ("d.csv", &csv(&format!("a,A,x,train\n{rest}"))),
+        scored_by(fields),
+        "DIR/d.csv, line 2: `answer` is a string; expected an object, or JSON text of one",
+    );
+    check_error(
+        ("d.csv", "id,topic,answer,split\na,A,1,train\nb,B,1,val\nc,C,1,test\n"),
+        |_| (),
+        "DIR/d.csv, line 2: has none of the fields that the built-in prompt shows (context, passage, document, text, \
+         instruction, instructions, task, problem, question, prompt, query, input); its fields are `id`, `topic`, \
+         `answer`, `split`; say in `prompt` or `user_prompt` what is asked",
+    );
+}
+
+#[test]
+fn prompts_that_do_not_render_are_named() {
+    let prompt = |source: &str| {
+        let source = source.to_owned();
+        |config: &mut TasksConfig| {
+            config.settings.prompt = Some(NamedPrompt { name: "mine.md".to_owned(), source });
+        }
+    };
+    let data = ("d.csv", CSV);
+    check_error(
+        data,
+        prompt("{% block system %}{{ skill }}{% endblock %}\n{% block user %}{{ questoin }}{% endblock %}"),
+        "prompt `mine.md`: line 2: undefined value: `questoin` is undefined; `questoin` is no field of the item; its \
+         fields are `id`, `question`, `answer`, `split`",
+    );
+    check_error(
+        data,
+        prompt("{% block system %}x{% endblock %}{% block user %}{{ question }}{% endblock %}"),
+        "prompt `mine.md`: never shows `{{ skill }}`, without which nothing can be learned",
+    );
+    check_error(
+        (
+            "d.jsonl",
+            "{\"q\": \"A\", \"answer\": 1, \"split\": \"train\"}\n{\"p\": \"B\", \"answer\": 1, \"split\": \"val\"}\n{\"q\": \"C\", \"answer\": 1, \"split\": \"test\"}\n",
+        ),
+        prompt("{% block system %}{{ skill }}{% endblock %}{% block user %}{{ q }}{% endblock %}"),
+        "DIR/d.jsonl, line 2: the prompt `mine.md` cannot be rendered: line 1: undefined value: `q` is undefined; `q` \
+         is no field of the item; its fields are `p`, `answer`, `split`",
+    );
+}
+
+#[test]
+fn choices_have_a_right_one() {
+    let by = || scored_by(ScorerConfig::Choice { by: ChoiceBy::Either });
+    let jsonl = |choices: &str, answer: &str| {
+        format!(
+            "{{\"id\": \"a\", \"question\": \"Q\", \"choices\": {choices}, \"answer\": {answer}, \"split\": \"train\"}}\n\
+             {{\"id\": \"b\", \"question\": \"R\", \"options\": {{\"x\": \"1\", \"y\": \"2\"}}, \"answer\": \"y\", \"split\": \"val\"}}\n\
+             {{\"id\": \"c\", \"question\": \"S\", \"choices\": \"[\\\"1\\\", \\\"2\\\"]\", \"answer\": {{\"label\": \"B\"}}, \"split\": \"test\"}}\n"
+        )
+    };
+    for answer in ["\"B\"", "\"b)\"", "\"two\"", "[\"B\"]", "{\"text\": \"two\"}"] {
+        let dir = files(&[("d.jsonl", &jsonl("[\"one\", \"two\"]", answer))]);
+        let env = load(&dir, "d.jsonl", |config| {
+            by_field(config);
+            by()(config);
+        })
+        .unwrap();
+        assert_eq!(env.reference_reply(env.items(Split::Train).first().unwrap()).as_deref(), Some("B"));
+    }
+    let wrong = jsonl("[\"one\", \"two\"]", "2");
+    check_error(
+        ("d.jsonl", &wrong),
+        by(),
+        "DIR/d.jsonl, line 1: `answer` is 2, which is none of the choices; expected the label or the text of the right choice (A, B)",
+    );
+    check_error(
+        ("d.jsonl", &jsonl("[\"one\"]", "\"A\"")),
+        by(),
+        "DIR/d.jsonl, line 1: `choices` holds 1 choices; expected at least two",
+    );
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    let check = |change: fn(&mut TasksConfig), expect: &str| check_error(("d.csv", CSV), change, expect);
+    check(|config| config.settings.max_tokens = Some(0), "`max_tokens` is 0; expected at least 1, or none");
+    check(
+        |config| config.settings.extraction = Extraction::Regex { pattern: "(".to_owned() },
+        "`extract_pattern` is no regular expression: `(`: unclosed group",
+    );
+    check(
+        |config| config.settings.scorer = ScorerConfig::Regex { pattern: Some("[".to_owned()) },
+        "`pattern` is no regular expression: `[`: unclosed character class",
+    );
+    check(
+        |config| config.settings.scorer = ScorerConfig::Anls { threshold: 2.0 },
+        "`anls_threshold` is not between 0 and 1",
+    );
+    check(
+        |config| config.settings.scorer = ScorerConfig::Rules { rules: vec![json!({"max_word": 3})] },
+        "rule 1 of `rules`: there is no rule `max_word`; the rules are contains, not_contains, matches, not_matches, \
+         section, min_chars, max_chars, min_words, max_words, tool_called, tool_not_called",
+    );
+    check(
+        |config| config.settings.scorer = ScorerConfig::Rules { rules: vec![json!({"tool_called": "find"})] },
+        "DIR/d.csv, line 2: has the rule `tool_called`, but the agent is offered no tools; name them with `tools`",
+    );
+    check(
+        |config| config.settings.scorer = ScorerConfig::Rules { rules: Vec::new() },
+        "DIR/d.csv, line 2: has no rules; the scorer `rules` needs `rules` in the configuration or a field with them",
+    );
+    check(
+        |config| config.fields = FieldNames { images: Some("question".to_owned()), ..FieldNames::default() },
+        "DIR/d.csv, line 2: `question` names \"One,\\r\\nor two?\"; expected a .png, .jpg, .jpeg, .gif or .webp file",
+    );
+}
+
+/// The files of benchmarks in the shapes that their users have.
+#[test]
+fn presets_read_the_files_of_their_benchmarks() {
+    #[track_caller]
+    fn check(preset: Preset, file: &str, text: &str, expect: (&str, &str, &str)) {
+        let dir = files(&[(file, text), ("page.png", "x")]);
+        let mut config = preset.config(dir.path().join(file));
+        config.splitting = Splitting::PartsOrRatio { ratio: [1, 0, 0], seed: 1 };
+        let data = TasksEnv::load(&config);
+        // One item cannot fill three splits; a list of ids that names it three times cannot be either.
+        let error = data.err().unwrap().to_string();
+        assert!(error.contains("leave the split `val` empty"), "{preset:?}: {error}");
+        let three = dir.path().join("three");
+        std::fs::create_dir_all(&three).unwrap();
+        std::fs::copy(dir.path().join("page.png"), three.join("page.png")).unwrap();
+        let extension = Path::new(file).extension().unwrap().to_str().unwrap();
+        for (number, split) in ["train", "val", "test"].iter().enumerate() {
+            let text = text.replace("ID", &format!("ID{number}"));
+            std::fs::write(three.join(format!("{split}.{extension}")), text).unwrap();
+        }
+        let mut config = preset.config(PathBuf::from(&three));
+        config.image_dir = Some(three.clone());
+        let env = TasksEnv::load(&config).unwrap_or_else(|error| panic!("{preset:?}: {error}"));
+        let item = env.items(Split::Train).first().unwrap();
+        let reply = env.reference_reply(item).unwrap();
+        assert_eq!((item.id.as_str(), item.task_type.as_str(), reply.as_str()), expect, "{preset:?}");
+    }
+    let answer = "Here is my answer.\n<answer>X</answer>";
+    check(
+        Preset::SearchQa,
+        "x.jsonl",
+        r#"{"key": "ID", "question": "Q", "context": "[DOC] a [DOC] b", "answers": ["X"]}"#,
+        ("ID0", "", answer),
+    );
+    check(
+        Preset::HotpotQa,
+        "x.json",
+        r#"[{"_id": "ID", "question": "Q", "answer": "X", "type": "bridge", "context": [["T", ["s1.", " s2."]]]}]"#,
+        ("ID0", "bridge", answer),
+    );
+    check(
+        Preset::OfficeQa,
+        "x.csv",
+        "uid,question,ground_truth,difficulty,source_files\nID,Q,X,hard,a.txt\n",
+        ("ID0", "hard", answer),
+    );
+    check(
+        Preset::DocVqa,
+        "x.json",
+        r#"{"data": [{"questionId": "ID", "question": "Q", "image": "page.png", "answers": ["X"]}]}"#,
+        ("ID0", "", answer),
+    );
+    check(
+        Preset::LiveMath,
+        "x.json",
+        r#"[{"month": "2025ID", "no": 3, "theorem_type": ["bound"], "mcq": {"question": "Q", "choices": [{"label": "A", "text": "one"}, {"label": "B", "text": "two"}], "correct_choice": {"label": "B", "text": "two"}}}]"#,
+        ("2025ID0:3", "bound", "Here is my answer.\n<answer>A</answer>"),
+    );
+}

@@ -1,0 +1,8 @@
+//! The facade from outside; processes that are killed have a target of their own.
+//!
+//! One program for all of them: linking one takes longer than compiling most of these files.
+
+#[cfg(unix)]
+mod agent_model;
+mod import;
+mod own_data;
