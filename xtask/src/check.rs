@@ -57,6 +57,24 @@ const CHECKS: &[Check] = &[
         run: pages,
     },
     Check {
+        name: "features",
+        about: "builds the libraries without their environments and without the journal",
+        is_external: IsExternal::Yes,
+        run: features,
+    },
+    Check {
+        name: "packages",
+        about: "packs each published crate with every file that it needs",
+        is_external: IsExternal::Yes,
+        run: packages,
+    },
+    Check {
+        name: "bench",
+        about: "runs every part of the benchmark once, briefly and unoptimized",
+        is_external: IsExternal::Yes,
+        run: brief_benchmark,
+    },
+    Check {
         name: "api",
         about: "compares the lists in api/ with the code, where cargo-public-api can run",
         is_external: IsExternal::Yes,
@@ -160,6 +178,25 @@ fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
 /// The lists in `api/`, where the tool that makes them is installed; it needs a nightly toolchain.
 fn public_interface(sh: &Shell) -> anyhow::Result<()> {
     crate::api::run(sh, true)
+}
+
+/// Each environment is a feature that can be left out, and so is the journal.
+fn features(sh: &Shell) -> anyhow::Result<()> {
+    for package in ["skill-llm", "skill-envs"] {
+        cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
+    }
+    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet").run()?)
+}
+
+/// What would be published has all files that it needs; building it is left to a release.
+fn packages(sh: &Shell) -> anyhow::Result<()> {
+    let unpublished = ["--exclude=xtask", "--exclude=skillrl-bench", "--exclude=exec-lights"];
+    let options = ["--no-verify", "--allow-dirty", "--quiet"];
+    Ok(cmd!(sh, "cargo package --workspace {unpublished...} {options...}").run()?)
+}
+
+fn brief_benchmark(sh: &Shell) -> anyhow::Result<()> {
+    crate::bench(sh, true, &[])
 }
 
 fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {

@@ -1,34 +1,79 @@
 //! Everything that CI runs, in the order in which it fails fastest.
+//!
+//! The tests are built first, then run while the compiler works on what they do not need: many of them wait for
+//! programs, sockets and virtual clocks, and leave a processor idle.
 
 use crate::generated;
-use anyhow::{Context as _, bail};
-use std::path::Path;
+use anyhow::{Context as _, anyhow, bail};
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
+/// The build that tests, doctests, lints and pages share.
+const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
+/// Where the tests are listed for a run without cargo, which would wait for other builds.
+const LISTS: &str = "target/ci";
+
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
+    let began = Instant::now();
     step("format", || format(sh))?;
     step("generated files", || generated::run(sh, true))?;
-    step("clippy", || clippy(sh))?;
-    step("features", || features(sh))?;
-    step("tests", || test(sh))?;
-    step("documentation", || documentation(sh))?;
-    step("demo", || demo(sh))?;
-    step("benchmark", || crate::bench(sh, true, &[]))?;
-    step("packages", || packages(sh))?;
-    eprintln!("ci: everything passed");
+    if has(sh, "nextest") {
+        step("build of the tests", || build_tests(sh))?;
+        let tests = sh.clone();
+        let tests = thread::spawn(move || step("tests", || run_built_tests(&tests)));
+        let lints = lints(sh);
+        let tests = tests.join().map_err(|_| anyhow!("the thread of the tests panicked"))?;
+        lints.and(tests)?;
+        step("doctests", || doctests(sh))?;
+    } else {
+        step("tests", || test(sh))?;
+        lints(sh)?;
+    }
+    step("default program", || default_program(sh))?;
+    eprintln!("ci: everything passed in {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
 }
 
 /// Tests with nextest where it is installed, which runs them side by side; doctests with cargo.
 pub(crate) fn test(sh: &Shell) -> anyhow::Result<()> {
     if has(sh, "nextest") {
-        cmd!(sh, "cargo nextest run --workspace --all-features").run()?;
-        cmd!(sh, "cargo test --workspace --all-features --doc --quiet").run()?;
+        cmd!(sh, "cargo nextest run {EVERYTHING...}").run()?;
+        doctests(sh)
     } else {
-        cmd!(sh, "cargo test --workspace --all-features --quiet").run()?;
+        Ok(cmd!(sh, "cargo test {EVERYTHING...} --quiet").run()?)
     }
-    Ok(())
+}
+
+/// Builds the tests and lists their programs.
+fn build_tests(sh: &Shell) -> anyhow::Result<()> {
+    let [metadata, programs] = lists();
+    let json = ["--list-type", "binaries-only", "--message-format", "json"];
+    let listed = cmd!(sh, "cargo nextest list {EVERYTHING...} {json...} --cargo-quiet").read()?;
+    sh.write_file(programs, listed)?;
+    let described = cmd!(sh, "cargo metadata --format-version 1 --all-features").quiet().read()?;
+    Ok(sh.write_file(metadata, described)?)
+}
+
+fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
+    let [metadata, programs] = lists();
+    let quiet = ["--status-level", "slow", "--final-status-level", "slow"];
+    Ok(cmd!(sh, "cargo nextest run --cargo-metadata {metadata} --binaries-metadata {programs} {quiet...}").run()?)
+}
+
+fn lists() -> [PathBuf; 2] {
+    ["metadata.json", "programs.json"].map(|file| Path::new(LISTS).join(file))
+}
+
+fn doctests(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo test {EVERYTHING...} --doc --quiet").run()?)
+}
+
+/// Checks of the sources that run no test.
+fn lints(sh: &Shell) -> anyhow::Result<()> {
+    step("clippy", || clippy(sh))?;
+    step("documentation", || documentation(sh))
 }
 
 /// Runs one step, and says how long it took or that it failed.
@@ -53,30 +98,22 @@ fn clippy(sh: &Shell) -> anyhow::Result<()> {
         eprintln!("ci: NOT CHECKED: clippy is not installed (rustup component add clippy)");
         return Ok(());
     }
-    Ok(cmd!(sh, "cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings").run()?)
-}
-
-/// Each environment is a feature that can be left out, and so is the journal; all other steps but the demo's have every
-/// feature.
-fn features(sh: &Shell) -> anyhow::Result<()> {
-    for package in ["skill-llm", "skill-envs"] {
-        cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
-    }
-    cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet").run()?;
-    if has(sh, "clippy") {
-        cmd!(sh, "cargo clippy --package skill-cli --quiet -- -D warnings").run()?;
-    }
-    Ok(())
+    Ok(cmd!(sh, "cargo clippy {EVERYTHING...} --all-targets --quiet -- -D warnings").run()?)
 }
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {
     let _denied = sh.push_env("RUSTDOCFLAGS", "-D warnings");
-    Ok(cmd!(sh, "cargo doc --workspace --no-deps --all-features --quiet").run()?)
+    Ok(cmd!(sh, "cargo doc {EVERYTHING...} --no-deps --quiet").run()?)
 }
 
-/// The program as most people build it, without the features of the tests: its demo gives the same bytes every time.
-fn demo(sh: &Shell) -> anyhow::Result<()> {
-    let program = crate::default_program(sh)?;
+/// The program as most people build it, without the features of the tests: it builds without a warning, and its demo
+/// gives the same bytes every time.
+fn default_program(sh: &Shell) -> anyhow::Result<()> {
+    let built = cmd!(sh, "cargo build --package skill-cli --bin skillrl").quiet().read_stderr()?;
+    if built.lines().any(|line| line.starts_with("warning:")) {
+        bail!("the default program builds with warnings:\n{built}");
+    }
+    let program = crate::built(sh, "debug", "skillrl");
     let once = || cmd!(sh, "{program} demo").quiet().read();
     if once()? != once()? {
         bail!("two demos printed different texts");
@@ -84,7 +121,7 @@ fn demo(sh: &Shell) -> anyhow::Result<()> {
     left_out(sh, &program)
 }
 
-/// Whoever names a collector of traces, and calls models by a program without them, is told that none are sent.
+/// A program without traces warns whoever configured a collector for them.
 fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
     let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
         let command = cmd!(sh, "{program} {command...}")
@@ -101,15 +138,6 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
         bail!("it was said that no traces are sent, where nobody waits for any");
     }
     Ok(())
-}
-
-/// What would be published has all files that it needs; that it builds is checked by a release, not here.
-fn packages(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(
-        sh,
-        "cargo package --workspace --exclude xtask --exclude skillrl-bench --exclude exec-lights --no-verify --allow-dirty --quiet"
-    )
-    .run()?)
 }
 
 fn has(sh: &Shell, subcommand: &str) -> bool {
