@@ -39,8 +39,12 @@ pub fn editor(data: &[u8]) {
             assert_eq!(next, doc, "a skipped edit changed something");
         }
         // Line feeds may become pairs.
-        let most = doc.text().len() + 2 * edit.content.len() + MAX_FRAME;
-        assert!(next.text().len() <= most, "{} bytes where at most {most} can be", next.text().len());
+        let most = doc.source_text().len() + 2 * edit.content.len() + MAX_FRAME;
+        assert!(
+            next.source_text().len() <= most,
+            "{} bytes where at most {most} can be",
+            next.source_text().len()
+        );
         doc = next;
     }
     assert_eq!(doc, after);
@@ -48,26 +52,28 @@ pub fn editor(data: &[u8]) {
 
 /// What holds of a place that a target was taken for.
 fn check_folded(before: &SkillDoc, edit: &Edit, row: &EditRow, after: &SkillDoc) {
-    let limited = EditRules { max_tokens: Some(estimate_tokens(before.text()) + 4), ..EditRules::default() };
+    let limited =
+        EditRules { max_tokens: Some(estimate_tokens(before.source_text()) + 4), ..EditRules::default() };
     let (small, _) = limited.apply(before, std::slice::from_ref(edit));
     assert!(
-        estimate_tokens(small.text()) <= estimate_tokens(before.text()) + 4,
+        estimate_tokens(small.source_text()) <= estimate_tokens(before.source_text()) + 4,
         "the limit on size was passed"
     );
     let (_, exact) = EditRules::reference().apply(before, std::slice::from_ref(edit));
     assert!(exact.iter().all(|row| row.folded.is_none() && row.nearest.is_none()));
     let Some(folded) = &row.folded else { return };
-    assert!(!before.text().contains(&edit.target), "the target stands there to the letter");
-    let place = before.text().get(folded.start..folded.end).unwrap();
+    assert!(!before.source_text().contains(&edit.target), "the target stands there to the letter");
+    let place = before.source_text().get(folded.start..folded.end).unwrap();
     assert!(place.starts_with(&folded.text));
-    for region in protected_regions(before.text()) {
+    for region in protected_regions(before.source_text()) {
         assert!(folded.end <= region.range.start || region.range.end <= folded.start, "a protected place");
     }
-    let (head, tail) = (before.text().get(..folded.start).unwrap(), before.text().get(folded.end..).unwrap());
+    let (head, tail) =
+        (before.source_text().get(..folded.start).unwrap(), before.source_text().get(folded.end..).unwrap());
     if row.status.is_applied() && edit.op != EditOp::InsertAfter {
-        assert!(after.text().len() >= head.len() + tail.len());
+        assert!(after.source_text().len() >= head.len() + tail.len());
         assert!(
-            after.text().starts_with(head) && after.text().ends_with(tail),
+            after.source_text().starts_with(head) && after.source_text().ends_with(tail),
             "more than the place changed"
         );
     }
@@ -85,8 +91,8 @@ fn op_of(name: &str) -> EditOp {
 
 /// The kind and the text of each region.
 fn regions(doc: &SkillDoc) -> Vec<(RegionKind, String)> {
-    let regions = protected_regions(doc.text()).into_iter();
-    regions.map(|region| (region.kind, doc.text().get(region.range).unwrap().to_owned())).collect()
+    let regions = protected_regions(doc.source_text()).into_iter();
+    regions.map(|region| (region.kind, doc.source_text().get(region.range).unwrap().to_owned())).collect()
 }
 
 /// Every marker, in order, found the simple way.
@@ -94,7 +100,7 @@ fn markers(doc: &SkillDoc) -> Vec<&'static str> {
     let mut found: Vec<(usize, &'static str)> =
         [SLOW_UPDATE_START, SLOW_UPDATE_END, APPENDIX_START, APPENDIX_END]
             .into_iter()
-            .flat_map(|marker| doc.text().match_indices(marker).map(move |(at, _)| (at, marker)))
+            .flat_map(|marker| doc.source_text().match_indices(marker).map(move |(at, _)| (at, marker)))
             .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, marker)| marker).collect()

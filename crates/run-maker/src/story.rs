@@ -81,7 +81,7 @@ impl<'size> Story<'size> {
         let paired = Paired::of(Gate::default(), 1, &seen, &self.current);
         let mut record = self.record(step, &batch);
         record.candidate_hash = Some(candidate.hash());
-        record.candidate_skill_len = Some(candidate.text().chars().count());
+        record.candidate_skill_len = Some(candidate.n_chars());
         record.apply_report = Some(ApplySummary {
             total: rows.len(),
             applied: rows.iter().filter(|row| row.status.is_applied()).count(),
@@ -98,7 +98,7 @@ impl<'size> Story<'size> {
         dir.put_json(&files.join("merged_patch.json"), &patch)?;
         dir.put_json(&files.join("ranked_patch.json"), &patch)?;
         dir.put_json(&files.join("edit_apply_report.json"), &rows)?;
-        dir.put(&files.join("candidate_skill.md"), candidate.text().as_bytes())?;
+        dir.put_skill(&files.join("candidate_skill.md"), &candidate)?;
         let used = tokens(size.n_selection);
         dir.write_evaluation(EvaluationDir::Selection(step), &candidate.hash(), &evaluation, used)?;
         if is_accepted {
@@ -190,7 +190,7 @@ impl<'size> Story<'size> {
             |number: u32| format!("- Rule {}: look at part {number} of the question.", number % MAX_RULES);
         let older = self
             .skill
-            .text()
+            .source_text()
             .lines()
             .find(|line| line.starts_with(&format!("- Rule {}:", step.0 % MAX_RULES)));
         let first = match older {

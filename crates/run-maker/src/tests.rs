@@ -19,7 +19,7 @@ fn what_is_made_is_read_as_any_run() {
     assert_eq!(run.totals().unwrap().n_accepted, 2);
     let skill = run.best_skill().unwrap();
     assert_eq!(run.skill_after(StepIdx(20)).unwrap(), skill);
-    assert!(skill.text().contains("- Rule 16: look at part 16"), "{}", skill.text());
+    assert!(skill.source_text().contains("- Rule 16: look at part 16"), "{}", skill.source_text());
     assert_eq!(run.results(EvaluationDir::TestBest).unwrap().unwrap().len(), 6);
     let tested = |place| run.evaluation_summary(place).unwrap().unwrap().skill_hash;
     assert_eq!(tested(EvaluationDir::TestBaseline), run.skill_after(StepIdx(0)).unwrap().hash());

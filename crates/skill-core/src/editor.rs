@@ -76,7 +76,7 @@ impl EditRules {
     /// say. In a document whose lines end with a carriage return and a line feed, what is inserted has such line ends
     /// too, and no pair is taken apart.
     pub fn apply(&self, doc: &SkillDoc, edits: &[Edit]) -> (SkillDoc, Vec<EditRow>) {
-        let mut editor = Editor { draft: Draft::new(doc.text()), rules: self };
+        let mut editor = Editor { draft: Draft::new(doc.source_text()), rules: self };
         let rows = edits.iter().zip(1..).map(|(edit, index)| editor.apply(edit, index)).collect();
         (SkillDoc::new(editor.draft.into_text()), rows)
     }
@@ -85,7 +85,7 @@ impl EditRules {
 /// Applies one edit by the default rules: [`apply_patch`] with a single one.
 pub fn apply_edit(doc: &SkillDoc, edit: &Edit) -> (SkillDoc, EditRow) {
     let rules = EditRules::default();
-    let mut editor = Editor { draft: Draft::new(doc.text()), rules: &rules };
+    let mut editor = Editor { draft: Draft::new(doc.source_text()), rules: &rules };
     let row = editor.apply(edit, 1);
     (SkillDoc::new(editor.draft.into_text()), row)
 }

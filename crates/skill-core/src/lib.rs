@@ -39,7 +39,7 @@
 //!         Edit::new(EditOp::Delete, "- Think aloud.", ""),
 //!     ],
 //! );
-//! assert_eq!(candidate.text(), "# Trivia\n\n- Answer the question.\n\n- Reply with the bare answer.\n");
+//! assert_eq!(candidate.source_text(), "# Trivia\n\n- Answer the question.\n\n- Reply with the bare answer.\n");
 //! assert!(rows[0].status.is_applied());
 //! assert_eq!(rows[1].missed_anchor(), Some("- Think aloud."));
 //!

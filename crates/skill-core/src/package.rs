@@ -37,7 +37,7 @@ mod view;
 pub use apply::{FrontMatterEdits, apply_package_patch};
 pub use carried::{CarriedFile, CarriedFiles, CarriedName};
 pub use path::{PathFault, check_path, is_reference};
-pub use view::{agent_text, edit_main, main_file, optimizer_text, tree};
+pub use view::{AgentText, OptimizerText, edit_main, main_file, tree};
 
 use crate::region::front_matter_end;
 use crate::skill::SkillDoc;
@@ -84,7 +84,7 @@ pub enum PackageFault {
 impl SkillPackage {
     /// The package that a skill is; a document without files beside it is a package of one file.
     pub fn of(skill: &SkillDoc) -> Self {
-        let parts = Parts::of(skill.text());
+        let parts = Parts::of(skill.source_text());
         let mut package = Self { main: parts.main.to_owned(), ..Self::default() };
         for (boundary, text) in parts.files {
             match boundary {

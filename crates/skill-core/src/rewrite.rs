@@ -187,8 +187,8 @@ pub fn with_regions_of(original: &SkillDoc, rewritten: &str) -> Option<SkillDoc>
         return None;
     }
     Some(edit_main(original, |main| {
-        let joined = join(main.text(), body);
-        if joined.trim_end() == main.text().trim_end() { main.clone() } else { SkillDoc::new(joined) }
+        let joined = join(main.source_text(), body);
+        if joined.trim_end() == main.source_text().trim_end() { main.clone() } else { SkillDoc::new(joined) }
     }))
 }
 
@@ -255,8 +255,9 @@ fn body_of(rewritten: &str) -> Cow<'_, str> {
 /// What a rewrite changes: each line that goes behind `- `, then each that comes behind `+ `.
 ///
 /// A line that only moves is not among them.
-pub fn changed_lines(before: &str, after: &str) -> Vec<String> {
+pub fn changed_lines(before: &SkillDoc, after: &SkillDoc) -> Vec<String> {
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let (before, after) = (before.source_text(), after.source_text());
     for line in after.lines() {
         *left.entry(line).or_default() += 1;
     }
@@ -298,7 +299,7 @@ mod tests {
     #[track_caller]
     fn check(original: &str, rewritten: &str, expect: Option<&str>) {
         let written = with_regions_of(&SkillDoc::new(expand(original)), &expand(rewritten));
-        let written = written.map(|skill| skill.text().to_owned());
+        let written = written.map(|skill| skill.source_text().to_owned());
         assert_eq!(written, expect.map(expand), "{original:?} rewritten as {rewritten:?}");
     }
 
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_changes() {
-        let changed = |before: &str, after: &str| changed_lines(before, after).join("|");
+        let changed = |before: &str, after: &str| changed_lines(&before.into(), &after.into()).join("|");
         assert_eq!(changed("# S\n- a\n- b\n", "# S\n\n- b\n- c\n- c\n"), "- - a|+ - c|+ - c");
         assert_eq!(changed("a\nb\n", "b\na\n"), "");
         assert_eq!(changed("", "x"), "+ x");
@@ -425,7 +426,7 @@ mod tests {
         ) {
             let original = SkillDoc::new(expand(&original));
             let texts = |skill: &SkillDoc| -> Vec<String> {
-                let text = skill.text();
+                let text = skill.source_text();
                 merged_regions(text).into_iter().map(|(range, _)| text.get(range).unwrap_or_default().to_owned()).collect()
             };
             let Some(written) = with_regions_of(&original, &expand(&rewritten)) else { return Ok(()) };

@@ -33,10 +33,10 @@ pub struct SkillRule {
 /// let rules = skill_rules(&skill);
 /// let texts: Vec<&str> = rules.iter().map(|rule| rule.text.as_str()).collect();
 /// assert_eq!(texts, ["Be brief.", "- Write years first.\n  - Always."]);
-/// assert_eq!(without_rules(&skill, &rules, |rule_idx| rule_idx == 1).text(), "# Clerk\n\nBe brief.\n");
+/// assert_eq!(without_rules(&skill, &rules, |rule_idx| rule_idx == 1).source_text(), "# Clerk\n\nBe brief.\n");
 /// ```
 pub fn skill_rules(skill: &SkillDoc) -> Vec<SkillRule> {
-    let text = skill.text();
+    let text = skill.source_text();
     let texts: Vec<&str> = text.lines().collect();
     let mut found: Vec<Found> = Vec::new();
     let mut open: Option<Found> = None;
@@ -66,7 +66,7 @@ pub fn skill_rules(skill: &SkillDoc) -> Vec<SkillRule> {
 /// A heading goes with the last rule of its section; the title of the skill and of each file stays. No two blank lines
 /// come together where something was taken out.
 pub fn without_rules(skill: &SkillDoc, rules: &[SkillRule], is_taken: impl Fn(usize) -> bool) -> SkillDoc {
-    let text = skill.text();
+    let text = skill.source_text();
     let kinds = line_kinds(text);
     let mut is_gone = vec![false; kinds.len()];
     for (_, rule) in rules.iter().enumerate().filter(|(rule_idx, _)| is_taken(*rule_idx)) {

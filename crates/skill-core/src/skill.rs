@@ -1,9 +1,10 @@
 //! The skill document: the trainable state.
 
+use crate::canonical::hex_sha256;
 use crate::ids::SkillHash;
 use crate::package::CarriedFiles;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use crate::tokens::estimate_tokens;
+use serde::{Deserialize, Serialize, Serializer};
 use std::hash::{Hash, Hasher};
 
 /// A skill: a Markdown document, or a folder of files, that an agent works from.
@@ -11,8 +12,12 @@ use std::hash::{Hash, Hasher};
 /// The text is kept to the byte; the editor is the only thing that changes it. A folder is one text too, in which
 /// lines say where a file begins (see [`crate::package`]). Files that no edit can change are carried beside the text,
 /// which names each by its hash; two skills are equal if their texts are.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+///
+/// A model is shown a view of a skill, and never its source text: an agent gets [`SkillDoc::agent_view`], an optimizer
+/// [`SkillDoc::optimizer_view`]. The source text is for editors, for hashes, and for the files of a run; so it is not
+/// what a `SkillDoc` is formatted as or turns into.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "String")]
 pub struct SkillDoc {
     text: String,
     carried: CarriedFiles,
@@ -24,14 +29,42 @@ impl SkillDoc {
         Self { text: text.into(), carried: CarriedFiles::default() }
     }
 
-    /// The whole text: the Markdown of a single document, or all files of a folder that can be edited.
-    pub fn text(&self) -> &str {
+    /// The whole text: the Markdown of a single document, or all files of a folder that can be edited, with front
+    /// matter, with the lines that separate files, and with the hashes of the files that are carried along.
+    ///
+    /// No model gets this text; see [`SkillDoc::agent_view`] and [`SkillDoc::optimizer_view`].
+    pub fn source_text(&self) -> &str {
         &self.text
+    }
+
+    /// The whole text, without a copy; see [`SkillDoc::source_text`].
+    pub fn into_source_text(self) -> String {
+        self.text
+    }
+
+    /// The length of the source text in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The length of the source text in characters.
+    pub fn n_chars(&self) -> usize {
+        self.text.chars().count()
+    }
+
+    /// About how many tokens the source text has; see [`estimate_tokens`].
+    pub fn n_tokens(&self) -> u64 {
+        estimate_tokens(&self.text)
     }
 
     /// The content hash that names this version of the skill in records and caches.
     pub fn hash(&self) -> SkillHash {
         SkillHash::of(&self.text)
+    }
+
+    /// The SHA-256 of the source text in 64 hexadecimal digits.
+    pub fn source_sha256(&self) -> String {
+        hex_sha256(self.text.as_bytes())
     }
 
     /// Whether there is nothing but white space.
@@ -65,9 +98,9 @@ impl Hash for SkillDoc {
     }
 }
 
-impl fmt::Display for SkillDoc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+impl Serialize for SkillDoc {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
     }
 }
 
@@ -80,11 +113,5 @@ impl From<&str> for SkillDoc {
 impl From<String> for SkillDoc {
     fn from(text: String) -> Self {
         Self::new(text)
-    }
-}
-
-impl From<SkillDoc> for String {
-    fn from(skill: SkillDoc) -> Self {
-        skill.text
     }
 }

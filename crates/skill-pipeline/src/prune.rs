@@ -175,7 +175,7 @@ pub async fn prune(
             record.n_removed += 1;
             record.skill_after = candidate.hash();
             let [before, _] = record.skill_len;
-            record.skill_len = [before, candidate.text().chars().count()];
+            record.skill_len = [before, candidate.n_chars()];
             record.score_after = row.score.unwrap_or(record.score_after);
             pruned = candidate;
         }
@@ -213,7 +213,7 @@ struct Pruning<'run> {
 impl Pruning<'_> {
     /// The record before anything was tried.
     fn begin(&self, env: &str) -> PruneRecord {
-        let (hash, length) = (self.skill.hash(), self.skill.text().chars().count());
+        let (hash, length) = (self.skill.hash(), self.skill.n_chars());
         let score = self.score(&self.first);
         PruneRecord {
             format_version: FORMAT_VERSION.to_owned(),

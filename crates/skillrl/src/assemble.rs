@@ -247,7 +247,7 @@ pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
             .map_err(|source| Error::SkillFolder(FolderError::Package { path: path.to_owned(), source }));
     }
     let skill = read_document(path)?;
-    match NotASkill::of(path, skill.text()) {
+    match NotASkill::of(path, skill.source_text()) {
         Some(what) => Err(Error::NotASkill { path: path.to_owned(), what }),
         None => Ok(skill),
     }

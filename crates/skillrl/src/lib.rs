@@ -24,7 +24,7 @@
 //!     fn items(&self, split: Split) -> &[Item] { &self.0[split as usize..][..1] }
 //!     async fn rollout(&self, item: &Item, skill: &SkillDoc, target: &dyn ChatModel, ctx: &RolloutCtx)
 //!         -> Result<RolloutResult, EnvError> {
-//!         let prompt = vec![Message::system(skill.text()), Message::user(item.data.to_string())];
+//!         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
 //!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
 //!         let hard = if answer == answer.to_uppercase() { 1.0 } else { 0.0 };
 //!         Ok(RolloutResult { predicted_answer: answer, ..RolloutResult::new(item.id.clone(), hard, hard) })

@@ -161,7 +161,7 @@ fn write_skill(out: &Path, skill: &SkillDoc) -> Result<PathBuf, PipelineError> {
     let package = SkillPackage::of(skill);
     if package.references.is_empty() && package.carried.is_empty() {
         let path = out.join(SKILL_FILE);
-        atomic::write(&path, skill.text().as_bytes())?;
+        atomic::write(&path, skill.source_text().as_bytes())?;
         return Ok(path);
     }
     let path = out.join(SKILL_DIR);

@@ -102,7 +102,7 @@ async fn a_skill_that_is_a_folder_is_delivered_whole_or_as_its_text() {
     let program = if cfg!(unix) { "scripts/run.sh*" } else { "scripts/run.sh" };
     assert_eq!(result.extras["skill_files"], json!(["SKILL.md", "references/map.md", program]));
     // Its text alone does not have all of it.
-    let error = rollout_with(&env, "good", &SkillDoc::new(skill.text())).await.unwrap_err();
+    let error = rollout_with(&env, "good", &SkillDoc::new(skill.source_text())).await.unwrap_err();
     assert!(error.to_string().contains("\"scripts/run.sh\" of the skill is not at hand"), "{error}");
 }
 

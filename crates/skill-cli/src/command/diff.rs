@@ -42,7 +42,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
             UsageError::new(format!("step {step} had no candidate"))
                 .with_hint(format!("`skillrl show {} --step {step}` says why", run.path().display()))
         })?;
-        return Ok((candidate.text().to_owned(), format!("candidate of step {step}")));
+        return Ok((candidate.source_text().to_owned(), format!("candidate of step {step}")));
     }
     if name == "best" {
         // That of the run, also where the end of its epoch has made another one current after it.
@@ -52,11 +52,11 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
             None if best == StepIdx(0) => "the first one".to_owned(),
             None => format!("of step {best}"),
         };
-        return Ok((skill.text().to_owned(), format!("best skill ({maker})")));
+        return Ok((skill.source_text().to_owned(), format!("best skill ({maker})")));
     }
     let step = number(name)?;
     let skill = run.skill_after(step).map_err(skillrl::Error::Pipeline)?;
     let shown =
         if step == StepIdx(0) { "first skill".to_owned() } else { format!("skill after step {step}") };
-    Ok((skill.text().to_owned(), shown))
+    Ok((skill.source_text().to_owned(), shown))
 }

@@ -25,7 +25,11 @@ fn check(text: &str, (op, target, content): (&str, &str, &str), expect_status: &
     let (doc, rows) =
         EditRules::reference().apply(&SkillDoc::new(text.as_str()), std::slice::from_ref(&edit));
     let row = &rows[0];
-    assert_eq!((row.status.as_str(), doc.text()), (expect_status, expand(expect).as_str()), "{edit:?}");
+    assert_eq!(
+        (row.status.as_str(), doc.source_text()),
+        (expect_status, expand(expect).as_str()),
+        "{edit:?}"
+    );
     assert_eq!((row.index, row.op.as_str(), row.target.as_str()), (1, op, target.as_str()));
 }
 
@@ -69,7 +73,7 @@ fn edits_do_the_right_thing_where_the_reference_does_not() {
     check("", ("append", "", "x"), "applied_append", "x\n");
     let edit: Edit = serde_json::from_str(r#"{"op": "append", "content": null, "target": null}"#).unwrap();
     let (doc, row) = apply_edit(&SkillDoc::new(SMALL), &edit);
-    assert_eq!((doc.text(), row.status), (SMALL, EditStatus::SkippedEmptyContent));
+    assert_eq!((doc.source_text(), row.status), (SMALL, EditStatus::SkippedEmptyContent));
 }
 
 #[test]
@@ -257,7 +261,7 @@ fn a_patch_applies_in_order_each_edit_to_the_result_of_the_one_before() {
     let text = expand(&format!("{SMALL}\n[S\nkeep\nS]\n"));
     let (doc, rows) = apply_patch(&SkillDoc::new(text), &edits);
     let expect = "# S\n\n- two\n- ONE\n\n- three\n\n- four\n\n[end]\n\n[S\nkeep\nS]\n";
-    assert_eq!(doc.text(), expand(expect));
+    assert_eq!(doc.source_text(), expand(expect));
     let rows: Vec<(usize, &str)> = rows.iter().map(|row| (row.index, row.status.as_str())).collect();
     assert_eq!(
         rows,

@@ -43,7 +43,7 @@ pub fn apply_package_patch(
     {
         let (edited, rows) = rules.apply(skill, edits);
         // A text that would be taken for several files is none that this skill can become.
-        if !has_boundary(edited.text()) {
+        if !has_boundary(edited.source_text()) {
             return (edited, rows);
         }
     }
@@ -97,10 +97,10 @@ fn apply_to(
         return skipped(edit, EditStatus::Error, "the editor gave no report", index);
     };
     row.index = index;
-    if has_boundary(edited.text()) && !has_boundary(text) {
+    if has_boundary(edited.source_text()) && !has_boundary(text) {
         return skipped(edit, EditStatus::SkippedProtectedRegion, SEPARATES_FILES, index);
     }
-    *text = edited.into();
+    *text = edited.into_source_text();
     row
 }
 

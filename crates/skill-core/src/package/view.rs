@@ -4,44 +4,91 @@ use super::boundary::{Boundary, Parts, reference_line};
 use super::{MAIN_FILE, SkillPackage};
 use crate::region::front_matter_end;
 use crate::skill::SkillDoc;
-use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::ops::Deref;
+use std::sync::Arc;
 
-/// What an agent gets that cannot open files: `SKILL.md` below its front matter, then each reference file between a
-/// line `<file path="references/x.md">` and a line `</file>`, with a blank line in front.
+/// A skill as an agent is shown it that cannot open files; only [`SkillDoc::agent_view`] makes one.
 ///
-/// A document without front matter and without files beside it is shown as it is.
-pub fn agent_text(skill: &SkillDoc) -> Cow<'_, str> {
-    let parts = Parts::of(skill.text());
-    let body = below_front_matter(parts.main);
-    let references: Vec<(&str, &str)> = references(&parts).collect();
-    if references.is_empty() {
-        return Cow::Borrowed(body);
-    }
-    let mut text = body.trim_end().to_owned();
-    for (path, content) in references {
-        let _ = write!(text, "\n\n<file path=\"{path}\">\n{}\n</file>", content.trim());
-    }
-    text.push('\n');
-    Cow::Owned(text)
+/// It is `SKILL.md` below its front matter, then each reference file between a line `<file path="references/x.md">` and
+/// a line `</file>`, with a blank line in front. A document without front matter and without files beside it is shown
+/// as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AgentText(Arc<str>);
+
+/// A skill as the optimizer reads it; only [`SkillDoc::optimizer_view`] makes one.
+///
+/// It is all files that can be edited, with the line that separates them, and without hashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OptimizerText(Arc<str>);
+
+macro_rules! view {
+    ($($view:ident),+) => {$(
+        impl $view {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $view {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $view {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<$view> for String {
+            fn from(view: $view) -> Self {
+                view.as_str().to_owned()
+            }
+        }
+    )+};
 }
 
-/// What the optimizer reads: all files that can be edited, with the line that separates them, and no hashes.
-pub fn optimizer_text(skill: &SkillDoc) -> Cow<'_, str> {
-    let parts = Parts::of(skill.text());
-    if parts.files.is_empty() {
-        return Cow::Borrowed(skill.text());
+view!(AgentText, OptimizerText);
+
+impl SkillDoc {
+    /// The skill as an agent is shown it.
+    pub fn agent_view(&self) -> AgentText {
+        let parts = Parts::of(self.source_text());
+        let body = below_front_matter(parts.main);
+        let references: Vec<(&str, &str)> = references(&parts).collect();
+        if references.is_empty() {
+            return AgentText(Arc::from(body));
+        }
+        let mut text = body.trim_end().to_owned();
+        for (path, content) in references {
+            let _ = write!(text, "\n\n<file path=\"{path}\">\n{}\n</file>", content.trim());
+        }
+        text.push('\n');
+        AgentText(Arc::from(text))
     }
-    let mut text = parts.main.to_owned();
-    for (path, content) in references(&parts) {
-        let _ = write!(text, "\n{}\n{content}", reference_line(path));
+
+    /// The skill as the optimizer reads it.
+    pub fn optimizer_view(&self) -> OptimizerText {
+        let parts = Parts::of(self.source_text());
+        if parts.files.is_empty() {
+            return OptimizerText(Arc::from(self.source_text()));
+        }
+        let mut text = parts.main.to_owned();
+        for (path, content) in references(&parts) {
+            let _ = write!(text, "\n{}\n{content}", reference_line(path));
+        }
+        OptimizerText(Arc::from(text))
     }
-    Cow::Owned(text)
 }
 
 /// The files of a package, one a line; empty for a document without files beside it.
 pub fn tree(skill: &SkillDoc) -> String {
-    let parts = Parts::of(skill.text());
+    let parts = Parts::of(skill.source_text());
     if parts.files.is_empty() {
         return String::new();
     }
@@ -58,7 +105,7 @@ pub fn tree(skill: &SkillDoc) -> String {
 
 /// The text of `SKILL.md`; of a document without files beside it, all of its text.
 pub fn main_file(skill: &SkillDoc) -> &str {
-    Parts::of(skill.text()).main
+    Parts::of(skill.source_text()).main
 }
 
 /// The skill with another `SKILL.md`: for what works on a whole document, such as a rewrite or the slow update.
@@ -66,12 +113,12 @@ pub fn main_file(skill: &SkillDoc) -> &str {
 /// A document without files beside it becomes what `change` makes of it. A `SKILL.md` that would be taken for more
 /// than one file is not taken.
 pub fn edit_main(skill: &SkillDoc, change: impl FnOnce(&SkillDoc) -> SkillDoc) -> SkillDoc {
-    if Parts::of(skill.text()).files.is_empty() {
+    if Parts::of(skill.source_text()).files.is_empty() {
         return change(skill);
     }
     let mut package = SkillPackage::of(skill);
     let changed = change(&SkillDoc::new(package.main.as_str()));
-    package.main = changed.into();
+    package.main = changed.into_source_text();
     package.document().unwrap_or_else(|_| skill.clone())
 }
 

@@ -64,7 +64,7 @@ pub fn append_to_appendix(skill: &SkillDoc, notes: &[String]) -> SkillDoc {
 /// A note is one line; markers in it are taken out. Markers of an appendix without a partner go.
 #[must_use]
 pub fn replace_appendix(skill: &SkillDoc, notes: &[String]) -> SkillDoc {
-    edit_main(skill, |main| SkillDoc::new(with_notes(main.text(), notes)))
+    edit_main(skill, |main| SkillDoc::new(with_notes(main.source_text(), notes)))
 }
 
 fn with_notes(text: &str, notes: &[String]) -> String {
@@ -166,7 +166,7 @@ mod tests {
     #[track_caller]
     fn check(short: &str, notes: &[&str], expect: &str) {
         let written = append_to_appendix(&SkillDoc::new(expand(short)), &owned(notes));
-        assert_eq!(written.text(), expand(expect), "{short:?} with {notes:?}");
+        assert_eq!(written.source_text(), expand(expect), "{short:?} with {notes:?}");
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     fn an_empty_appendix_is_added_once() {
         let skill = SkillDoc::new("# x\n");
         let once = inject_appendix(&skill);
-        assert_eq!(once.text(), expand("# x\n\n[A\nH\nA]\n"));
+        assert_eq!(once.source_text(), expand("# x\n\n[A\nH\nA]\n"));
         assert_eq!(inject_appendix(&once), once);
         assert_eq!(appendix_notes(&once), Vec::<String>::new());
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// The guidance in the first region of the slow update, without white space around it; `None` if there is no region.
 pub fn slow_update_guidance(skill: &SkillDoc) -> Option<&str> {
-    let text = skill.text();
+    let text = skill.source_text();
     let region = protected_regions(text).into_iter().find(|region| region.kind == RegionKind::SlowUpdate)?;
     let inner = region.range.start + SLOW_UPDATE_START.len()..region.range.end - SLOW_UPDATE_END.len();
     text.get(inner).map(str::trim)
@@ -37,7 +37,7 @@ pub fn inject_slow_update(skill: &SkillDoc) -> SkillDoc {
 pub fn replace_slow_update(skill: &SkillDoc, guidance: &str) -> SkillDoc {
     let without = without_markers(guidance);
     let guidance = without.trim();
-    let (text, place) = with_one_region(skill.text());
+    let (text, place) = with_one_region(skill.source_text());
     let line_end = if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
         "\r\n"
     } else {
@@ -133,7 +133,7 @@ mod tests {
     #[track_caller]
     fn check(short: &str, guidance: &str, expect: &str) {
         let written = replace_slow_update(&SkillDoc::new(expand(short)), &expand(guidance));
-        assert_eq!(written.text(), expand(expect), "{short:?} with {guidance:?}");
+        assert_eq!(written.source_text(), expand(expect), "{short:?} with {guidance:?}");
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
     fn an_empty_region_is_added_once() {
         let skill = SkillDoc::new("# S\n- a\n");
         let once = inject_slow_update(&skill);
-        assert_eq!(once.text(), expand("# S\n- a\n\n[S\nS]\n"));
+        assert_eq!(once.source_text(), expand("# S\n- a\n\n[S\nS]\n"));
         assert_eq!(inject_slow_update(&once), once);
         assert_eq!((slow_update_guidance(&skill), slow_update_guidance(&once)), (None, Some("")));
         let with = replace_slow_update(&once, "Guidance");
@@ -215,14 +215,14 @@ mod tests {
                 return Ok(());
             }
             prop_assert_eq!(slow_update_guidance(&written), Some(guidance.trim()));
-            let (once, place) = with_one_region(skill.text());
+            let (once, place) = with_one_region(skill.source_text());
             let (before, after) = match place {
                 Some(range) => (once.get(..range.start).unwrap().to_owned(), once.get(range.end..).unwrap().to_owned()),
                 None if once.trim().is_empty() => (String::new(), String::new()),
                 None => (once, String::new()),
             };
-            prop_assert!(written.text().starts_with(&before));
-            prop_assert!(written.text().ends_with(&after));
+            prop_assert!(written.source_text().starts_with(&before));
+            prop_assert!(written.source_text().ends_with(&after));
             let again = replace_slow_update(&written, &guidance);
             prop_assert_eq!(again, written);
         }

@@ -78,7 +78,7 @@ fn land(case: &Case) -> (Landing, EditRow) {
     let row = rows.remove(0);
     let found = row.folded.is_some();
     let landing = match by_hand(&skill, case) {
-        Some(expect) if found && lines(edited.text()) == lines(&expect) => Landing::Right,
+        Some(expect) if found && lines(edited.source_text()) == lines(&expect) => Landing::Right,
         Some(_) if found => Landing::Wrong,
         Some(_) => Landing::Missed,
         None if found => Landing::Wrong,

@@ -109,8 +109,11 @@ fn drifted() -> impl Strategy<Value = (String, Edit)> {
 
 /// The text of every region, by where it starts.
 fn regions(doc: &SkillDoc) -> Vec<(RegionKind, String)> {
-    let text_of = |range: std::ops::Range<usize>| doc.text().get(range).unwrap().to_owned();
-    protected_regions(doc.text()).into_iter().map(|region| (region.kind, text_of(region.range))).collect()
+    let text_of = |range: std::ops::Range<usize>| doc.source_text().get(range).unwrap().to_owned();
+    protected_regions(doc.source_text())
+        .into_iter()
+        .map(|region| (region.kind, text_of(region.range)))
+        .collect()
 }
 
 /// Every marker, in order, found the simple way.
@@ -118,7 +121,7 @@ fn markers(doc: &SkillDoc) -> Vec<&'static str> {
     let mut found: Vec<(usize, &'static str)> =
         [SLOW_UPDATE_START, SLOW_UPDATE_END, APPENDIX_START, APPENDIX_END]
             .into_iter()
-            .flat_map(|marker| doc.text().match_indices(marker).map(move |(at, _)| (at, marker)))
+            .flat_map(|marker| doc.source_text().match_indices(marker).map(move |(at, _)| (at, marker)))
             .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, marker)| marker).collect()
@@ -159,7 +162,7 @@ proptest! {
             prop_assert_eq!(&after, &before);
         }
         let Some(folded) = row.folded else { return Ok(()) };
-        let text = before.text();
+        let text = before.source_text();
         prop_assert!(!text.contains(&edit.target), "an exact anchor needs no folding");
         let (head, place) = (text.get(..folded.start).unwrap(), text.get(folded.start..folded.end).unwrap());
         let tail = text.get(folded.end..).unwrap();
@@ -176,10 +179,10 @@ proptest! {
             return Ok(());
         }
         match edit.op {
-            EditOp::InsertAfter => prop_assert!(after.text().starts_with(text.get(..folded.end).unwrap())),
+            EditOp::InsertAfter => prop_assert!(after.source_text().starts_with(text.get(..folded.end).unwrap())),
             _ => {
-                prop_assert!(after.text().starts_with(head) && after.text().ends_with(tail));
-                let inner = after.text().len() - head.len() - tail.len();
+                prop_assert!(after.source_text().starts_with(head) && after.source_text().ends_with(tail));
+                let inner = after.source_text().len() - head.len() - tail.len();
                 prop_assert!(edit.op != EditOp::Delete || inner == 0);
             }
         }
@@ -191,7 +194,7 @@ proptest! {
         let rules = EditRules { max_tokens: Some(max), ..EditRules::default() };
         let before = SkillDoc::new(skill);
         let (after, _) = rules.apply(&before, &edits);
-        let (size, was) = (estimate_tokens(after.text()), estimate_tokens(before.text()));
+        let (size, was) = (estimate_tokens(after.source_text()), estimate_tokens(before.source_text()));
         prop_assert!(size <= max.max(was), "{size} tokens, {was} before, {max} at most");
     }
 
@@ -232,7 +235,7 @@ proptest! {
             let expect = if op == EditOp::Delete { format!("{before}{after}") } else { format!("{before}{content}{after}") };
             prop_assume!(!expect.starts_with("---"));
             let (found, _) = apply_edit(&doc, &Edit::new(op, "Z", content.as_str()));
-            prop_assert_eq!(found.text(), expect);
+            prop_assert_eq!(found.source_text(), expect);
         }
     }
 

@@ -9,7 +9,7 @@ use skill_core::{Edit, EditOp, SkillDoc, apply_edit, estimate_tokens};
 fn apply(text: &str, (op, target, content): (&str, &str, &str)) -> (String, EditRow) {
     let edit = Edit::new(op.into(), target, content);
     let (doc, row) = apply_edit(&SkillDoc::new(text), &edit);
-    (doc.text().to_owned(), row)
+    (doc.source_text().to_owned(), row)
 }
 
 /// The edit is applied to a place that its target was taken for.
@@ -104,7 +104,7 @@ fn exact_anchors_go_first_and_the_reference_knows_no_others() {
     assert_eq!((text.as_str(), row.folded), ("a  b\nx\na b\n", None));
     let edits = [Edit::new(EditOp::Delete, "a  b", "")];
     let (doc, rows) = EditRules::reference().apply(&SkillDoc::new("a b\n"), &edits);
-    assert_eq!((doc.text(), rows[0].status), ("a b\n", EditStatus::SkippedDeleteTargetNotFound));
+    assert_eq!((doc.source_text(), rows[0].status), ("a b\n", EditStatus::SkippedDeleteTargetNotFound));
     assert_eq!((&rows[0].nearest, &rows[0].folded), (&None, &None));
 }
 
@@ -168,17 +168,17 @@ fn content_that_the_skill_has_already_is_not_added() {
 fn of_two_equal_edits_in_a_patch_one_is_applied() {
     let edits = [Edit::append("- a rule"), Edit::append("* A rule.")];
     let (doc, rows) = EditRules::default().apply(&SkillDoc::new(""), &edits);
-    assert_eq!(doc.text(), "- a rule\n");
+    assert_eq!(doc.source_text(), "- a rule\n");
     assert_eq!(rows[1].status, EditStatus::SkippedDuplicateContent);
     let (doc, _) = EditRules::reference().apply(&SkillDoc::new(""), &edits);
-    assert_eq!(doc.text(), "- a rule\n\n* A rule.\n");
+    assert_eq!(doc.source_text(), "- a rule\n\n* A rule.\n");
 }
 
 #[test]
 fn no_edit_makes_the_skill_longer_than_its_limit() {
     let rules = EditRules { max_tokens: Some(10), ..EditRules::default() };
     let skill = SkillDoc::new("- twenty-four letters...\n");
-    assert_eq!(estimate_tokens(skill.text()), 7);
+    assert_eq!(estimate_tokens(skill.source_text()), 7);
     let edits = [
         Edit::append("- far too long to be added"),
         Edit::append("- short"),
@@ -198,7 +198,7 @@ fn no_edit_makes_the_skill_longer_than_its_limit() {
             "applied_delete"
         ]
     );
-    assert!(estimate_tokens(doc.text()) <= 10);
+    assert!(estimate_tokens(doc.source_text()) <= 10);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn above_the_limit_only_what_shortens_the_skill_is_applied() {
         statuses,
         ["skipped_over_size_limit", "applied_replace", "skipped_over_size_limit", "applied_delete"]
     );
-    assert_eq!(doc.text(), "- one\n");
+    assert_eq!(doc.source_text(), "- one\n");
 }
 
 #[track_caller]

@@ -2,9 +2,7 @@
 
 use proptest::prelude::*;
 use skill_core::package::front_matter::{FrontMatter, check_front_matter, name_of, with_fields};
-use skill_core::package::{
-    CarriedFile, PackageFault, agent_text, edit_main, main_file, optimizer_text, tree,
-};
+use skill_core::package::{CarriedFile, PackageFault, edit_main, main_file, tree};
 use skill_core::{
     Edit, EditOp, EditRules, EditStatus, FrontMatterEdits, SkillDoc, SkillHash, SkillPackage,
     apply_package_patch, apply_patch, estimate_tokens,
@@ -35,10 +33,10 @@ fn of(file: &str, edit: Edit) -> Edit {
 fn a_package_is_one_text_and_back() {
     let package = package();
     let skill = package.document().unwrap();
-    insta::assert_snapshot!("one_text", skill.text());
+    insta::assert_snapshot!("one_text", skill.source_text());
     assert_eq!(SkillPackage::of(&skill), package);
     // The text alone knows the files that it does not hold.
-    let read = SkillPackage::of(&SkillDoc::new(skill.text()));
+    let read = SkillPackage::of(&SkillDoc::new(skill.source_text()));
     assert_eq!((&read.carried, read.missing_content()), (&package.carried, Some("LICENSE.txt")));
     assert_eq!(SkillPackage::of(&skill).missing_content(), None);
 }
@@ -48,8 +46,8 @@ fn a_package_of_one_file_is_that_document() {
     for text in ["", "# S\n", "a", "\n\n"] {
         let package = SkillPackage { main: text.to_owned(), ..SkillPackage::default() };
         let skill = package.document().unwrap();
-        assert_eq!((skill.text(), skill.hash()), (text, SkillHash::of(text)));
-        assert_eq!(agent_text(&skill), text);
+        assert_eq!((skill.source_text(), skill.hash()), (text, SkillHash::of(text)));
+        assert_eq!(skill.agent_view().as_str(), text);
         assert!(!package.is_folder());
     }
 }
@@ -159,7 +157,7 @@ fn a_document_is_edited_as_it_always_was() {
         FrontMatterEdits::Never,
     );
     assert_eq!(rows[0].status, EditStatus::SkippedProtectedRegion);
-    assert_eq!(edited.text(), "# S\n- a\n\n- d\n");
+    assert_eq!(edited.source_text(), "# S\n- a\n\n- d\n");
 }
 
 #[test]
@@ -213,22 +211,22 @@ fn front_matter_is_edited_only_where_that_is_asked_and_stays_sound() {
 #[test]
 fn each_reader_sees_its_part() {
     let skill = package().document().unwrap();
-    insta::assert_snapshot!("agent_text", agent_text(&skill));
-    insta::assert_snapshot!("optimizer_text", optimizer_text(&skill));
+    insta::assert_snapshot!("agent_text", skill.agent_view());
+    insta::assert_snapshot!("optimizer_text", skill.optimizer_view());
     insta::assert_snapshot!("tree", tree(&skill));
     assert_eq!(main_file(&skill), MAIN);
     assert_eq!(tree(&SkillDoc::new(MAIN)), "");
-    assert_eq!(optimizer_text(&SkillDoc::new(MAIN)), MAIN);
-    assert_eq!(agent_text(&SkillDoc::new(MAIN)), "# Trivia\n\n- Be brief.\n");
+    assert_eq!(SkillDoc::new(MAIN).optimizer_view().as_str(), MAIN);
+    assert_eq!(SkillDoc::new(MAIN).agent_view().as_str(), "# Trivia\n\n- Be brief.\n");
 }
 
 #[test]
 fn what_works_on_a_document_works_on_the_main_file() {
     let skill = package().document().unwrap();
-    let shout = |main: &SkillDoc| SkillDoc::new(main.text().to_uppercase());
+    let shout = |main: &SkillDoc| SkillDoc::new(main.source_text().to_uppercase());
     let edited = SkillPackage::of(&edit_main(&skill, shout));
     assert_eq!((edited.main, edited.references), (MAIN.to_uppercase(), package().references));
-    assert_eq!(edit_main(&SkillDoc::new("a"), shout).text(), "A");
+    assert_eq!(edit_main(&SkillDoc::new("a"), shout).source_text(), "A");
     let split = |_: &SkillDoc| SkillDoc::new("a\n<!-- SKILL_FILE: references/x.md -->\n");
     assert_eq!(edit_main(&skill, split), skill);
 }
@@ -424,7 +422,7 @@ proptest! {
             let again = SkillPackage::of(&skill);
             prop_assert_eq!(again, package);
         }
-        agent_text(&SkillDoc::new(text.as_str()));
+        SkillDoc::new(text.as_str()).agent_view();
         check_front_matter(&text, Some("x"));
     }
 

@@ -12,7 +12,7 @@ fn check(text: &str, rules: &[&str], taken: &[usize], left: &str) {
     let found = skill_rules(&skill);
     assert_eq!(found.iter().map(|rule| rule.text.as_str()).collect::<Vec<_>>(), rules);
     let without = without_rules(&skill, &found, |rule_idx| taken.contains(&(rule_idx + 1)));
-    assert_eq!(without.text(), left);
+    assert_eq!(without.source_text(), left);
 }
 
 #[test]
@@ -109,18 +109,18 @@ proptest! {
         let is_taken = |rule_idx: usize| taken >> (rule_idx % 64) & 1 == 1;
         let left = without_rules(&skill, &rules, is_taken);
         // What stays stands there in its order, line by line, and nothing else than blank lines and headings is gone.
-        let mut rest = left.text().lines();
+        let mut rest = left.source_text().lines();
         for (rule_idx, rule) in rules.iter().enumerate().filter(|(rule_idx, _)| !is_taken(*rule_idx)) {
             for line in rule.text.lines().filter(|line| !line.trim().is_empty()) {
-                prop_assert!(rest.any(|other| other == line), "rule {rule_idx} of {text:?} is not in {:?}", left.text());
+                prop_assert!(rest.any(|other| other == line), "rule {rule_idx} of {text:?} is not in {:?}", left.source_text());
             }
         }
         let region_texts = |skill: &SkillDoc| -> Vec<String> {
-            protected_regions(skill.text()).iter().map(|region| skill.text().get(region.range.clone()).unwrap().to_owned()).collect()
+            protected_regions(skill.source_text()).iter().map(|region| skill.source_text().get(region.range.clone()).unwrap().to_owned()).collect()
         };
         prop_assert_eq!(region_texts(&skill), region_texts(&left));
         if rules.iter().enumerate().all(|(rule_idx, _)| !is_taken(rule_idx)) {
-            prop_assert_eq!(left.text(), skill.text());
+            prop_assert_eq!(left.source_text(), skill.source_text());
         }
         // Rules are in order and apart.
         prop_assert!(rules.windows(2).all(|pair| pair[0].lines.end <= pair[1].lines.start));

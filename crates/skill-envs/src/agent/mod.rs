@@ -35,7 +35,6 @@ use crate::episode::World;
 use crate::error::EnvError;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::package::agent_text;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, PromptTemplate};
 use std::sync::Arc;
@@ -116,7 +115,7 @@ impl Env for WorldEnv {
             settings: &self.settings,
             prompt: &self.prompt,
             instructions: self.world.instructions(),
-            skill: &agent_text(skill),
+            skill: &skill.agent_view(),
             target,
             ctx,
         };

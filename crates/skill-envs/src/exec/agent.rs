@@ -4,7 +4,6 @@ use super::config::SkillDelivery;
 use super::protocol::EndpointAddress;
 use crate::endpoint::{Endpoint, EndpointSession, SessionSettings, SkillInPrompt, Trajectory};
 use serde_json::{Value, json};
-use skill_core::package::agent_text;
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
 use skill_core::{RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, FinishReason};
@@ -54,7 +53,7 @@ pub(super) fn open(
 ) -> (EndpointSession, Address) {
     let model = target.id().model.clone();
     let skill = match delivery {
-        SkillDelivery::SystemPrompt => SkillInPrompt::Appended(agent_text(skill).into_owned()),
+        SkillDelivery::SystemPrompt => SkillInPrompt::Appended(skill.agent_view().into()),
         SkillDelivery::Inline | SkillDelivery::File => SkillInPrompt::Absent,
     };
     let settings = SessionSettings { skill, models: vec![model.clone()], ..SessionSettings::default() };

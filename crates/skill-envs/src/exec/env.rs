@@ -11,10 +11,9 @@ use crate::error::EnvError;
 use crate::folder::write_folder;
 use async_trait::async_trait;
 use serde_json::Value;
-use skill_core::package::{MAIN_FILE, agent_text};
+use skill_core::package::{AgentText, MAIN_FILE};
 use skill_core::{Role, RolloutResult, SkillDoc, SkillPackage};
 use skill_llm::{ChatModel, LlmError};
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -80,7 +79,7 @@ impl ExecEnv {
     async fn ask(
         &self,
         item: &Item,
-        delivered: &Delivered<'_>,
+        delivered: &Delivered,
         address: Option<&Address>,
     ) -> Result<(Lease, Result<RolloutAnswer, Fault>), Fault> {
         let config = &self.inner.config;
@@ -151,8 +150,8 @@ impl Env for ExecEnv {
 }
 
 /// The skill as the program gets it; its directory is removed with this.
-enum Delivered<'a> {
-    Inline(Cow<'a, str>),
+enum Delivered {
+    Inline(AgentText),
     /// By the endpoint.
     Elsewhere,
     File {
@@ -161,10 +160,10 @@ enum Delivered<'a> {
     },
 }
 
-impl<'a> Delivered<'a> {
-    fn new(delivery: SkillDelivery, skill: &'a SkillDoc) -> Result<Self, EnvError> {
+impl Delivered {
+    fn new(delivery: SkillDelivery, skill: &SkillDoc) -> Result<Self, EnvError> {
         match delivery {
-            SkillDelivery::Inline => Ok(Self::Inline(agent_text(skill))),
+            SkillDelivery::Inline => Ok(Self::Inline(skill.agent_view())),
             SkillDelivery::SystemPrompt => Ok(Self::Elsewhere),
             SkillDelivery::File => {
                 let cannot = |error: std::io::Error| EnvError::Configuration {

@@ -5,7 +5,6 @@ use super::scorer::{Answer, Scorer, Verdict, shown_references};
 use super::task::{SHOWN_FIELDS, Task};
 use crate::error::EnvError;
 use serde_json::{Map, Value, json};
-use skill_core::package::agent_text;
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
 use skill_core::{Role, RolloutResult, SkillDoc, Turn, Usage};
 use skill_llm::{
@@ -61,7 +60,7 @@ impl Agenda {
         let mut variables = task.variables.clone();
         let choices = if task.choices.is_empty() { json!([]) } else { json!(task.choices) };
         for (name, value) in [
-            ("skill", Value::from(agent_text(skill).trim())),
+            ("skill", Value::from(skill.agent_view().trim())),
             ("item", task.item.data.clone()),
             ("choice_list", choices),
             ("answer_format", Value::from(self.extractor.request())),

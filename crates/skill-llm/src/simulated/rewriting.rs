@@ -75,7 +75,7 @@ fn wire(edit: &Edit) -> Value {
 
 /// The skill with these edits in it.
 pub(super) fn rewritten(skill: &str, edits: &[Edit]) -> String {
-    apply_patch(&SkillDoc::new(skill), edits).0.text().to_owned()
+    apply_patch(&SkillDoc::new(skill), edits).0.source_text().to_owned()
 }
 
 /// A few words that name an edit.

@@ -6,7 +6,6 @@ use crate::server::Shared;
 use crate::tools::follow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use skill_core::package::optimizer_text;
 use skill_core::{SkillDoc, StepIdx};
 use skill_report::{Comparison, EditLine, Report, ReportOptions, StepRow};
 use skill_watch::Told;
@@ -178,7 +177,7 @@ fn in_short() -> ReportOptions {
 fn said(read: Read, (summary, now): (RunBrief, Position)) -> Output {
     let Read { report, rows, skill } = read;
     let mut room = Room::default();
-    let untrusted_best_skill = skill.map(|skill| room.take(&optimizer_text(&skill), MAX_SKILL));
+    let untrusted_best_skill = skill.map(|skill| room.take(&skill.optimizer_view(), MAX_SKILL));
     let mut steps = Vec::new();
     for row in &rows {
         if room.is_used_up() {

@@ -5,7 +5,6 @@ use crate::server::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
-use skill_core::package::optimizer_text;
 use skill_pipeline::RunReader;
 use std::sync::Arc;
 
@@ -102,7 +101,7 @@ fn read(run: &RunReader, input: Input) -> Result<Output, ToolError> {
             run.skill_after(StepIdx(step.unwrap_or(0)))?
         }
     };
-    let text = optimizer_text(&skill);
+    let text = skill.optimizer_view();
     let n_characters = text.chars().count();
     let n_wanted = input.max_characters.unwrap_or(DEFAULT_CHARACTERS).clamp(1, MAX_CHARACTERS);
     let untrusted_text: String = text.chars().skip(input.offset).take(n_wanted).collect();

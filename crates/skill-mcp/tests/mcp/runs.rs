@@ -37,7 +37,7 @@ impl Env for Shout {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         self.may_go_on.acquire().await.unwrap().forget();
-        let prompt = vec![Message::system(skill.text()), Message::user(item.data.to_string())];
+        let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
         let hard = if answer.starts_with("HELLO") { 1.0 } else { 0.0 };
         let turns = [(Role::User, HOSTILE.to_owned()), (Role::Assistant, answer.repeat(self.n_times))];

@@ -3,7 +3,7 @@
 use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
 use super::trajectory::{render_pairs, render_trajectories};
 use serde::Serialize;
-use skill_core::package::{main_file, optimizer_text, tree};
+use skill_core::package::{main_file, tree};
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, PairCategory, Patch, RolloutResult, SkillDoc, SourceType, slow_update_guidance,
@@ -403,5 +403,5 @@ fn skill_text(skill: &SkillDoc) -> String {
     if skill.is_blank() {
         return NO_SKILL.to_owned();
     }
-    escape_in_skill(optimizer_text(skill).trim_end().trim_start_matches(['\n', '\r'])).into_owned()
+    escape_in_skill(skill.optimizer_view().trim_end().trim_start_matches(['\n', '\r'])).into_owned()
 }

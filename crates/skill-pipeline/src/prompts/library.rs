@@ -10,7 +10,7 @@ use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
     ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn,
-    comparison_pairs, estimate_tokens, inject_slow_update, replace_slow_update,
+    comparison_pairs, inject_slow_update, replace_slow_update,
 };
 use skill_llm::{Message, PromptError, PromptTemplate};
 use std::collections::BTreeMap;
@@ -424,7 +424,7 @@ impl PromptLibrary {
 
 /// How large the skill is and may become, in words.
 fn size_text(skill: &SkillDoc, limit: u64) -> String {
-    let size = estimate_tokens(skill.text());
+    let size = skill.n_tokens();
     let sizes = format!("The skill has about {size} tokens and may have at most {limit}");
     match limit.checked_sub(size) {
         Some(left) => format!("{sizes}: about {left} are left. An edit that would pass this is not applied."),

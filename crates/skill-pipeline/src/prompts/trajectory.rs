@@ -6,7 +6,6 @@
 //! a line that says how many characters are missing.
 
 use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
-use skill_core::package::agent_text;
 use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, Turn};
 use std::borrow::Cow;
 
@@ -137,7 +136,7 @@ fn first_prompts(result: &RolloutResult) -> Vec<Turn> {
 
 /// A system turn without the skill; `None` if there is nothing else in it.
 fn system_content<'a>(skill: &SkillDoc, content: &'a str) -> Option<Cow<'a, str>> {
-    let shown = agent_text(skill);
+    let shown = skill.agent_view();
     let (content, skill_text) = (content.trim(), shown.trim());
     if content.is_empty() || content == skill_text {
         return None;

@@ -14,7 +14,7 @@ pub struct TrackedSkill {
 impl TrackedSkill {
     /// A skill whose lines all have this origin.
     pub fn new(skill: SkillDoc, origin: Origin) -> Self {
-        let origins = skill.text().lines().map(|_| origin).collect();
+        let origins = skill.source_text().lines().map(|_| origin).collect();
         Self { skill, origins }
     }
 
@@ -30,7 +30,7 @@ impl TrackedSkill {
 
     /// Every line with its number and its origin.
     pub fn lines(&self) -> Vec<BlamedLine> {
-        let numbered = self.skill.text().lines().zip(&self.origins).zip(1..);
+        let numbered = self.skill.source_text().lines().zip(&self.origins).zip(1..);
         numbered
             .map(|((text, origin), number)| BlamedLine { number, text: text.to_owned(), origin: *origin })
             .collect()
@@ -91,19 +91,19 @@ impl TrackedSkill {
     pub fn resembles(&self, text: &SkillDoc, other: &Self) -> bool {
         let distance = |skill: &Self| {
             let common = skill.n_lines_in_common(text);
-            skill.origins.len() + text.text().lines().count() - 2 * common
+            skill.origins.len() + text.source_text().lines().count() - 2 * common
         };
         distance(self) < distance(other)
     }
 }
 
 fn lines_of(skill: &SkillDoc) -> Vec<&str> {
-    skill.text().lines().collect()
+    skill.source_text().lines().collect()
 }
 
 /// The protected region that each line begins in.
 fn regions_of_lines(skill: &SkillDoc) -> Vec<Option<RegionKind>> {
-    let (text, regions) = (skill.text(), protected_regions(skill.text()));
+    let (text, regions) = (skill.source_text(), protected_regions(skill.source_text()));
     let starts = text.lines().map(|line| line.as_ptr() as usize - text.as_ptr() as usize);
     starts
         .map(|start| regions.iter().find(|region| region.range.contains(&start)).map(|region| region.kind))

@@ -93,6 +93,15 @@ impl RunDir {
         Ok(())
     }
 
+    /// As [`RunDir::put`], with the source text of a skill.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn put_skill(&self, path: &Path, skill: &SkillDoc) -> Result<(), PipelineError> {
+        self.put(path, skill.source_text().as_bytes())
+    }
+
     /// As [`RunDir::put`], with a value as indented JSON.
     ///
     /// # Errors
@@ -210,8 +219,8 @@ impl RunDir {
         let history = atomic::json_bytes(&history_path, &history)?;
         let state = atomic::json_bytes(&state_path, state)?;
         let files = [
-            (current_path.as_path(), current.text().as_bytes()),
-            (&best_path, best.text().as_bytes()),
+            (current_path.as_path(), current.source_text().as_bytes()),
+            (&best_path, best.source_text().as_bytes()),
             (&history_path, &history),
         ];
         atomic::write_all_before((&state_path, &state), &files, &self.unflushed.take())
@@ -247,7 +256,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_snapshot(&self, step: StepIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
-        self.put(&self.snapshot_path(step), skill.text().as_bytes())
+        self.put_skill(&self.snapshot_path(step), skill)
     }
 
     /// The skill that was current after a step, if it is the one that the hash names.
@@ -265,7 +274,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_epoch_snapshot(&self, epoch: EpochIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
-        self.put(&self.epoch_snapshot_path(epoch), skill.text().as_bytes())
+        self.put_skill(&self.epoch_snapshot_path(epoch), skill)
     }
 
     /// The skill that was current after the end of an epoch, if it is the one that the hash names.
@@ -321,7 +330,10 @@ impl RunDir {
     /// A file that cannot be written.
     pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
         let [current_path, best_path] = self.skill_paths();
-        atomic::write_all(&[(&current_path, current.text().as_bytes()), (&best_path, best.text().as_bytes())])
+        atomic::write_all(&[
+            (&current_path, current.source_text().as_bytes()),
+            (&best_path, best.source_text().as_bytes()),
+        ])
     }
 
     fn skill_paths(&self) -> [PathBuf; 2] {

@@ -151,7 +151,7 @@ impl<'run> Agent<'run> {
             scope.as_str(),
             env.name(),
             &canonical_json(&env.settings()),
-            &hex_sha256(skill.text().as_bytes()),
+            &skill.source_sha256(),
             &model.provider,
             &model.model,
             &canonical_json(&target.parameters()),
@@ -249,7 +249,8 @@ impl Agent<'_> {
         loop {
             n_attempts += 1;
             // A unit of work of its own, so that its calls are those of the attempt before.
-            let call = CallCtx { document: Some(Arc::from(self.skill.text())), ..self.call(item, draw) };
+            let call =
+                CallCtx { document: Some(Arc::from(self.skill.source_text())), ..self.call(item, draw) };
             let ctx = RolloutCtx { call, judge: self.ctx.judge.clone() };
             match self.env.rollout(item, self.skill, self.target, &ctx).await {
                 Ok(result) => return Ok((result, ctx.call.scope.used())),

@@ -61,7 +61,7 @@ pub(crate) async fn check_target_speaks(
     let ids: Vec<&ItemId> = results.iter().map(|result| &result.id).collect();
     let of_silence = canonical_hash(&json!([tested.hash(), ids]));
     let call = ctx.call(format_args!("again {of_silence} / {}", item.id));
-    let call = CallCtx { document: Some(Arc::from(skill.text())), ..call };
+    let call = CallCtx { document: Some(Arc::from(skill.source_text())), ..call };
     let ctx_of_call = RolloutCtx { call, judge: ctx.judge.clone() };
     let again = env.rollout(item, skill, target, &ctx_of_call).await;
     ctx.used.add(ctx_of_call.call.scope.used());

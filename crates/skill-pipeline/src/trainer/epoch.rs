@@ -140,7 +140,7 @@ impl Run<'_> {
         }
         let candidate = edit_main(current, |main| replace_slow_update(main, &content));
         let path = self.dir.slow_update_dir(record.epoch).join("candidate_skill.md");
-        self.dir.put(&path, candidate.text().as_bytes())?;
+        self.dir.put_skill(&path, &candidate)?;
         record.candidate_hash = Some(candidate.hash());
         if candidate == *current {
             return unchanged(record, SlowUpdateAction::SkipNoOp);

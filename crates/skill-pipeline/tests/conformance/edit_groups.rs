@@ -29,7 +29,7 @@ pub(crate) fn apply_edit(input: &Value, recorded: &Value) -> Verdict {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let edit = Edit::new(EditOp::from(text("op")), text("target"), text("content"));
     let (after, row) = apply(&doc, &edit);
-    let ours = json!({"skill": after.text(), "report": [row]});
+    let ours = json!({"skill": after.source_text(), "report": [row]});
 
     let is_null = |key: &str| fields.get(key).is_some_and(Value::is_null);
     if recorded["report"][0]["status"] == "error" && (is_null("content") || is_null("target")) {
@@ -43,17 +43,17 @@ pub(crate) fn apply_edit(input: &Value, recorded: &Value) -> Verdict {
         assert_eq!((after, row.status), (doc, EditStatus::SkippedEmptyContent));
         return Differs("an edit that adds nothing is skipped, not applied as blank lines");
     }
-    if touches_protected(doc.text(), recorded["skill"].as_str().unwrap()) {
+    if touches_protected(doc.source_text(), recorded["skill"].as_str().unwrap()) {
         assert_eq!(row.status, EditStatus::SkippedProtectedRegion);
         assert_eq!(after, doc);
         return Differs("defect 12: protected regions and markers survive everything");
     }
     if recorded["report"][0]["status"] == "skipped_protected_region" && row.status.is_applied() {
-        assert!(!touches_protected(doc.text(), after.text()), "{row:?}");
+        assert!(!touches_protected(doc.source_text(), after.source_text()), "{row:?}");
         return Differs("defect 12: an anchor that stands outside the regions too is found there");
     }
-    if doc.text().trim().is_empty() && row.status.is_applied() {
-        assert_eq!(after.text(), recorded["skill"].as_str().unwrap().trim_start_matches('\n'));
+    if doc.source_text().trim().is_empty() && row.status.is_applied() {
+        assert_eq!(after.source_text(), recorded["skill"].as_str().unwrap().trim_start_matches('\n'));
         return Differs("defect 24: the first content of an empty skill has no blank lines above it");
     }
     Ours(ours)

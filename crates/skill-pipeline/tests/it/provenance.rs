@@ -85,7 +85,7 @@ proptest! {
         for ((content, target, op), index) in edits.into_iter().zip(1..) {
             let before = tracked.clone();
             tracked = tracked.edited(&Edit::new(ops[op].clone(), target, content), None, edit(index));
-            prop_assert_eq!(tracked.origins().len(), tracked.skill().text().lines().count());
+            prop_assert_eq!(tracked.origins().len(), tracked.skill().source_text().lines().count());
             // A line that is there twice as often as before has a new one among them.
             if tracked.skill() == before.skill() {
                 prop_assert_eq!(&tracked, &before);

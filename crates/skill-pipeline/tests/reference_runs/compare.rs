@@ -66,7 +66,7 @@ impl Comparison {
             dir: dir.to_owned(),
             gate: settings.gate,
             early_stop: settings.early_stop,
-            current: current.text().to_owned(),
+            current: current.source_text().to_owned(),
             best: initial.to_owned(),
             no_ops: Vec::new(),
             steps_per_epoch: 10_u64.div_ceil((settings.batch_size * settings.accumulation) as u64),

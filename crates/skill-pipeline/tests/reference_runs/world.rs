@@ -72,7 +72,7 @@ impl Env for World {
         _ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
-        let ItemScore { hard, soft } = score(skill.text(), word);
+        let ItemScore { hard, soft } = score(skill.source_text(), word);
         let mut result = RolloutResult::new(item.id.clone(), hard, soft);
         result.fail_reason = if hard > 0.0 { String::new() } else { format!("missing: {word}") };
         Ok(result)

@@ -109,7 +109,7 @@ impl Env for Words {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
-        let mut messages = vec![Message::system(skill.text()), Message::user(word)];
+        let mut messages = vec![Message::system(skill.agent_view()), Message::user(word)];
         let n_turns = if word.ends_with(['0', '3', '6', '9']) { 2 } else { 1 };
         let mut answer = String::new();
         for turn in 1..=n_turns {

@@ -152,7 +152,7 @@ fn an_epoch_ends_with_guidance_and_notes_and_leaves_the_evidence() {
     let tokens = &summary.token_summary;
     assert_eq!((tokens["slow_update"].calls, tokens["meta_skill"].calls), (2, 2));
     let best = SkillDoc::new(text(dir.path().join("best_skill.md")));
-    assert!(slow_update_guidance(&best).is_some_and(|guidance| guidance.starts_with("- rule ")), "{best}");
+    assert!(slow_update_guidance(&best).is_some_and(|guidance| guidance.starts_with("- rule ")), "{best:?}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Pruning {
         let dir = tempfile::tempdir().unwrap();
         let (skill, record) = self.run(&target(usize::MAX), dir.path()).unwrap();
         let decisions = record.rules.iter().map(|rule| (rule.rule, rule.decision == RuleDecision::Removed));
-        (skill.text().to_owned(), decisions.collect(), record)
+        (skill.source_text().to_owned(), decisions.collect(), record)
     }
 }
 

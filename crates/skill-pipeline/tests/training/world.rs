@@ -73,7 +73,7 @@ impl Env for Words {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
-        let mut talk = vec![Message::system(skill.text())];
+        let mut talk = vec![Message::system(skill.agent_view())];
         for _ in 0..self.small_talk {
             // Every other turn asks the very same again: the unit of work tells them apart.
             talk.push(Message::user("well?"));
@@ -83,7 +83,7 @@ impl Env for Words {
                 talk.push(Message::assistant(reply.text));
             }
         }
-        let request = ChatRequest::new(vec![Message::system(skill.text()), Message::user(word)]);
+        let request = ChatRequest::new(vec![Message::system(skill.agent_view()), Message::user(word)]);
         let reply = target.chat(&request, &ctx.call).await?;
         if let Some((times, broken)) = &self.breaks {
             let mut broken = broken.lock().unwrap();

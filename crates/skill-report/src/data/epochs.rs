@@ -135,7 +135,7 @@ fn outcome(action: SlowUpdateAction) -> &'static str {
 }
 
 fn changes(before: &SkillDoc, after: &SkillDoc) -> Vec<DiffLine> {
-    if before == after { Vec::new() } else { difference(before.text(), after.text()) }
+    if before == after { Vec::new() } else { difference(before.source_text(), after.source_text()) }
 }
 
 /// What made a skill: a step, or the slow update after it.

@@ -208,7 +208,7 @@ fn row(run: &RunReader, skills: &RunSkills<'_>, record: &StepRecord) -> Result<S
     let diff = match run.candidate(record.step)? {
         Some(candidate) => {
             let before = skills.after(StepIdx(record.step.0.saturating_sub(1)))?;
-            difference(before.text(), candidate.text())
+            difference(before.source_text(), candidate.source_text())
         }
         None => Vec::new(),
     };

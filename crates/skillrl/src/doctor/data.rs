@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::error::Error;
 use async_trait::async_trait;
 use serde_json::Value;
+use skill_core::SkillDoc;
 use skill_core::canonical::canonical_hash;
-use skill_core::{SkillDoc, estimate_tokens};
 use skill_envs::{Env, Item, RolloutCtx, Split};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::collections::BTreeMap;
@@ -52,14 +52,14 @@ pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Fin
             return None;
         }
     };
-    let (tokens, most) = (estimate_tokens(skill.text()), loaded.config.train.max_skill_tokens);
+    let (tokens, most) = (skill.n_tokens(), loaded.config.train.max_skill_tokens);
     if most > 0 && tokens > most {
         let message = format!("{name} has about {tokens} tokens, and edits may let it grow to {most}");
         let hint = "raise `train.max_skill_tokens`: until then only edits that make it shorter are applied";
         findings.push(Finding::warning(Check::Skill, message, hint));
         return Some(skill);
     }
-    let message = if skill.text().trim().is_empty() {
+    let message = if skill.is_blank() {
         "the run starts from an empty skill".to_owned()
     } else {
         format!("{name} has about {tokens} tokens")

@@ -104,7 +104,7 @@ pub async fn probe(
     let mut found = Probe {
         // The answer in its field, and the turn.
         max_reply_bytes: (4 * (MAX_FIELD_CHARS + MAX_TURN_CHARS)) as u64,
-        skill_bytes: skill.text().len() as u64,
+        skill_bytes: skill.n_bytes() as u64,
         ..Probe::default()
     };
     let mut trajectories = Vec::new();
@@ -252,7 +252,7 @@ fn probe_editors(
     let most_patches = super::analyst_calls(batch, settings.minibatch_size as u64).high;
     let most_patches = most_patches.saturating_mul(settings.accumulation as u64);
     let most_patches = usize::try_from(most_patches).unwrap_or(usize::MAX).max(2);
-    let whole_skill = if mode.has_budget() { 0 } else { skill.text().len() };
+    let whole_skill = if mode.has_budget() { 0 } else { skill.n_bytes() };
     let [short, long] = EDIT_BYTES.map(|bytes| bytes + whole_skill);
     let few = [patch(1, short, REASONING_BYTES[0]), patch(1, short, REASONING_BYTES[0])];
     let many =

@@ -47,7 +47,7 @@ impl Env for TestEnv {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
-        let mut messages = vec![Message::system(skill.text()), Message::user("x".repeat(100))];
+        let mut messages = vec![Message::system(skill.agent_view()), Message::user("x".repeat(100))];
         let n_calls = match self.talk {
             Talk::Once { .. } | Talk::Failing => 1,
             Talk::Turns(n_turns) => n_turns,

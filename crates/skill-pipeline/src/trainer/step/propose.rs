@@ -14,9 +14,7 @@ use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
-use skill_core::{
-    BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType, estimate_tokens,
-};
+use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
 use std::path::{Path, PathBuf};
 
@@ -217,7 +215,7 @@ impl<'run> Run<'run> {
                 )?;
                 if let Some(candidate) = &candidate {
                     let title = work.record.rewrite_change_summary.iter().flatten().next();
-                    let changes = changed_lines(current.skill.text(), candidate.text());
+                    let changes = changed_lines(&current.skill, candidate);
                     work.trace.try_rewrite(title.map(String::as_str).unwrap_or_default(), &changes);
                 }
                 candidate
@@ -225,9 +223,9 @@ impl<'run> Run<'run> {
         };
         note_tokens(&mut work.record, Stage::Update, self.end(&watch));
         if let Some(candidate) = &candidate {
-            self.dir.put(&step_dir.join("candidate_skill.md"), candidate.text().as_bytes())?;
+            self.dir.put_skill(&step_dir.join("candidate_skill.md"), candidate)?;
             work.record.candidate_hash = Some(candidate.hash());
-            work.record.candidate_skill_len = Some(candidate.text().chars().count());
+            work.record.candidate_skill_len = Some(candidate.n_chars());
         }
         Ok(candidate)
     }
@@ -235,7 +233,7 @@ impl<'run> Run<'run> {
     /// Why a rewritten skill is not taken: it passes the size limit, and is longer than the skill that it replaces.
     fn too_long(&self, current: &SkillDoc, rewritten: &SkillDoc) -> Option<String> {
         let limit = self.settings.edit_rules.max_tokens?;
-        let [before, after] = [current, rewritten].map(|skill| estimate_tokens(skill.text()));
+        let [before, after] = [current, rewritten].map(SkillDoc::n_tokens);
         (after > limit && after > before).then(|| {
             format!(
                 "the rewritten skill has about {after} tokens, and may have at most {limit}: it is not taken"
