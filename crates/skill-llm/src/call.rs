@@ -2,6 +2,7 @@
 
 use crate::attempt::AttemptLog;
 use crate::scope::CallScope;
+use skill_core::package::AgentText;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,9 +57,9 @@ pub struct CallCtx {
     pub scope: Arc<CallScope>,
     /// Where layers report what they tried.
     pub attempts: Arc<AttemptLog>,
-    /// A text that stands in the messages of the unit of work, such as the skill; a program that plays a model may be
-    /// given it as a file instead.
-    pub document: Option<Arc<str>>,
+    /// The skill as the messages of the unit of work contain it; a program that plays a model can get it as a file
+    /// instead, and rejects messages that do not contain it.
+    pub document: Option<AgentText>,
 }
 
 impl CallCtx {

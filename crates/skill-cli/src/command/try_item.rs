@@ -84,7 +84,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     let stop = StopSignal::default();
     let call = CallCtx {
         cancel: stop.soon.clone(),
-        document: Some(Arc::from(skill.source_text())),
+        document: Some(skill.agent_view()),
         ..CallCtx::new(CallPlace::new(PLACE).child(&item.id))
     };
     let outcome = play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge }, stop)?;

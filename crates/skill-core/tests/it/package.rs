@@ -442,3 +442,58 @@ proptest! {
         }
     }
 }
+
+/// Source files outside `skill-core` that may read the source text of a skill, and what for. No prompt is made in any
+/// of them.
+const SOURCE_TEXT_READERS: [(&str, &str); 11] = [
+    ("fuzz-targets/src/editor.rs", "checks the editor"),
+    ("run-maker/src/story.rs", "anchors of its edits"),
+    ("run-maker/src/tests.rs", "checks a run's files"),
+    ("skill-cli/src/command/diff.rs", "shows a person what changed"),
+    ("skill-llm/src/simulated/rewriting.rs", "the simulated optimizer applies edits"),
+    ("skill-pipeline/src/provenance/lines.rs", "traces lines of a run's files to edits"),
+    ("skill-pipeline/src/run_dir/held.rs", "writes a run's files"),
+    ("skill-report/src/data/epochs.rs", "shows a person what changed"),
+    ("skill-report/src/data/steps.rs", "shows a person what changed"),
+    ("skillrl/src/assemble.rs", "tells a skill from other files"),
+    ("skillrl/src/prune.rs", "writes the pruned skill"),
+];
+
+/// The Rust files below a directory.
+fn rust_files(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn only_editors_files_of_runs_and_hashes_reach_the_source_text() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut readers = std::collections::BTreeSet::new();
+    let mut n_files = 0;
+    for entry in std::fs::read_dir(&crates).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if name == "skill-core" {
+            continue;
+        }
+        let mut files = Vec::new();
+        rust_files(&entry.path().join("src"), &mut files);
+        n_files += files.len();
+        for path in files {
+            // With `into_source_text`.
+            if std::fs::read_to_string(&path).unwrap().contains("source_text(") {
+                let path = path.strip_prefix(&crates).unwrap();
+                let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
+                readers.insert(parts.join("/"));
+            }
+        }
+    }
+    assert!(n_files > 300, "the workspace was not found: {n_files} files");
+    let allowed = SOURCE_TEXT_READERS.map(|(path, _)| path.to_owned());
+    assert_eq!(readers.into_iter().collect::<Vec<_>>(), allowed);
+}

@@ -83,7 +83,8 @@ impl Rubric {
         call: &CallCtx,
     ) -> Result<Judgement, EnvError> {
         let request = self.request(shown)?;
-        let call = call.child("judge");
+        // The judge is not shown the skill.
+        let call = CallCtx { document: None, ..call.child("judge") };
         let mut last = String::new();
         for _ in 0..JUDGE_ATTEMPTS {
             let reply = judge.chat(&request, &call).await?;

@@ -17,6 +17,10 @@ const SKILL_NAME: &str = "task-skill";
 /// What stands in the prompt where the skill stood.
 const POINTER: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
                        you begin, and follow it.";
+/// Why a call cannot have the skill as a package.
+const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` replaces the skill in the prompt with a package, and this prompt does not \
+                                  contain the skill as it is; use `skill_as = \"prompt\"`, or put the whole skill into the \
+                                  prompt unchanged";
 /// What a skill without front matter begins with, so that a program finds it.
 const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: How to do the task that is asked. Read it before any task \
                             in this directory.\n---\n\n";
@@ -45,8 +49,11 @@ impl Workspace {
             .as_deref()
             .filter(|document| config.skill_as == SkillAs::Package && !document.trim().is_empty());
         let written = Written { directory: directory.path(), document, n_images: 0, has_pointer: false };
-        let (prompt, written) = written.prompt(request).map_err(failed)?;
-        if let Some(document) = document.filter(|_| written) {
+        let (prompt, has_pointer) = written.prompt(request).map_err(failed)?;
+        if let Some(document) = document {
+            if !has_pointer {
+                return Err(wrong(NO_SKILL_IN_PROMPT));
+            }
             write_skill(directory.path(), config.kind, document).map_err(failed)?;
         }
         let schema = request.response_schema.as_ref();

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
+use skill_core::SkillDoc;
 use skill_llm::agent::{AgentConfig, AgentKind, AgentModel, Sandbox, SkillAs};
 use skill_llm::{
     CallCtx, CallPlace, ChatModel as _, ChatReply, ChatRequest, ContentPart, Effort, ErrorClass, ImageSource,
@@ -10,7 +11,6 @@ use skill_llm::{
 };
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A program in POSIX sh that plays one of the known ones.
@@ -304,7 +304,7 @@ fn the_skill_is_a_package_where_that_is_wanted() {
         Message::system(format!("{skill}\n\nAnswer in one word.")),
         Message::user("Why?"),
     ]);
-    let call = CallCtx { document: Some(Arc::from(format!("{skill}\n"))), ..CallCtx::default() };
+    let call = with_skill(&SkillDoc::new(format!("{skill}\n")));
     let run = |kind, skill_as| {
         let fake = Fake::new(&printing("x"));
         let mut config = fake.config(kind).tap_text();
@@ -327,21 +327,55 @@ fn the_skill_is_a_package_where_that_is_wanted() {
     assert!(as_prompt.read("stdin").starts_with(skill));
 }
 
+fn with_skill(skill: &SkillDoc) -> CallCtx {
+    CallCtx { document: Some(skill.agent_view()), ..CallCtx::default() }
+}
+
+/// Asks a program that gets its skill as a package; the files that it found, and its `SKILL.md`.
+fn packaged(skill: &SkillDoc, system: &str) -> Result<(String, String), LlmError> {
+    let fake = Fake::new(&printing("x"));
+    let mut config = fake.config(AgentKind::Claude).tap_text();
+    config.skill_as = SkillAs::Package;
+    let request = ChatRequest::new(vec![Message::system(system), Message::user("Why?")]);
+    ask(config, &request, &with_skill(skill))?;
+    assert!(!fake.read("stdin").contains(skill.agent_view().trim()) || skill.is_blank());
+    Ok((fake.read("files"), fake.read("skill")))
+}
+
+const WITH_FRONT_MATTER: &str = "---\nname: mine\ndescription: x\n---\n\n# Skill\n\nLook twice.\n";
+
 #[test]
-fn a_document_that_is_not_in_the_messages_is_no_package_and_front_matter_stays() {
-    let run = |document: &str, system: &str| {
-        let fake = Fake::new(&printing("x"));
-        let mut config = fake.config(AgentKind::Claude).tap_text();
-        config.skill_as = SkillAs::Package;
-        let call = CallCtx { document: Some(Arc::from(document)), ..CallCtx::default() };
-        let request = ChatRequest::new(vec![Message::system(system), Message::user("Why?")]);
-        ask(config, &request, &call).unwrap();
-        (fake.read("files"), fake.read("skill"))
-    };
-    assert_eq!(run("another text", "Be brief.").0, "");
-    assert_eq!(run("  ", "Be brief.").0, "");
-    let packaged = "---\nname: mine\ndescription: x\n---\n\nLook twice.";
-    assert_eq!(run(packaged, packaged).1, format!("{packaged}\n"));
+fn a_package_is_written_from_a_skill_with_front_matter_and_from_a_folder() {
+    let alone = SkillDoc::new(WITH_FRONT_MATTER);
+    let folder = SkillDoc::new(format!(
+        "{WITH_FRONT_MATTER}\n<!-- SKILL_FILE: references/dates.md -->\n# Dates\n\nIn full.\n"
+    ));
+    for (skill, end) in [(&alone, "Look twice."), (&folder, "In full.\n</file>")] {
+        let shown = skill.agent_view();
+        let (files, written) = packaged(skill, &format!("{}\n\nBe brief.", shown.trim())).unwrap();
+        assert_eq!(files, "./.claude/skills/task-skill/SKILL.md\n");
+        assert!(
+            written.starts_with("---\nname: task-skill\n") && written.trim_end().ends_with(end),
+            "{written}"
+        );
+        assert!(!written.contains("name: mine"), "{written}");
+    }
+}
+
+#[test]
+fn a_prompt_without_the_skill_is_an_error_where_a_package_is_wanted() {
+    for skill in ["another text", WITH_FRONT_MATTER] {
+        let error = packaged(&SkillDoc::new(skill), "Be brief.").unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Configuration, "{error}");
+        assert!(!error.is_retryable());
+    }
+    // An empty skill is no package, and neither is a call without a skill.
+    assert_eq!(packaged(&SkillDoc::new("  "), "Be brief.").unwrap().0, "");
+    let fake = Fake::new(&printing("x"));
+    let mut config = fake.config(AgentKind::Claude).tap_text();
+    config.skill_as = SkillAs::Package;
+    ask(config, &question(), &CallCtx::default()).unwrap();
+    assert_eq!(fake.read("files"), "");
 }
 
 #[test]

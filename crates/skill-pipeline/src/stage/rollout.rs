@@ -14,7 +14,6 @@ use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
-use std::sync::Arc;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -249,8 +248,7 @@ impl Agent<'_> {
         loop {
             n_attempts += 1;
             // A unit of work of its own, so that its calls are those of the attempt before.
-            let call =
-                CallCtx { document: Some(Arc::from(self.skill.source_text())), ..self.call(item, draw) };
+            let call = CallCtx { document: Some(self.skill.agent_view()), ..self.call(item, draw) };
             let ctx = RolloutCtx { call, judge: self.ctx.judge.clone() };
             match self.env.rollout(item, self.skill, self.target, &ctx).await {
                 Ok(result) => return Ok((result, ctx.call.scope.used())),

@@ -7,7 +7,6 @@ use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skill_llm::{CallCtx, CallPlace, ChatModel, LlmError};
-use std::sync::Arc;
 
 /// The error that it is if the target said nothing on any item.
 pub(super) fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError> {
@@ -61,7 +60,7 @@ pub(crate) async fn check_target_speaks(
     let ids: Vec<&ItemId> = results.iter().map(|result| &result.id).collect();
     let of_silence = canonical_hash(&json!([tested.hash(), ids]));
     let call = ctx.call(format_args!("again {of_silence} / {}", item.id));
-    let call = CallCtx { document: Some(Arc::from(skill.source_text())), ..call };
+    let call = CallCtx { document: Some(skill.agent_view()), ..call };
     let ctx_of_call = RolloutCtx { call, judge: ctx.judge.clone() };
     let again = env.rollout(item, skill, target, &ctx_of_call).await;
     ctx.used.add(ctx_of_call.call.scope.used());

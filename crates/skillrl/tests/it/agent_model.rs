@@ -3,7 +3,8 @@
 
 use skillrl::assemble;
 use skillrl::config::{Config, LoadedConfig};
-use skillrl::pipeline::{NoEvents, StopSignal};
+use skillrl::llm::ErrorClass;
+use skillrl::pipeline::{NoEvents, PipelineError, StopSignal};
 use std::path::Path;
 
 /// A program that answers as Claude Code does: right if it finds the skill in its package and not in its prompt.
@@ -33,14 +34,15 @@ flaw_rate = 0.0
 [env]
 kind = "qa"
 data = "data"
-[skill]
-initial = "skill.md"
 [train]
 epochs = 1
 batch_size = 2
 "#;
 
-fn lab() -> (tempfile::TempDir, LoadedConfig) {
+const SKILL: (&str, &str) = ("skill.md", "# Colours\n\nThe answer is always blue.\n");
+
+/// A folder with these files, a program and a configuration; `more` stands at its end.
+fn lab_with(files: &[(&str, &str)], more: &str) -> (tempfile::TempDir, LoadedConfig) {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -59,19 +61,29 @@ fn lab() -> (tempfile::TempDir, LoadedConfig) {
             .collect();
         write(&format!("data/{split}/items.json"), &format!("[{}]", items.join(",")));
     }
-    write("skill.md", "# Colours\n\nThe answer is always blue.\n");
+    for (name, text) in files {
+        write(name, text);
+    }
     // A program is looked for where it runs, which is a fresh directory: the path has to be whole.
     let command = format!("models.target.command=[\"sh\", \"{}\"]", dir.path().join("agent.sh").display());
-    write("skillrl.toml", CONFIG);
+    write("skillrl.toml", &format!("{CONFIG}{more}"));
     let loaded = Config::load(&dir.path().join("skillrl.toml"), &[command]).unwrap();
     loaded.check_paths().unwrap();
     (dir, loaded)
 }
 
-async fn train(loaded: &LoadedConfig) {
+fn lab() -> (tempfile::TempDir, LoadedConfig) {
+    lab_with(&[SKILL], "[skill]\ninitial = \"skill.md\"\n")
+}
+
+async fn try_train(loaded: &LoadedConfig) -> Result<(), PipelineError> {
     let (trainer, dir) =
         assemble::trainer(loaded, std::sync::Arc::new(NoEvents), StopSignal::default()).unwrap();
-    trainer.train(&dir).await.unwrap();
+    trainer.train(&dir).await.map(|_| ())
+}
+
+async fn train(loaded: &LoadedConfig) {
+    try_train(loaded).await.unwrap();
 }
 
 fn prompts(dir: &Path) -> String {
@@ -95,4 +107,44 @@ async fn a_program_trains_with_the_skill_as_a_package() {
     // The run is over: nothing is asked again.
     train(&loaded).await;
     assert_eq!(prompts(dir.path()).matches("Colour").count(), n_calls);
+}
+
+/// A skill with front matter, and a folder whose rule is in a reference file.
+const SKILLS: [&[(&str, &str)]; 2] = [
+    &[(
+        "skill/SKILL.md",
+        "---\nname: skill\ndescription: Names colours.\n---\n\n# Colours\n\nThe answer is always blue.\n",
+    )],
+    &[
+        ("skill/SKILL.md", "---\nname: skill\ndescription: Names colours.\n---\n\n# Colours\n"),
+        ("skill/references/rule.md", "# Rule\n\nThe answer is always blue.\n"),
+    ],
+];
+
+#[tokio::test]
+async fn front_matter_and_folders_become_packages_too() {
+    for files in SKILLS {
+        let (dir, loaded) = lab_with(files, "[skill]\ninitial = \"skill\"\n");
+        train(&loaded).await;
+        let prompts = prompts(dir.path());
+        assert!(prompts.contains("SKILL.md") && !prompts.contains("always blue"), "{prompts}");
+        let steps = std::fs::read_to_string(dir.path().join("run/history.json")).unwrap();
+        assert!(steps.contains("\"rollout_hard\": 1.0"), "{steps}");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_changes_the_skill_ends_the_run_before_anything_is_sent() {
+    let prompt = "{% block system %}{{ skill | replace('The', 'An') }}{% endblock %}\n\
+                  {% block user %}{{ question }}{% endblock %}\n";
+    let (dir, loaded) = lab_with(
+        &[SKILL, ("mine/rollout_qa.md", prompt)],
+        "[skill]\ninitial = \"skill.md\"\n[prompts]\ndir = \"mine\"\n",
+    );
+    let error = try_train(&loaded).await.unwrap_err();
+    let PipelineError::Rollout { source: skillrl::envs::EnvError::Model(source), .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(source.class(), ErrorClass::Configuration);
+    assert!(!dir.path().join("prompts").exists(), "nothing was sent");
 }
