@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, SkillDoc};
 use skill_envs::{Env, Split};
-use skill_llm::ModelId;
+use skill_llm::ChatModel;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
@@ -15,14 +15,20 @@ use std::path::Path;
 /// Settings by name. Speed, cost and the number of epochs are not among them: they may change.
 pub type RunIdentity = BTreeMap<String, Value>;
 
-/// Collects everything that decides the results of a run.
+/// The end of the names under which the parameters of models stand.
+const PARAMETERS: &str = ".parameters";
+/// The name under which the judge stands; null where the environment has none.
+const JUDGE: &str = "models.judge";
+
+/// Collects everything that decides the results of a run: of each model its id and its [`ChatModel::parameters`], and
+/// the same of the environment's judge.
 ///
-/// `further` are settings that only the caller knows, such as sampling parameters of the models.
+/// `further` are settings that only the caller knows.
 pub fn run_identity(
     further: &[(String, Value)],
     settings: &TrainSettings,
     env: &dyn Env,
-    models: [(&str, &ModelId); 2],
+    models: [(&str, &dyn ChatModel); 2],
     prompts: &PromptLibrary,
     initial_skill: &SkillDoc,
 ) -> RunIdentity {
@@ -34,9 +40,15 @@ pub fn run_identity(
         let items = serde_json::to_value(env.items(split)).unwrap_or_default();
         identity.insert(format!("data.{split}"), json!(canonical_hash(&items)));
     }
-    for (role, id) in models {
-        identity.insert(format!("models.{role}"), json!(id.to_string()));
+    for (role, model) in models {
+        let name = format!("models.{role}");
+        identity.insert(format!("{name}{PARAMETERS}"), model.parameters());
+        identity.insert(name, json!(model.id().to_string()));
     }
+    let judge = env.judge();
+    identity.insert(JUDGE.to_owned(), json!(judge.map(|judge| judge.id().to_string())));
+    identity
+        .insert(format!("{JUDGE}{PARAMETERS}"), judge.map(|judge| judge.parameters()).unwrap_or_default());
     for (name, hash) in prompts.hashes() {
         identity.insert(format!("prompts.{name}"), json!(hash));
     }
@@ -44,21 +56,37 @@ pub fn run_identity(
     identity
 }
 
-/// Refuses to go on with a run of other settings.
+/// True if runs of earlier versions may lack the setting, and are resumed without a comparison of it.
+fn is_newer(name: &str) -> bool {
+    name == JUDGE || (name.starts_with("models.") && name.ends_with(PARAMETERS))
+}
+
+/// Refuses to continue a run with other settings.
+///
+/// Parameters and judges of models are compared if the stored run has them: earlier versions did not store them.
 ///
 /// # Errors
 ///
 /// [`PipelineError::Mismatch`] with a phrase for each setting that differs.
 pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> Result<(), PipelineError> {
     let names: std::collections::BTreeSet<&String> = stored.keys().chain(asked.keys()).collect();
-    let changes: Vec<String> = names
+    let changed: Vec<(&str, &Value, &Value)> = names
         .into_iter()
-        .filter_map(|name| {
-            let (was, is) =
-                (stored.get(name).unwrap_or(&Value::Null), asked.get(name).unwrap_or(&Value::Null));
-            (was != is).then(|| describe_change(name, was, is))
+        .filter(|name| stored.contains_key(*name) || !is_newer(name))
+        .map(|name| {
+            let (was, is) = (stored.get(name), asked.get(name));
+            (name.as_str(), was.unwrap_or(&Value::Null), is.unwrap_or(&Value::Null))
         })
+        .filter(|(_, was, is)| was != is)
         .collect();
+    // A setting of the configuration says it better than the parameters that are made from it.
+    let is_said = |name: &str| {
+        let Some(role) = name.strip_suffix(PARAMETERS) else { return false };
+        let is_of_role = |other: &str| other.strip_prefix(role).is_some_and(|key| key.starts_with('.'));
+        changed.iter().any(|(other, ..)| *other != name && is_of_role(other))
+    };
+    let said = changed.iter().filter(|(name, ..)| !is_said(name));
+    let changes: Vec<String> = said.map(|(name, was, is)| describe_change(name, was, is)).collect();
     if changes.is_empty() {
         return Ok(());
     }
@@ -71,6 +99,9 @@ fn describe_change(name: &str, was: &Value, is: &Value) -> String {
     }
     if let Some(prompt) = name.strip_prefix("prompts.") {
         return format!("the prompt `{prompt}` has changed");
+    }
+    if let Some(model) = name.strip_suffix(PARAMETERS) {
+        return format!("the parameters of `{model}` have changed ({})", describe_members(was, is));
     }
     match name {
         "skill.initial" => "the initial skill has changed".to_owned(),

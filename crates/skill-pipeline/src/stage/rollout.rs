@@ -145,16 +145,11 @@ impl<'run> Agent<'run> {
             | Stage::SlowUpdate
             | Stage::MetaSkill => ctx.place().to_string(),
         };
-        let model = target.id();
-        let origin = [
-            scope.as_str(),
-            env.name(),
-            &canonical_json(&env.settings()),
-            &skill.source_sha256(),
-            &model.provider,
-            &model.model,
-            &canonical_json(&target.parameters()),
-        ];
+        let mut origin =
+            vec![scope, env.name().to_owned(), canonical_json(&env.settings()), skill.source_sha256()];
+        origin.extend(parts_of(target));
+        // Without a judge the keys are those of earlier versions.
+        origin.extend(env.judge().into_iter().flat_map(|judge| parts_of(judge.as_ref())));
         let origin = hex_sha256(origin.join("\u{0}").as_bytes());
         Self { env, skill, target, ctx, origin }
     }
@@ -259,6 +254,12 @@ impl Agent<'_> {
             }
         }
     }
+}
+
+/// The parts of a key that stand for a model.
+fn parts_of(model: &dyn ChatModel) -> [String; 3] {
+    let id = model.id();
+    [id.provider.clone(), id.model.clone(), canonical_json(&model.parameters())]
 }
 
 fn read(stored: &StoredResult, path: &std::path::Path) -> Result<Rollout, PipelineError> {

@@ -103,7 +103,7 @@ fn claim(
         &trainer.config.identity,
         &trainer.settings,
         trainer.env.as_ref(),
-        [("target", trainer.target.id()), ("optimizer", trainer.optimizer.id())],
+        [("target", trainer.target.as_ref()), ("optimizer", trainer.optimizer.as_ref())],
         prompts,
         initial_skill,
     );

@@ -46,14 +46,8 @@ fn other_parameters_of_a_model_and_another_judge_are_refused_by_name() {
         assert_eq!(changes, expect);
         assert_eq!(files(dir.path()), before, "a refused run loses nothing");
     }
-    check(
-        job(&hot, &cold, judged()),
-        &["the parameters of `models.target` have changed (temperature)"],
-    );
-    check(
-        job(&cold, &hot, judged()),
-        &["the parameters of `models.optimizer` have changed (temperature)"],
-    );
+    check(job(&hot, &cold, judged()), &["the parameters of `models.target` have changed (temperature)"]);
+    check(job(&cold, &hot, judged()), &["the parameters of `models.optimizer` have changed (temperature)"]);
     check(
         job(&cold, &cold, Some(("judge", hot.clone()))),
         &["the parameters of `models.judge` have changed (temperature)"],
@@ -111,7 +105,8 @@ fn a_rollout_is_not_reused_under_another_judge() {
         runtime.block_on(async {
             let journal =
                 Journal::open(&dir.path().join("journal.sqlite"), JournalOptions::default()).unwrap();
-            let ctx = StageCtx { journal: Some(journal.clone()), ..StageCtx::new(Stage::Baseline, &NoEvents) };
+            let ctx =
+                StageCtx { journal: Some(journal.clone()), ..StageCtx::new(Stage::Baseline, &NoEvents) };
             evaluate(&env, Split::Val, &skill, target.as_ref(), &ctx).await.unwrap();
             journal.flush().await.unwrap();
         });

@@ -5,6 +5,7 @@ mod accumulation;
 mod budget;
 mod epochs;
 mod evidence;
+mod identity;
 mod memory;
 mod packages;
 mod pruning;

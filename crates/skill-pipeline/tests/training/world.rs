@@ -24,6 +24,9 @@ pub(crate) struct Words {
     breaks: Option<(u32, Mutex<BTreeMap<String, u32>>)>,
     /// How many turns are talked before the one that counts.
     small_talk: u32,
+    /// A judge that belongs to the world, and is asked nothing.
+    pub(crate) judge: Option<Arc<dyn ChatModel>>,
+    pub(crate) n_rollouts: AtomicUsize,
 }
 
 impl Words {
@@ -35,7 +38,13 @@ impl Words {
                 .map(|(idx, word)| Item::new(format!("{prefix}{idx}"), json!(word)))
                 .collect()
         };
-        Self { splits: [items("tr"), items("va"), items("te")], breaks: None, small_talk: 0 }
+        Self {
+            splits: [items("tr"), items("va"), items("te")],
+            breaks: None,
+            small_talk: 0,
+            judge: None,
+            n_rollouts: AtomicUsize::new(0),
+        }
     }
 
     /// A world that breaks so often in the first rollout of each item.
@@ -65,6 +74,10 @@ impl Env for Words {
         &self.splits[split as usize]
     }
 
+    fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
+        self.judge.as_ref()
+    }
+
     async fn rollout(
         &self,
         item: &Item,
@@ -72,6 +85,7 @@ impl Env for Words {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
+        self.n_rollouts.fetch_add(1, Ordering::Relaxed);
         let word = item.data.as_str().unwrap();
         let mut talk = vec![Message::system(skill.agent_view())];
         for _ in 0..self.small_talk {
@@ -110,12 +124,17 @@ pub(crate) struct Counted {
     pub(crate) n_calls: AtomicUsize,
     pub(crate) n_replies: AtomicUsize,
     fails_from: usize,
+    pub(crate) parameters: Value,
 }
 
 #[async_trait]
 impl ChatModel for Counted {
     fn id(&self) -> &ModelId {
         self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.parameters.clone()
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
@@ -146,7 +165,17 @@ pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
             Usage { input: 10, output: 1, ..Usage::default() },
         ))
     });
-    Arc::new(Counted { inner, n_calls: AtomicUsize::new(0), n_replies: AtomicUsize::new(0), fails_from })
+    counted(inner, fails_from, Value::Null)
+}
+
+fn counted(inner: ScriptedModel, fails_from: usize, parameters: Value) -> Arc<Counted> {
+    let (n_calls, n_replies) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    Arc::new(Counted { inner, n_calls, n_replies, fails_from, parameters })
+}
+
+/// A model of this name with these parameters.
+pub(crate) fn with_parameters(name: &str, parameters: Value) -> Arc<Counted> {
+    counted(ScriptedModel::answering(name, |_| "no".to_owned()), usize::MAX, parameters)
 }
 
 /// A target that solves in the first draw what it can, and the first five words of a split in no other draw.
@@ -158,8 +187,7 @@ pub(crate) fn lucky_target() -> Arc<Counted> {
         let usage = Usage { input: 10, output: 1, ..Usage::default() };
         Ok(ChatReply::text(if is_known { "yes" } else { "no" }, usage))
     });
-    let (n_calls, n_replies) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    Arc::new(Counted { inner, n_calls, n_replies, fails_from: usize::MAX })
+    counted(inner, usize::MAX, Value::Null)
 }
 
 /// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
