@@ -20,7 +20,8 @@
 //!
 //! And for environments whose agent is another program:
 //!
-//! - `endpoint`: the target as an OpenAI- and Anthropic-compatible server on loopback.
+//! - `endpoint`: the target as an OpenAI- and Anthropic-compatible server on loopback, and `connections`, the limits on
+//!   connections that this and other small servers have.
 #![cfg_attr(
     feature = "qa",
     doc = r##"
@@ -70,6 +71,8 @@ assert_eq!(n_solved, 1);
 pub mod agent;
 #[cfg(feature = "alfworld")]
 pub mod alfworld;
+#[cfg(feature = "endpoint")]
+pub mod connections;
 #[cfg(feature = "tasks")]
 mod data;
 #[cfg(feature = "endpoint")]

@@ -76,6 +76,26 @@ fn other_machines_need_the_token_that_is_printed() {
     assert!(get(&url, &format!("/?token={token}")).starts_with("HTTP/1.1 303 "));
 }
 
+/// As many connections as there may be, none of which ever sends a whole request.
+#[test]
+fn half_open_connections_lock_nobody_out() {
+    let context = TestContext::new();
+    let (_serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let open = |_| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: ").unwrap();
+        stream
+    };
+    let half_open: Vec<TcpStream> = (0..512).map(open).collect();
+    assert!(get(&url, "/").starts_with("HTTP/1.1 200 "));
+    // The oldest had to go.
+    let mut rest = [0; 1];
+    half_open[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    let read = (&half_open[0]).read(&mut rest);
+    assert!(!read.is_ok_and(|n_bytes| n_bytes > 0));
+}
+
 #[test]
 fn a_server_that_cannot_begin_says_why() {
     let context = TestContext::new();

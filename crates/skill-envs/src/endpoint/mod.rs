@@ -69,7 +69,7 @@ use tokio::task::AbortHandle;
 /// What clients may take of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointLimits {
-    /// The most connections at once; further ones wait.
+    /// The most connections at once; a further one takes the place of one that has no request under way, or waits.
     pub max_connections: usize,
     /// The most bytes of a request's body.
     pub max_body_bytes: usize,

@@ -5,33 +5,33 @@ use super::problem::{Answer, Dialect, Problem, ProblemKind, event_stream, json_a
 use super::registry::{Door, Registry};
 use super::request::{AgentRequest, ReplyForm};
 use super::{anthropic, openai, responses, streaming};
+use crate::connections::{ConnectionLimits, FIRST_HEAD_TIMEOUT, SeatLimits, Seats, attend};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Map, Value, json};
 use skill_llm::ChatReply;
 use skill_llm::scripted::estimated_usage;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// How long accepting rests when the system has no more to give, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-/// How long a connection may be silent before and within the head of a request: longer than clients keep one for the
-/// next request, so that it is theirs to close.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// The most bytes of the head of a request.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
+const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
+    first_head_timeout: FIRST_HEAD_TIMEOUT,
+    // Longer than clients keep a connection for the next request, so that it is theirs to close.
+    head_timeout: Duration::from_secs(120),
+    max_head_bytes: 64 * 1024,
+};
 /// The header of the Anthropic dialect that tells its version; the list of models has a shape for those who send it.
 const ANTHROPIC_VERSION: &str = "anthropic-version";
 /// The header in which the Anthropic dialect has its key.
@@ -55,18 +55,27 @@ enum Route<'a> {
 
 /// Accepts connections until it is dropped, which closes them.
 pub(super) async fn accept(listener: TcpListener, server: Arc<Server>) -> Infallible {
-    let slots = Arc::new(Semaphore::new(server.limits.max_connections.max(1)));
+    let total = server.limits.max_connections;
+    // Only this machine reaches the listener.
+    let seats = Seats::new(SeatLimits { total, per_peer: total, for_loopback: 0 });
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // Those beyond the limit wait to be accepted. Nobody closes the semaphore.
-        let slot = Arc::clone(&slots).acquire_owned().await;
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
+                // Those beyond the limit wait until a request is answered.
+                let seat = seats.take_or_wait(peer.ip()).await;
                 let server = Arc::clone(&server);
+                let service = service_fn(move |request| {
+                    let server = Arc::clone(&server);
+                    async move { Ok::<_, Infallible>(server.answer(request).await) }
+                });
                 connections.spawn(async move {
-                    serve_connection(stream, server).await;
-                    drop(slot);
+                    let never = CancellationToken::new();
+                    if let Err(error) = attend(stream, seat, service, CONNECTION_LIMITS, never).await {
+                        // An agent that was killed, as a rule.
+                        tracing::debug!(%error, "a connection to the endpoint broke");
+                    }
                 });
             }
             Err(error) => {
@@ -74,24 +83,6 @@ pub(super) async fn accept(listener: TcpListener, server: Arc<Server>) -> Infall
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-    }
-}
-
-async fn serve_connection(stream: TcpStream, server: Arc<Server>) {
-    // Without it the end of a long answer may wait for an acknowledgement; a failure costs only that.
-    drop(stream.set_nodelay(true));
-    let service = service_fn(move |request| {
-        let server = Arc::clone(&server);
-        async move { Ok::<_, Infallible>(server.answer(request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        // An agent that was killed, as a rule.
-        tracing::debug!(%error, "a connection to the endpoint broke");
     }
 }
 

@@ -539,3 +539,21 @@ async fn nothing_shows_a_token() {
     let shown = format!("{endpoint:?} {session:?}");
     assert!(!shown.contains(session.token()) && !shown.contains("sk-"), "{shown}");
 }
+
+/// Whoever runs on this machine may connect; who sends nothing takes the place of nobody who does.
+#[tokio::test]
+async fn half_open_connections_lock_no_agent_out() {
+    let limits = EndpointLimits { max_connections: 4, ..EndpointLimits::default() };
+    let endpoint = Endpoint::start_with(limits).await.unwrap();
+    let mut session = endpoint.session(SessionSettings::default());
+    let client = Client::of(&endpoint, &session);
+    let mut half_open = Vec::new();
+    for _ in 0..8 {
+        let mut stream = tokio::net::TcpStream::connect(endpoint.address()).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"POST /v1/chat").await.unwrap();
+        half_open.push(stream);
+    }
+    let target = Target::echo();
+    let got = served(&mut session, &target.model, client.chat("Is there room?")).await;
+    assert_eq!(got.status, 200, "{}", got.text);
+}
