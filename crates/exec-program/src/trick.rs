@@ -73,6 +73,8 @@ tricks! {
     Silent = "silent",
     /// Never answers, and has started another program that does not end either.
     SilentWithChild = "silent_with_child",
+    /// Ends by itself, and leaves another program running that has left its process group.
+    LeavesDaemon = "leaves_daemon",
     /// Closes its standard output and lives on.
     ClosesStdout = "closes_stdout",
     /// Prints to its standard error without an end, and never answers.
@@ -164,6 +166,12 @@ pub(crate) fn play(trick: Trick, request: &Value, answer: &Value) {
             let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn();
             eprintln!("child {}", child.map_or(0, |child| child.id()));
             sleep();
+        }
+        Trick::LeavesDaemon => {
+            let mut daemon = Command::new("setsid");
+            daemon.args(["sleep", "1000"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            eprintln!("child {}", daemon.spawn().map_or(0, |daemon| daemon.id()));
+            exit(3);
         }
         Trick::ClosesStdout => close_stdout(),
         Trick::Complains => loop {

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let log = log::start(cli.verbose, cli.command.calls_models());
+    skillrl::llm::process::sweep();
     let code = run(cli);
     log.finish();
     code

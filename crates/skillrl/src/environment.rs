@@ -74,6 +74,7 @@ pub fn markdown() -> String {
          A program that plays a model, is the environment or scores answers (`env.command`) sees the variables below, where they are set, and those that `pass_env` names.\n\
          It sees no others, and so no key of a model.\n\
          An environment also gets `PYTHONUNBUFFERED=1` and `PYTHONUTF8=1`, what `set_env` says, and, where the engine answers the calls of its agent, the address and the token of [the endpoint](agent-endpoint.md).\n\
+         They also find `SKILLRL_PROCESS`, by which skillrl recognises what they have started; an `api_key_command` does not, and may leave an agent running that keeps a session.\n\
          An `api_key_command` alone is started with the whole environment of skillrl: what logs in may need any part of it.\n\n",
     );
     let base: Vec<String> = BASE_VARIABLES.iter().map(|name| format!("`{name}`")).collect();

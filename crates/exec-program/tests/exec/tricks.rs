@@ -127,6 +127,18 @@ async fn a_process_that_does_not_answer_is_killed_at_the_deadline() {
     check("complains", soon, Fate::Killed, &complains).await;
 }
 
+/// Whatever it has started ends with it, also what would survive the end of its process group.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_ends_by_itself_leaves_nothing_running() {
+    let env = env(config("rollout", "leaves_daemon")).await;
+    let error = rollout(&env, "bad").await.unwrap_err().to_string();
+    assert!(error.contains("exit code 3"), "{error}");
+    let daemon = error.rsplit("child ").next().unwrap().trim().parse().unwrap();
+    assert_ne!(daemon, 0, "{error}");
+    assert_gone(daemon);
+}
+
 /// The second answer comes when nobody asks any more, or into the next rollout: then that one is broken, and no answer
 /// is taken for another's.
 #[tokio::test]

@@ -18,7 +18,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let dir = match &args.dir {
         Some(dir) => dir.as_path(),
         None => {
-            temporary = tempfile::tempdir().context("cannot create a temporary directory")?;
+            temporary = skillrl::llm::process::temporary_dir("demo-")
+                .context("cannot create a temporary directory")?;
             temporary.path()
         }
     };

@@ -26,6 +26,7 @@ mod journal;
 mod killed;
 #[cfg(unix)]
 mod large;
+mod leaks;
 mod lean;
 mod look;
 mod lost;

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::package::{AgentText, MAIN_FILE};
 use skill_core::{Role, RolloutResult, SkillDoc, SkillPackage};
+use skill_llm::process::{TemporaryDir, temporary_dir};
 use skill_llm::{ChatModel, LlmError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// An environment whose rollouts are made by a program.
@@ -156,7 +156,7 @@ enum Delivered {
     Elsewhere,
     File {
         path: PathBuf,
-        directory: TempDir,
+        directory: TemporaryDir,
     },
 }
 
@@ -169,7 +169,7 @@ impl Delivered {
                 let cannot = |error: std::io::Error| EnvError::Configuration {
                     message: format!("cannot write the skill to a temporary directory: {error}"),
                 };
-                let directory = tempfile::Builder::new().prefix("skillrl-").tempdir().map_err(cannot)?;
+                let directory = temporary_dir("skill-").map_err(cannot)?;
                 let package = SkillPackage::of(skill);
                 if let Some(missing) = package.missing_content() {
                     let message =

@@ -4,7 +4,7 @@ use super::config::ExecConfig;
 use super::fault::Fault;
 use super::process::{Shared, look_after};
 use super::supervise::Pipes;
-use skill_llm::process::{Group, Passed, located, pair};
+use skill_llm::process::{Daemons, Group, Passed, located, pair};
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) fn spawn(
     if let Some(directory) = &config.directory {
         command.current_dir(directory);
     }
-    Group::lead(&mut command);
+    let group = Group::lead(&mut command, Daemons::End);
     let mut child = command.spawn().map_err(|error| {
         let place = config
             .directory
@@ -41,7 +41,7 @@ pub(super) fn spawn(
             .map_or_else(String::new, |directory| format!(" in the directory {}", directory.display()));
         Fault::program(format!("{label}: cannot be started{place}: {error}"))
     })?;
-    let group = Group::new(child.id());
+    group.led_by(child.id());
     let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
     let Some(((stdin, stdout), stderr)) = pipes else {
         return Err(Fault::program(format!("{label}: has no standard streams")));

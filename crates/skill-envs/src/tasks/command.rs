@@ -19,7 +19,7 @@
 use super::config::CommandConfig;
 use crate::score::Score;
 use serde_json::{Value, json};
-use skill_llm::process::{self, Ending, Passed, Run};
+use skill_llm::process::{self, Daemons, Ending, Passed, Run};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -114,6 +114,7 @@ impl Program {
             deadline: self.config.timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
             max_stderr_bytes: MAX_STDERR_BYTES,
+            daemons: Daemons::End,
         };
         // Whatever way this ends, the program and all that it has started ends with it.
         let outcome = tokio::select! {

@@ -21,7 +21,7 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
 use crate::http::class_of_words;
-use crate::process::{self, Ending, Outcome, Passed, Run, ended_with};
+use crate::process::{self, Daemons, Ending, Outcome, Passed, Run, ended_with};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -66,6 +66,7 @@ impl AgentModel {
             deadline: timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
             max_stderr_bytes: MAX_STDERR_BYTES,
+            daemons: Daemons::End,
         };
         let outcome = process::run(&run)
             .await

@@ -5,11 +5,11 @@ use crate::call::CallCtx;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::LlmError;
 use crate::http::wrong;
+use crate::process::{TemporaryDir, temporary_dir};
 use base64::Engine as _;
 use skill_core::Role;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const SCHEMA_FILE: &str = "reply.schema.json";
 /// The name of the package that holds the skill.
@@ -27,7 +27,7 @@ const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: How to do the ta
 
 /// A working directory and the prompt that goes with it; the directory is gone when this is dropped.
 pub(super) struct Workspace {
-    directory: TempDir,
+    directory: TemporaryDir,
     prompt: String,
     has_schema: bool,
 }
@@ -43,7 +43,7 @@ impl Workspace {
             return Err(wrong("the request has tools, and a program that plays a model has its own"));
         }
         let failed = |error: std::io::Error| wrong(format!("cannot make a working directory: {error}"));
-        let directory = tempfile::Builder::new().prefix("skillrl-agent-").tempdir().map_err(failed)?;
+        let directory = temporary_dir("agent-").map_err(failed)?;
         let document = call
             .document
             .as_deref()

@@ -2,7 +2,7 @@
 
 use super::wait;
 use crate::error::LlmError;
-use crate::process::{self, Ending, Run, ended_with};
+use crate::process::{self, Daemons, Ending, Run, ended_with};
 use crate::secret::ApiKey;
 use base64::Engine as _;
 use serde_json::Value;
@@ -95,6 +95,7 @@ impl TokenCommand {
             deadline: DEADLINE,
             max_output_bytes: MAX_OUTPUT_BYTES,
             max_stderr_bytes: MAX_STDERR_BYTES,
+            daemons: Daemons::Stay,
         };
         let outcome = process::run(&run).await.map_err(|error| failed(error.to_string()))?;
         match outcome.ending {

@@ -2,13 +2,16 @@
 //!
 //! There is no shell anywhere. What a program prints is the business of the caller; here it is only bounded.
 
+mod descendants;
 mod environment;
 mod group;
 mod passed;
+mod session;
 
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
-pub use group::{Group, KillOnDrop};
+pub use group::{Daemons, Group, KillOnDrop};
 pub use passed::Passed;
+pub use session::{MARK_VARIABLE, Swept, TemporaryDir, sweep, temporary_dir};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,8 @@ pub struct Run<'a> {
     pub max_output_bytes: usize,
     /// How much of its standard error is kept: the end of it.
     pub max_stderr_bytes: usize,
+    /// The fate of what it puts aside.
+    pub daemons: Daemons,
 }
 
 /// How a program ended.
@@ -79,8 +84,7 @@ pub enum RunError {
 ///
 /// A program that cannot be started or listened to. However it ends is an `Ok`.
 pub async fn run(run: &Run<'_>) -> Result<Outcome, RunError> {
-    let mut child = start(run).map_err(RunError::Start)?;
-    let group = Group::new(child.id());
+    let (mut child, group) = start(run).map_err(RunError::Start)?;
     let _killed = KillOnDrop(&group);
     let mut streams = Streams::default();
     let work = exchange(&mut child, &group, run, &mut streams);
@@ -94,7 +98,7 @@ pub async fn run(run: &Run<'_>) -> Result<Outcome, RunError> {
     Ok(Outcome { ending, stdout: streams.stdout, stderr: streams.stderr })
 }
 
-fn start(run: &Run<'_>) -> std::io::Result<Child> {
+fn start(run: &Run<'_>) -> std::io::Result<(Child, Group)> {
     let mut words = run.command.iter();
     let name = words.next().map(String::as_str).unwrap_or_default();
     let mut command = Command::new(located(name, run.directory));
@@ -106,8 +110,10 @@ fn start(run: &Run<'_>) -> std::io::Result<Child> {
         command.current_dir(directory);
     }
     command.kill_on_drop(true);
-    Group::lead(&mut command);
-    command.spawn()
+    let group = Group::lead(&mut command, run.daemons);
+    let child = command.spawn()?;
+    group.led_by(child.id());
+    Ok((child, group))
 }
 
 /// A name with a directory in it is meant from where the program runs, which systems see differently.

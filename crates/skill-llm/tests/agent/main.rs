@@ -479,6 +479,17 @@ fn what_a_program_leaves_running_ends_with_it() {
     assert_child_is_gone(&fake);
 }
 
+/// A program may put its children into sessions of their own; the mark in their environment gives them away.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_left_the_process_group_ends_with_the_program_too() {
+    let lingering = "setsid sh -c 'echo $$ > \"$LAB/child\"; exec sleep 30' >/dev/null 2>&1 &";
+    let wait = "while ! [ -s \"$LAB/child\" ]; do sleep 0.01; done;";
+    let fake = Fake::new(&format!("export LAB; {lingering} {wait} echo done"));
+    assert_eq!(ask(fake.config(AgentKind::Command), &question(), &CallCtx::default()).unwrap().text, "done");
+    assert_child_is_gone(&fake);
+}
+
 #[test]
 fn cancelling_kills_the_program() {
     let fake = Fake::new(&format!("{LINGERING} wait"));
