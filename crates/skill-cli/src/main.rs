@@ -21,8 +21,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: no program that is started later may read the keys in the environment of this one.
+    let hidden = skillrl::llm::process::hide_this_process();
     let cli = Cli::parse();
     let log = log::start(cli.verbose, cli.command.calls_models());
+    if let Err(error) = hidden {
+        tracing::warn!(%error, "programs that are started can read the environment of this process");
+    }
     skillrl::llm::process::sweep();
     let code = run(cli);
     log.finish();

@@ -1,12 +1,19 @@
-//! What is left when skillrl is killed.
+//! What a program that skillrl starts can read of it, and what is left when skillrl is killed.
 #![cfg(target_os = "linux")]
 
-use crate::context::TestContext;
-use std::process::Stdio;
+use crate::context::{KEY_VARIABLE, TestContext};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Far longer than starting a program takes; only a failed test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A user who may do nothing, by convention.
+const NOBODY: u32 = 65_534;
+
+const SECRET: &str = "sk-that-nobody-may-read-0123456789";
 
 const CONFIG: &str = r#"
 [run]
@@ -88,4 +95,44 @@ fn what_a_killed_process_leaves_is_gone_at_the_next_start() {
         wait_until("a process is still there", || !is_running(pid));
     }
     assert_eq!(sessions(&context), Vec::<std::path::PathBuf>::new());
+}
+
+/// Gives a directory with all that is in it to a user.
+fn give(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), user);
+        }
+    }
+}
+
+/// Only root may read everything, so it is tried by somebody else.
+#[test]
+fn a_program_cannot_read_the_keys_of_the_process_that_started_it() {
+    let at_hello = "cat /proc/$PPID/environ > parent 2>/dev/null; cat /proc/$$/environ > own";
+    let context = program(at_hello, "exit 0");
+    // A copy, since nobody may look into the directory of the build.
+    let binary = context.path("skillrl");
+    std::fs::copy(env!("CARGO_BIN_EXE_skillrl"), &binary).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        give(&context.path("."), NOBODY);
+    }
+    let run = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(context.path(".")).env("TMPDIR", context.path("tmp"));
+        command.env(KEY_VARIABLE, SECRET).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command.status().unwrap();
+        (context.read("parent"), context.read("own"))
+    };
+    // Started by a shell it can, so the rest says something.
+    let asked = r#"echo '{"method":"hello"}' | sh program.sh; true"#;
+    assert!(run(Path::new("sh"), &["-c", asked]).0.contains(SECRET));
+    let (parent, own) = run(&binary, &["estimate", "skillrl.toml"]);
+    assert!(own.contains("PATH=") && !own.contains(SECRET), "{own}");
+    assert_eq!(parent, "");
 }

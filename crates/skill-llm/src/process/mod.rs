@@ -5,11 +5,13 @@
 mod descendants;
 mod environment;
 mod group;
+mod hidden;
 mod passed;
 mod session;
 
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
 pub use group::{Daemons, Group, KillOnDrop};
+pub use hidden::hide_this_process;
 pub use passed::Passed;
 pub use session::{MARK_VARIABLE, Swept, TemporaryDir, sweep, temporary_dir};
 
