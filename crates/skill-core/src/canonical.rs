@@ -15,9 +15,27 @@ pub fn canonical_hash(value: &Value) -> String {
     hex_sha256(canonical_json(value).as_bytes())
 }
 
+/// The [`canonical_hash`] of an array with these elements, of which one at a time is in memory.
+pub fn canonical_list_hash(elements: impl IntoIterator<Item = Value>) -> String {
+    let mut digest = Sha256::new();
+    digest.update("[");
+    for (element_idx, element) in elements.into_iter().enumerate() {
+        if element_idx > 0 {
+            digest.update(",");
+        }
+        digest.update(canonical_json(&element));
+    }
+    digest.update("]");
+    hexadecimal(&digest.finalize())
+}
+
 /// The SHA-256 of some bytes, as 64 hexadecimal digits.
 pub fn hex_sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_value(value: &Value, out: &mut String) {
@@ -66,6 +84,14 @@ mod tests {
         assert_eq!(canonical_json(&value), r#"{"a":true,"b":[1,2.5,{"a":"q\"\n","z":null}]}"#);
         assert_eq!(canonical_hash(&json!({"a": 1, "b": 2})), canonical_hash(&json!({"b": 2, "a": 1})));
         assert_ne!(canonical_hash(&json!([1, 2])), canonical_hash(&json!([2, 1])));
+    }
+
+    #[test]
+    fn a_list_is_hashed_as_the_array_is() {
+        for list in [json!([]), json!([1]), json!([{"b": "x,y", "a": null}, [2.5], "z"])] {
+            let elements = list.as_array().unwrap().iter().cloned();
+            assert_eq!(canonical_list_hash(elements), canonical_hash(&list));
+        }
     }
 
     #[test]

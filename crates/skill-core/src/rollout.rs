@@ -128,6 +128,30 @@ impl RolloutResult {
         }
     }
 
+    /// The result without its trajectory: the scores, the counts and the short fields, and what [`Self::is_silent`] and
+    /// [`Self::is_cut`] go by.
+    ///
+    /// An evaluation of thousands of items needs no more in memory.
+    #[must_use]
+    pub fn without_trajectory(self) -> Self {
+        let turns = if self.is_silent() { self.conversation.clone() } else { Vec::new() };
+        let conversation = turns.into_iter().map(|turn| match turn.role {
+            Role::Assistant | Role::Tool => turn,
+            Role::System | Role::User => Turn::new(turn.role, ""),
+        });
+        let is_short =
+            |name: &str, value: &Value| name == FINISH_REASON_KEY || value.is_number() || value.is_boolean();
+        let extras = self.extras.into_iter().filter(|(name, value)| is_short(name, value));
+        Self {
+            n_turns: self.n_turns,
+            task_type: self.task_type,
+            conversation: conversation.collect(),
+            usage: self.usage,
+            extras: extras.collect(),
+            ..Self::new(self.id, self.hard, self.soft)
+        }
+    }
+
     /// Whether the agent's last reply was cut at its token limit.
     pub fn is_cut(&self) -> bool {
         self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
@@ -211,6 +235,7 @@ mod tests {
         };
         let silent = turns(&[(Role::System, "be brief"), (Role::User, "well?"), (Role::Assistant, " \n")]);
         assert!(silent.is_silent());
+        assert!(silent.clone().without_trajectory().is_silent());
         for spoken in [
             turns(&[]),
             turns(&[(Role::User, "well?")]),
@@ -221,6 +246,7 @@ mod tests {
             RolloutResult { predicted_answer: "yes".to_owned(), ..silent },
         ] {
             assert!(!spoken.is_silent(), "{spoken:?}");
+            assert!(!spoken.clone().without_trajectory().is_silent(), "{spoken:?}");
         }
     }
 }

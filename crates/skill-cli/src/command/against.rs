@@ -24,8 +24,9 @@ impl Earlier {
         };
         let bytes = std::fs::read(&path)
             .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
-        let results = serde_json::from_slice(&bytes)
+        let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("{} holds no results: {error}", path.display())))?;
+        let results = results.into_iter().map(RolloutResult::without_trajectory).collect();
         Ok(Self { path, results })
     }
 

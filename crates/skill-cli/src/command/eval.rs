@@ -14,7 +14,7 @@ use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
 use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::evaluate::{evaluate_scores, recorded};
 use skillrl::pipeline::stage::silence::empty_replies;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         ..StageCtx::new(Stage::Evaluate, &progress)
     };
     let is_kept = out.is_some();
-    let evaluation = super::block_on(stop, "stopping", evaluate(env.as_ref(), split, &skill, &target, &ctx))?
+    let evaluation = super::block_on(stop, "stopping", evaluate_scores(env.as_ref(), split, &skill, &target, &ctx))?
         .map_err(|error| if error.is_stop() && !is_kept { PipelineError::StoppedUnkept } else { error })
         .inspect_err(|error| {
             if !is_kept && !error.is_stop() && !matches!(error, PipelineError::StoppedUnkept) {
@@ -86,7 +86,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     if let Some(out) = &out {
-        out.write(&evaluation.results, &summary).map_err(skillrl::Error::Pipeline)?;
+        let results = recorded(env.as_ref(), split, &skill, &target, &ctx);
+        out.write(results, &summary).map_err(skillrl::Error::Pipeline)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     if args.json {

@@ -7,8 +7,8 @@ use super::UsageError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
-use skillrl::core::canonical::canonical_hash;
-use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::core::canonical::canonical_list_hash;
+use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
@@ -17,10 +17,18 @@ use skillrl::pipeline::identity::{RunIdentity, check_identity};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 /// The file that says what was measured with.
 const MEASURED_WITH: &str = "measured_with.json";
+
+/// Of a result, the id of its item.
+#[derive(Deserialize)]
+struct Named {
+    id: ItemId,
+}
 
 /// What a measurement was made with besides its skill and its items.
 #[derive(Serialize, Deserialize)]
@@ -38,8 +46,8 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
     settings.insert("env.name".to_owned(), json!(env.name()));
     settings.insert("env.settings".to_owned(), env.settings());
     settings.insert("models.target".to_owned(), json!(target.to_string()));
-    let items = serde_json::to_value(env.items(split)).unwrap_or_default();
-    settings.insert(format!("data.{split}"), json!(canonical_hash(&items)));
+    let items = env.items(split).iter().map(|item| serde_json::to_value(item).unwrap_or_default());
+    settings.insert(format!("data.{split}"), json!(canonical_list_hash(items)));
     settings
 }
 
@@ -97,13 +105,13 @@ impl EvalOut {
 
     pub(super) fn write(
         &self,
-        results: &[RolloutResult],
+        results: impl Iterator<Item = Result<RolloutResult, PipelineError>>,
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
         // Who is killed in between leaves results without these two, and not with those of something else.
         self.dir.remove_summary()?;
         atomic::remove_file(&self.dir.path().join(MEASURED_WITH))?;
-        atomic::write_json(&self.dir.path().join(RESULTS_FILE), &results)?;
+        atomic::write_json_list(&self.dir.path().join(RESULTS_FILE), results)?;
         let with =
             MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: self.settings.clone() };
         atomic::write_json(&self.dir.path().join(MEASURED_WITH), &with)?;
@@ -131,13 +139,13 @@ fn other_measurement(
             Some(_) => {}
         }
     }
-    let results = read(RESULTS_FILE)?;
-    if !results.is_array() {
+    let results = File::open(path.join(RESULTS_FILE)).ok()?;
+    // The trajectories are passed over as they are read.
+    let Ok(results) = serde_json::from_reader::<_, Vec<Named>>(BufReader::new(results)) else {
         return Some(format!("a damaged {RESULTS_FILE}"));
-    }
-    let ids = results.as_array().into_iter().flatten().filter_map(|result| result.get("id")?.as_str());
-    let (ids, asked): (BTreeSet<&str>, BTreeSet<&str>) =
-        (ids.collect(), items.iter().map(|item| item.id.as_str()).collect());
+    };
+    let ids: BTreeSet<&str> = results.iter().map(|result| result.id.as_str()).collect();
+    let asked: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
     if ids != asked {
         return Some("a measurement on other items".to_owned());
     }

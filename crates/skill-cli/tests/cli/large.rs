@@ -51,3 +51,24 @@ fn a_large_journal_is_never_in_memory() {
     assert!(n_lines > (JOURNAL_BYTES / RESULT_BYTES) as usize, "{n_lines}");
     assert!(context.path("calls.jsonl").metadata().unwrap().len() > u64::from(JOURNAL_BYTES));
 }
+
+/// The trajectories, which hold the skill twice each, and their text are together more than the program may have.
+#[test]
+fn an_evaluation_keeps_no_trajectories_in_memory() {
+    const ITEMS: usize = 220;
+    const SKILL_BYTES: usize = 60 << 10;
+    let model = "{ kind = \"simulated\" }";
+    let context = TestContext::with_task(model, model);
+    let item = |number| {
+        format!(
+            "{{\"id\": \"long-{number}\", \"question\": \"Repeat: {number}.\", \"answers\": [\"{number}\"]}}\n"
+        )
+    };
+    context.write("task/data/val.jsonl", &(0..ITEMS).map(item).collect::<String>());
+    context.write("task/skill.md", &"- Be polite, and repeat what is asked.\n".repeat(SKILL_BYTES / 39));
+    let outcome = run_with_limit(&context, &["eval", "task/skillrl.toml", "--out", "out", "--quiet"]);
+    assert_eq!(outcome.code, Some(code::SUCCESS), "{}", outcome.stderr);
+    let n_bytes = context.path("out/results.json").metadata().unwrap().len();
+    assert!(3 * n_bytes > u64::from(MOST_MEMORY_KB) << 10, "{n_bytes}");
+    assert_eq!(context.json("out/summary.json")["n"], ITEMS);
+}

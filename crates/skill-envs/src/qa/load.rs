@@ -7,17 +7,14 @@ use crate::error::EnvError;
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits as load};
 
-/// An item in both of its forms: as the environment lists it, and as it is asked and scored.
-pub(super) type LoadedItem = (Item, QaItem);
-
 /// Reads the items of all splits, in the order of [`crate::Split::ALL`].
-pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<LoadedItem>; 3], EnvError> {
+pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError> {
     let splitting = Splitting::PartsOrRatio { ratio: config.split_ratio, seed: config.split_seed };
     let source = Source { data: &config.data, splitting: &splitting, optional: config.optional_splits() };
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;
-        let (id, task_type) = (question.id.clone(), question.task_type.clone());
-        Ok((Item { id, task_type, data: record.fields.into() }, question))
+        let QaItem { id, task_type, .. } = question;
+        Ok((Item { id, task_type, data: record.fields.into() }, ()))
     })?;
-    Ok(splits)
+    Ok(splits.map(|split| split.into_iter().map(|(item, ())| item).collect()))
 }

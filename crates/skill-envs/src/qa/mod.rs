@@ -36,11 +36,13 @@ pub use item::QaItem;
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
 use crate::tasks::rollout::{Agenda, Attempt};
+use crate::tasks::task::Asked;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::ChatModel;
+use std::collections::HashSet;
 
 /// The name of the prompt that [`QaSettings::prompt`] replaces.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_qa";
@@ -52,7 +54,8 @@ pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_qa.md");
 #[derive(Debug, Clone)]
 pub struct QaEnv {
     splits: [Vec<Item>; 3],
-    by_id: IndexMap<ItemId, QaItem>,
+    /// The split of each item, and its index there.
+    by_id: IndexMap<ItemId, (usize, usize)>,
     scorer: QaScorer,
     agenda: Agenda,
 }
@@ -65,11 +68,7 @@ impl QaEnv {
     /// Data that is missing, malformed, empty in a split or without unique ids, with the file and line; a ratio
     /// of zeros, a token limit of zero, or a prompt that does not render.
     pub fn load(config: &QaConfig) -> Result<Self, EnvError> {
-        let splits = load::load_splits(config)?;
-        let by_id = splits.iter().flatten().map(|(_, question)| (question.id.clone(), question.clone()));
-        let by_id = by_id.collect();
-        let splits = splits.map(|split| split.into_iter().map(|(item, _)| item).collect());
-        Self::new(splits, by_id, config.settings())
+        Self::new(load::load_splits(config)?, config.settings())
     }
 
     /// An environment of these items, for programs that have their own data; a split may be empty.
@@ -84,11 +83,11 @@ impl QaEnv {
         test: Vec<QaItem>,
         settings: QaSettings,
     ) -> Result<Self, EnvError> {
-        let mut by_id = IndexMap::new();
+        let mut ids = HashSet::new();
         for question in train.iter().chain(&val).chain(&test) {
             let message = match question.fault() {
                 Some(fault) => fault,
-                None if by_id.insert(question.id.clone(), question.clone()).is_some() => {
+                None if !ids.insert(&question.id) => {
                     "the id occurs twice; ids are unique over all splits".to_owned()
                 }
                 None => continue,
@@ -96,23 +95,29 @@ impl QaEnv {
             return Err(configuration(format!("item `{}`: {message}", question.id)));
         }
         let splits = [train, val, test].map(|split| split.iter().map(QaItem::to_item).collect());
-        Self::new(splits, by_id, settings)
+        Self::new(splits, settings)
     }
 
-    fn new(
-        splits: [Vec<Item>; 3],
-        by_id: IndexMap<ItemId, QaItem>,
-        settings: QaSettings,
-    ) -> Result<Self, EnvError> {
+    fn new(splits: [Vec<Item>; 3], settings: QaSettings) -> Result<Self, EnvError> {
         if settings.max_tokens == Some(0) {
             return Err(configuration("`max_tokens` is 0; expected at least 1, or none".to_owned()));
         }
+        let places = splits.iter().enumerate().flat_map(|(split_idx, items)| {
+            items.iter().enumerate().map(move |(item_idx, item)| (item.id.clone(), (split_idx, item_idx)))
+        });
+        let by_id = places.collect();
         Ok(Self { splits, by_id, scorer: settings.scorer, agenda: rollout::agenda(settings)? })
     }
 
     /// The question with this id.
-    pub fn question(&self, id: &ItemId) -> Option<&QaItem> {
-        self.by_id.get(id)
+    pub fn question(&self, id: &ItemId) -> Option<QaItem> {
+        // What was read once is read again without a fault.
+        QaItem::parse(self.item(id)?.data.as_object()?).ok()
+    }
+
+    fn item(&self, id: &ItemId) -> Option<&Item> {
+        let (split_idx, item_idx) = *self.by_id.get(id)?;
+        self.splits.get(split_idx)?.get(item_idx)
     }
 }
 
@@ -140,7 +145,8 @@ impl Env for QaEnv {
     }
 
     fn reference_reply(&self, item: &Item) -> Option<String> {
-        self.agenda.reference_reply(&rollout::task(self.question(&item.id)?))
+        let task = rollout::task(&self.question(&item.id)?);
+        self.agenda.reference_reply(Asked { item, task: &task })
     }
 
     async fn rollout(
@@ -150,13 +156,14 @@ impl Env for QaEnv {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
-        let Some(question) = self.question(&item.id) else {
+        let Some((item, question)) = self.item(&item.id).zip(self.question(&item.id)) else {
             return Err(configuration(format!("item `{}` is not one of this environment's", item.id)));
         };
-        let task = rollout::task(question);
-        let request = self.agenda.request(&task, skill)?;
+        let task = rollout::task(&question);
+        let asked = Asked { item, task: &task };
+        let request = self.agenda.request(asked, skill)?;
         let reply = target.chat(&request, &ctx.call).await?;
-        self.agenda.result(&task, Attempt::single(request, &reply), reply, None, &ctx.call).await
+        self.agenda.result(asked, Attempt::single(request, &reply), reply, None, &ctx.call).await
     }
 }
 

@@ -6,7 +6,7 @@ use super::item::QaItem;
 use crate::error::EnvError;
 use crate::tasks::rollout::Agenda;
 use crate::tasks::scorer::Scorer;
-use crate::tasks::task::Task;
+use crate::tasks::task::{Asked, Task, Variables};
 use crate::tasks::{Extraction, Extractor, ScorerConfig};
 use serde_json::{Map, Value};
 use skill_core::SkillDoc;
@@ -39,9 +39,10 @@ pub(super) fn agenda(settings: QaSettings) -> Result<Agenda, EnvError> {
 fn check_prompt(agenda: &Agenda) -> Result<(), PromptError> {
     let bare = QaItem::new("sample", SAMPLE_QUESTION, ["answer"]);
     let full = QaItem { context: "context".to_owned(), task_type: "type".to_owned(), ..bare.clone() };
-    for item in [bare, full].map(|item| task(&item)) {
-        agenda.messages(&item, &SkillDoc::default())?;
-        let request = agenda.messages(&item, &SkillDoc::from(SAMPLE_SKILL))?;
+    for (item, task) in [bare, full].map(|question| (question.to_item(), task(&question))) {
+        let asked = Asked { item: &item, task: &task };
+        agenda.messages(asked, &SkillDoc::default())?;
+        let request = agenda.messages(asked, &SkillDoc::from(SAMPLE_SKILL))?;
         let text: String = request.messages.iter().map(Message::text).collect();
         for (variable, sample) in [("skill", SAMPLE_SKILL), ("question", SAMPLE_QUESTION)] {
             if !text.contains(sample) {
@@ -63,9 +64,7 @@ pub(super) fn task(item: &QaItem) -> Task {
     ];
     let variables = variables.map(|(name, text)| (name.to_owned(), Value::from(text)));
     Task {
-        item: item.to_item(),
-        variables: Map::from_iter(variables),
-        question: item.question.clone(),
+        variables: Variables::Own(Map::from_iter(variables)),
         answers: item.answers.clone(),
         reference: Value::Null,
         choices: Vec::new(),

@@ -60,7 +60,7 @@ use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
 use std::path::Path;
 use std::sync::Arc;
-use task::{SHOWN_FIELDS, Task, TaskReader};
+use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
 
 /// The name of the built-in prompt.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_tasks";
@@ -118,12 +118,16 @@ impl TasksEnv {
             if let Some(preset) = config.preset {
                 preset.shape(&mut record.fields, number);
             }
-            let task = reader.read(&record, number).map_err(|fault| record.place.error(fault))?;
-            Ok((task.item.clone(), task))
+            reader.read(record, number)
         })?;
-        let by_id: IndexMap<ItemId, Task> =
-            splits.iter().flatten().map(|(item, task)| (item.id.clone(), task.clone())).collect();
-        let splits = splits.map(|split| split.into_iter().map(|(item, _)| item).collect());
+        let mut by_id = IndexMap::new();
+        let splits = splits.map(|split| {
+            let kept = split.into_iter().map(|(item, task)| {
+                by_id.insert(item.id.clone(), task);
+                item
+            });
+            kept.collect()
+        });
         let files = match (&config.files, folder) {
             (Some(files), Some(folder)) => {
                 if !agenda.tools.is_empty() {
@@ -159,7 +163,7 @@ impl TasksEnv {
         let ScorerConfig::Rules { .. } = self.agenda.scorer.config() else { return Ok(()) };
         let common = self.agenda.scorer.rules();
         let n_tools = self.agenda.tools.len();
-        for task in self.by_id.values() {
+        for task in self.tasks() {
             let fault = if common.is_empty() && task.rules.is_empty() {
                 "has no rules; the scorer `rules` needs `rules` in the configuration or a field with them"
             } else if n_tools == 0 && common.iter().chain(&task.rules).any(crate::score::Rule::needs_tools) {
@@ -175,7 +179,7 @@ impl TasksEnv {
     /// Renders the prompt of every item, so that no run stops at a field that one of them lacks.
     fn check_prompts(&self) -> Result<(), EnvError> {
         let skill = SkillDoc::new(SAMPLE_SKILL);
-        for (task_idx, task) in self.by_id.values().enumerate() {
+        for (task_idx, task) in self.tasks().enumerate() {
             if self.agenda.shows_usual_fields && !SHOWN_FIELDS.iter().any(|name| is_there(task, name)) {
                 let fields = task.item.data.as_object().map(task::field_names).unwrap_or_default();
                 let message = format!(
@@ -199,7 +203,7 @@ impl TasksEnv {
     }
 
     /// What to say of a prompt that does not render: if it is so for the first item, the prompt is to blame.
-    fn prompt_error(&self, task: &Task, error: PromptError, is_first: bool) -> EnvError {
+    fn prompt_error(&self, task: Asked<'_>, error: PromptError, is_first: bool) -> EnvError {
         let known = task.item.data.as_object();
         let unknown: Vec<String> = self
             .agenda
@@ -225,10 +229,17 @@ impl TasksEnv {
         place_error(task, format!("the prompt `{}` cannot be rendered: {what}", error.prompt))
     }
 
-    fn task(&self, item: &Item) -> Result<&Task, EnvError> {
-        self.by_id.get(&item.id).ok_or_else(|| EnvError::Configuration {
+    fn task<'a>(&'a self, item: &'a Item) -> Result<Asked<'a>, EnvError> {
+        let task = self.by_id.get(&item.id).ok_or_else(|| EnvError::Configuration {
             message: format!("item `{}` is not one of this environment's", item.id),
-        })
+        })?;
+        Ok(Asked { item, task })
+    }
+
+    /// All tasks, split by split.
+    fn tasks(&self) -> impl Iterator<Item = Asked<'_>> {
+        let items = self.splits.iter().flatten();
+        items.filter_map(|item| Some(Asked { item, task: self.by_id.get(&item.id)? }))
     }
 }
 
@@ -239,11 +250,11 @@ const SAMPLE_SKILL: &str = "sample-skill-6d1f";
 const RESERVED: [&str; 7] =
     ["skill", "item", "choices", "choice_list", "answer_format", "task_type", "shown"];
 
-fn is_there(task: &Task, name: &str) -> bool {
-    task.variables.get(name).is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
+fn is_there(task: Asked<'_>, name: &str) -> bool {
+    task.variable(name).is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-fn place_error(task: &Task, message: String) -> EnvError {
+fn place_error(task: Asked<'_>, message: String) -> EnvError {
     match &task.place {
         Some(place) => place.error(message),
         None => EnvError::Configuration { message: format!("item `{}` {message}", task.item.id) },

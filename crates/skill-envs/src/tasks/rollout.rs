@@ -2,7 +2,7 @@
 
 use super::extract::{Extracted, Extractor};
 use super::scorer::{Answer, Scorer, Verdict, shown_references};
-use super::task::{SHOWN_FIELDS, Task};
+use super::task::{Asked, SHOWN_FIELDS};
 use crate::error::EnvError;
 use serde_json::{Map, Value, json};
 use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
@@ -56,8 +56,8 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     /// What the template sees.
-    fn variables(&self, task: &Task, skill: &SkillDoc) -> Map<String, Value> {
-        let mut variables = task.variables.clone();
+    fn variables(&self, task: Asked<'_>, skill: &SkillDoc) -> Map<String, Value> {
+        let mut variables = task.variables();
         let choices = if task.choices.is_empty() { json!([]) } else { json!(task.choices) };
         for (name, value) in [
             ("skill", Value::from(skill.agent_view().trim())),
@@ -77,7 +77,7 @@ impl Agenda {
     }
 
     /// What the agent is asked, without its images.
-    pub(crate) fn messages(&self, task: &Task, skill: &SkillDoc) -> Result<ChatRequest, PromptError> {
+    pub(crate) fn messages(&self, task: Asked<'_>, skill: &SkillDoc) -> Result<ChatRequest, PromptError> {
         let messages = self.prompt.render(Value::Object(self.variables(task, skill)))?;
         Ok(ChatRequest {
             sampling: Sampling { max_tokens: self.max_tokens, ..Sampling::default() },
@@ -87,7 +87,7 @@ impl Agenda {
     }
 
     /// What the agent is asked.
-    pub(crate) fn request(&self, task: &Task, skill: &SkillDoc) -> Result<ChatRequest, EnvError> {
+    pub(crate) fn request(&self, task: Asked<'_>, skill: &SkillDoc) -> Result<ChatRequest, EnvError> {
         let mut request = self.messages(task, skill)?;
         if let Some(message) = request.messages.iter_mut().rfind(|message| message.role == Role::User) {
             for image in &task.images {
@@ -100,7 +100,7 @@ impl Agenda {
     /// The result of an attempt: the reply, scored.
     pub(crate) async fn result(
         &self,
-        task: &Task,
+        task: Asked<'_>,
         attempt: Attempt,
         reply: ChatReply,
         judge: Option<&dyn ChatModel>,
@@ -133,7 +133,7 @@ impl Agenda {
         }
         result.n_turns = attempt.n_turns;
         result.task_type = task.item.task_type.clone();
-        result.question = task.question.clone();
+        result.question = task.question();
         if result.question.is_empty() {
             result.task_description = asked.clone();
         }
@@ -156,7 +156,7 @@ impl Agenda {
     }
 
     /// What a right answer looks like, for those who read trajectories.
-    fn reference_text(&self, task: &Task) -> String {
+    fn reference_text(&self, task: Asked<'_>) -> String {
         if let (false, Some(choice)) = (task.choices.is_empty(), task.choices.get(task.correct))
             && matches!(self.scorer.config(), super::ScorerConfig::Choice { .. })
         {
@@ -172,7 +172,7 @@ impl Agenda {
     }
 
     /// A reply that is right, where one can be made from the reference.
-    pub(crate) fn reference_reply(&self, task: &Task) -> Option<String> {
+    pub(crate) fn reference_reply(&self, task: Asked<'_>) -> Option<String> {
         use super::ScorerConfig;
         match self.scorer.config() {
             ScorerConfig::Regex { .. } | ScorerConfig::Rules { .. } => None,
@@ -182,14 +182,14 @@ impl Agenda {
 }
 
 /// The fields that the built-in prompt shows, each with a title.
-fn shown_fields(task: &Task) -> Value {
+fn shown_fields(task: Asked<'_>) -> Value {
     let text = |value: &Value| match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Null => String::new(),
         other => other.to_string(),
     };
     let shown = SHOWN_FIELDS.iter().filter_map(|name| {
-        let text = task.variables.get(*name).map(text).filter(|text| !text.is_empty())?;
+        let text = task.variable(name).map(text).filter(|text| !text.is_empty())?;
         let mut letters = name.chars();
         let title: String =
             letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect();
@@ -209,7 +209,7 @@ fn said(text: &str, tool_calls: &[ToolCall]) -> String {
 }
 
 fn fail_reason(
-    task: &Task,
+    task: Asked<'_>,
     text: &str,
     extracted: &Extracted,
     calls_tools: bool,

@@ -3,7 +3,7 @@
 use super::command::{Program, ProgramFault};
 use super::config::ScorerConfig;
 use super::rubric::{JudgedAnswer, Rubric};
-use super::task::Task;
+use super::task::Asked;
 use crate::error::EnvError;
 use crate::score::{
     Rule, Score, anls, apply_rules, choice, chosen, contains, em_f1, exact, json_fields, numeric, office_qa,
@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
 
 /// What is scored.
 pub(crate) struct Answer<'a> {
-    pub(crate) task: &'a Task,
+    pub(crate) task: Asked<'a>,
     /// What was extracted.
     pub(crate) text: &'a str,
     /// What the answer is called in a reason: `reply` or `answer`.

@@ -4,10 +4,12 @@ use super::config::{FieldNames, ScorerConfig};
 use super::files::Folder;
 use crate::data::{Place, Record, kind_of};
 use crate::env::Item;
+use crate::error::EnvError;
 use crate::score::{Choice, Rule, named_choice, parse_quantity, pattern, shuffled_choices};
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 use skill_core::ItemId;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,15 +40,11 @@ const MAX_NAMED_FIELDS: usize = 12;
 /// Integers beyond this lose digits as a 64-bit float: 2^53.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// One task.
+/// What an environment keeps of a task besides its item, which is not copied: there may be thousands of long ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    /// As the environment lists it.
-    pub(crate) item: Item,
     /// What the template sees besides the skill.
-    pub(crate) variables: Map<String, Value>,
-    /// What is asked, where one field says it.
-    pub(crate) question: String,
+    pub(crate) variables: Variables,
     /// References as texts.
     pub(crate) answers: Vec<String>,
     /// The reference as it stands in the data; null if there is none.
@@ -67,6 +65,58 @@ pub(crate) struct Task {
     pub(crate) place: Option<Place>,
 }
 
+/// What a template sees of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Variables {
+    /// The fields of the item's data, but for these, which take their place.
+    Fields(Map<String, Value>),
+    /// These alone.
+    Own(Map<String, Value>),
+}
+
+/// A task with its item, as it is asked and scored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// As the environment lists it.
+    pub(crate) item: &'a Item,
+    pub(crate) task: &'a Task,
+}
+
+impl Deref for Asked<'_> {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        self.task
+    }
+}
+
+impl Asked<'_> {
+    /// What the template sees.
+    pub(crate) fn variables(&self) -> Map<String, Value> {
+        match &self.task.variables {
+            Variables::Own(variables) => variables.clone(),
+            Variables::Fields(changed) => {
+                let mut fields = self.item.data.as_object().cloned().unwrap_or_default();
+                fields.extend(changed.iter().map(|(name, value)| (name.clone(), value.clone())));
+                fields
+            }
+        }
+    }
+
+    /// One of the variables that the template sees.
+    pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
+        match &self.task.variables {
+            Variables::Own(variables) => variables.get(name),
+            Variables::Fields(changed) => changed.get(name).or_else(|| self.item.data.get(name)),
+        }
+    }
+
+    /// What is asked, where one field says it.
+    pub(crate) fn question(&self) -> String {
+        self.item.data.as_object().map(question_of).unwrap_or_default()
+    }
+}
+
 /// An image of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Image {
@@ -85,7 +135,13 @@ pub(super) struct TaskReader<'a> {
 
 impl TaskReader<'_> {
     /// Reads a task; the error says what is wrong with which field. `number` counts the records of the file from 1.
-    pub(super) fn read(&self, record: &Record, number: usize) -> Result<Task, String> {
+    pub(super) fn read(&self, record: Record, number: usize) -> Result<(Item, Task), EnvError> {
+        let (id, task_type, task) =
+            self.read_fields(&record, number).map_err(|fault| record.place.error(fault))?;
+        Ok((Item { id, task_type, data: Value::Object(record.fields) }, task))
+    }
+
+    fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {
         let fields = &record.fields;
         let id = match find(fields, self.fields.id.as_deref(), &ID_FIELDS)? {
             Some((name, value)) => id_of(name, value)?,
@@ -95,10 +151,10 @@ impl TaskReader<'_> {
             Some((name, value)) => task_type_of(name, value)?,
             None => String::new(),
         };
+        let id = ItemId::new(id);
+        let mut changed = Map::new();
         let mut task = Task {
-            item: Item { id: ItemId::new(id), task_type, data: Value::Object(fields.clone()) },
-            variables: fields.clone(),
-            question: question_of(fields),
+            variables: Variables::Fields(Map::new()),
             answers: Vec::new(),
             reference: Value::Null,
             choices: Vec::new(),
@@ -112,15 +168,18 @@ impl TaskReader<'_> {
         if let Some(folder) = self.folder
             && let Some(context) = folder.context_of(fields, &task.files)?
         {
-            task.variables.insert("context".to_owned(), Value::String(context));
+            changed.insert("context".to_owned(), Value::String(context));
         }
         let reference = find(fields, self.fields.answer.as_deref(), &ANSWER_FIELDS)?;
         if let Some((_, value)) = reference {
             task.reference = value.clone();
         }
-        self.read_choices(&mut task, fields, reference)?;
+        if let Some(shown) = self.read_choices(&mut task, &id, fields, reference)? {
+            changed.insert("choices".to_owned(), shown);
+        }
         self.read_reference(&mut task, reference)?;
-        Ok(task)
+        task.variables = Variables::Fields(changed);
+        Ok((id, task_type, task))
     }
 
     /// Reads what is right in the shape that the scorer needs.
@@ -192,15 +251,17 @@ impl TaskReader<'_> {
         Ok(())
     }
 
+    /// Reads the choices, where there are any, and returns them as the template shows them.
     fn read_choices(
         &self,
         task: &mut Task,
+        id: &ItemId,
         fields: &Map<String, Value>,
         reference: Option<(&str, &Value)>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Value>, String> {
         let is_choice = matches!(self.scorer, ScorerConfig::Choice { .. });
         if !is_choice && self.fields.choices.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         let Some((name, value)) = find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS)? else {
             return Err("has no choices; the scorer `choice` needs `choices`, a list of texts".to_owned());
@@ -233,16 +294,13 @@ impl TaskReader<'_> {
             })?;
         }
         if let Some(seed) = self.choice_seed {
-            (task.choices, task.correct) =
-                shuffled_choices(&task.choices, task.correct, seed, task.item.id.as_str());
+            (task.choices, task.correct) = shuffled_choices(&task.choices, task.correct, seed, id.as_str());
         }
         if is_choice {
             task.answers =
                 task.choices.get(task.correct).map(|choice| choice.label.clone()).into_iter().collect();
         }
-        let shown = serde_json::to_value(&task.choices).unwrap_or_default();
-        task.variables.insert("choices".to_owned(), shown);
-        Ok(())
+        Ok(Some(serde_json::to_value(&task.choices).unwrap_or_default()))
     }
 
     fn images(&self, fields: &Map<String, Value>) -> Result<Vec<Image>, String> {

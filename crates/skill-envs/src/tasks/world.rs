@@ -3,7 +3,7 @@
 use super::TasksEnv;
 use super::files::{FileAccess, Talk, ToolFormat};
 use super::rollout::Attempt;
-use super::task::Task;
+use super::task::{Asked, Task};
 use crate::env::{Env as _, Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
@@ -38,15 +38,23 @@ impl World for TasksWorld {
     }
 
     fn episode(&self, item: &Item) -> Result<Box<dyn Episode>, EnvError> {
-        let task = self.env.task(item)?.clone();
+        let task = self.env.task(item)?.task.clone();
         // A line is all that a person has.
         let access = self.env.files.clone().map(|access| FileAccess { format: ToolFormat::Text, ..access });
-        Ok(Box::new(TaskEpisode { env: Arc::clone(&self.env), task, access, n_calls: 0, is_over: false }))
+        Ok(Box::new(TaskEpisode {
+            env: Arc::clone(&self.env),
+            item: item.clone(),
+            task,
+            access,
+            n_calls: 0,
+            is_over: false,
+        }))
     }
 }
 
 struct TaskEpisode {
     env: Arc<TasksEnv>,
+    item: Item,
     task: Task,
     access: Option<FileAccess>,
     n_calls: u32,
@@ -54,9 +62,15 @@ struct TaskEpisode {
 }
 
 impl TaskEpisode {
+    fn asked(&self) -> Asked<'_> {
+        Asked { item: &self.item, task: &self.task }
+    }
+
     fn request(&self) -> Result<ChatRequest, EnvError> {
-        let request =
-            ChatRequest { tools: Vec::new(), ..self.env.agenda.messages(&self.task, &SkillDoc::default())? };
+        let request = ChatRequest {
+            tools: Vec::new(),
+            ..self.env.agenda.messages(self.asked(), &SkillDoc::default())?
+        };
         match &self.access {
             Some(access) => Ok(Talk::new(access, Arc::clone(&self.task.files), request)?.into_request()),
             None => Ok(request),
@@ -87,7 +101,7 @@ impl Episode for TaskEpisode {
         let reply = ChatReply::text(action, Usage::default());
         let attempt = Attempt::single(self.request()?, &reply);
         let judge = self.env.judge.as_deref();
-        let result = self.env.agenda.result(&self.task, attempt, reply, judge, &CallCtx::default()).await?;
+        let result = self.env.agenda.result(self.asked(), attempt, reply, judge, &CallCtx::default()).await?;
         self.is_over = true;
         let won = result.is_success();
         let said = if won { "right".to_owned() } else { result.fail_reason };

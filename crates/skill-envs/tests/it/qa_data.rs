@@ -319,7 +319,7 @@ fn every_form_of_an_item_is_understood() {
                  \"task_type\": \"t\", \"year\": 1e-7, \"nested\": {\"k\": [null]}}";
     let env = load_one("qa.jsonl", lines.as_bytes()).unwrap();
     assert_eq!(all_ids(&env), ["-3", "7", "a"]);
-    let question = |id: &str| env.question(&id.into()).unwrap().clone();
+    let question = |id: &str| env.question(&id.into()).unwrap();
     assert_eq!(question("a"), QaItem::new("a", "q", ["x", "2", "2.5", "-1"]));
     assert_eq!(question("7"), QaItem::new("7", " q ", ["one"]));
     let last =

@@ -5,6 +5,7 @@
 use super::path::LOCK_FILE;
 use crate::error::PipelineError;
 use serde::Serialize;
+use serde::ser::{SerializeSeq as _, Serializer as _};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
@@ -157,16 +158,21 @@ fn parent_of(path: &Path) -> &Path {
 }
 
 fn write_beside(path: &Path, bytes: &[u8], is_executable: bool) -> Result<NamedTempFile, PipelineError> {
-    let parent = parent_of(path);
-    create_dir(parent)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .rand_bytes(RANDOM_CHARACTERS)
-        .tempfile_in(parent)
-        .map_err(failed("write", path))?;
+    let mut file = new_beside(path)?;
     file.write_all(bytes).map_err(failed("write", path))?;
     set_readable(file.as_file(), is_executable).map_err(failed("write", path))?;
     Ok(file)
+}
+
+/// A new file in the directory of this one, which is created.
+fn new_beside(path: &Path) -> Result<NamedTempFile, PipelineError> {
+    let parent = parent_of(path);
+    create_dir(parent)?;
+    tempfile::Builder::new()
+        .prefix(TEMPORARY_PREFIX)
+        .rand_bytes(RANDOM_CHARACTERS)
+        .tempfile_in(parent)
+        .map_err(failed("write", path))
 }
 
 fn rename(file: NamedTempFile, path: &Path) -> Result<(), PipelineError> {
@@ -181,6 +187,32 @@ fn rename(file: NamedTempFile, path: &Path) -> Result<(), PipelineError> {
 /// [`PipelineError::RunDir`] naming the file; the old file is untouched.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
     write(path, &json_bytes(path, value)?)
+}
+
+/// Writes values as the indented JSON array that [`write_json`] makes of a list of them, one at a time.
+///
+/// # Errors
+///
+/// The first of the values that is an error, and [`PipelineError::RunDir`] naming the file; the old file is untouched.
+pub fn write_json_list<T: Serialize>(
+    path: &Path,
+    values: impl IntoIterator<Item = Result<T, PipelineError>>,
+) -> Result<(), PipelineError> {
+    let file = new_beside(path)?;
+    let mut out = io::BufWriter::new(file);
+    let mut serializer = serde_json::Serializer::pretty(&mut out);
+    let not_written = |error: serde_json::Error| failed("write", path)(io::Error::from(error));
+    let mut list = serializer.serialize_seq(None).map_err(not_written)?;
+    for value in values {
+        list.serialize_element(&value?).map_err(not_written)?;
+    }
+    list.end().map_err(not_written)?;
+    out.write_all(b"\n").map_err(failed("write", path))?;
+    let file = out.into_inner().map_err(|error| failed("write", path)(error.into_error()))?;
+    set_readable(file.as_file(), false).map_err(failed("write", path))?;
+    file.as_file().sync_all().map_err(failed("write", path))?;
+    rename(file, path)?;
+    sync_dir(parent_of(path)).map_err(failed("write", path))
 }
 
 /// A value as [`write_json`] writes it.
@@ -271,4 +303,25 @@ fn sync_dir(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn sync_dir(_path: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_is_written_one_by_one_as_it_is_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let [whole, by_one] = ["whole", "by_one"].map(|name| dir.path().join(name));
+        for list in [vec![], vec![json!({"a": [1, {}]})], vec![json!("x"), json!([]), json!(2.5)]] {
+            write_json(&whole, &list).unwrap();
+            write_json_list(&by_one, list.into_iter().map(Ok)).unwrap();
+            assert_eq!(fs::read(&whole).unwrap(), fs::read(&by_one).unwrap());
+        }
+        let halted = write_json_list(&by_one, [Ok(1), Err(PipelineError::Halted)]);
+        assert!(matches!(halted, Err(PipelineError::Halted)));
+        assert_eq!(fs::read(&whole).unwrap(), fs::read(&by_one).unwrap(), "the old file is untouched");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 }

@@ -73,8 +73,57 @@ pub async fn evaluate(
     target: &dyn ChatModel,
     ctx: &StageCtx<'_>,
 ) -> Result<Evaluation, PipelineError> {
+    evaluate_as(env, split, skill, target, ctx, |result| result).await
+}
+
+/// As [`evaluate`], but keeps of each result what the evaluation needs ([`RolloutResult::without_trajectory`]), so that
+/// its size does not grow with the texts of the items.
+///
+/// Where the context has a journal, [`recorded`] reads the whole results afterwards.
+///
+/// # Errors
+///
+/// As [`evaluate`].
+pub async fn evaluate_scores(
+    env: &dyn Env,
+    split: Split,
+    skill: &SkillDoc,
+    target: &dyn ChatModel,
+    ctx: &StageCtx<'_>,
+) -> Result<Evaluation, PipelineError> {
+    evaluate_as(env, split, skill, target, ctx, RolloutResult::without_trajectory).await
+}
+
+/// The whole results of an evaluation that was made with these arguments, out of the journal: one at a time, in the
+/// order of [`Evaluation::results`].
+///
+/// # Errors
+///
+/// Each element: a result that is not in the journal, and a journal that cannot be read.
+pub fn recorded<'run>(
+    env: &'run dyn Env,
+    split: Split,
+    skill: &'run SkillDoc,
+    target: &'run dyn ChatModel,
+    ctx: &'run StageCtx<'run>,
+) -> impl Iterator<Item = Result<RolloutResult, PipelineError>> {
     let agent = Agent::new(env, skill, target, ctx);
-    let work = async |_, (item, draw): (&Item, usize)| agent.work_on(item, draw).await;
+    draws_of(env.items(split), ctx).into_iter().map(move |(item, draw)| agent.recorded(item, draw))
+}
+
+async fn evaluate_as(
+    env: &dyn Env,
+    split: Split,
+    skill: &SkillDoc,
+    target: &dyn ChatModel,
+    ctx: &StageCtx<'_>,
+    kept: impl Fn(RolloutResult) -> RolloutResult,
+) -> Result<Evaluation, PipelineError> {
+    let agent = Agent::new(env, skill, target, ctx);
+    let work = async |_, (item, draw): (&Item, usize)| {
+        let Rollout { result, used } = agent.work_on(item, draw).await?;
+        Ok(Rollout { result: kept(result), used })
+    };
     let rollouts = ctx.map_ordered(draws_of(env.items(split), ctx), work).await?;
     let counted = |Rollout { result, used }| {
         ctx.used.add(used);

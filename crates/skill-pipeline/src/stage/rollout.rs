@@ -184,15 +184,7 @@ impl<'run> Agent<'run> {
         let call = self.call(item, draw);
         let failed =
             |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
-        let kept = match &self.ctx.journal {
-            Some(journal) => {
-                let (data, number) = (self.ctx.item_hashes.of(item), draw_name(draw));
-                let mut parts = vec![self.origin.as_str(), item.id.as_str(), &data];
-                parts.extend(number.as_deref());
-                Some((journal, ResultKey::new(KIND, &parts)))
-            }
-            None => None,
-        };
+        let kept = self.ctx.journal.as_ref().map(|journal| (journal, self.key(item, draw)));
         if let Some((journal, key)) = &kept
             && let Some(stored) = journal.result(*key)?
         {
@@ -229,6 +221,25 @@ impl<'run> Agent<'run> {
 }
 
 impl Agent<'_> {
+    /// The whole result of a draw that was recorded.
+    pub(super) fn recorded(&self, item: &Item, draw: usize) -> Result<RolloutResult, PipelineError> {
+        let missing = || PipelineError::Corrupt {
+            path: self.ctx.journal.as_ref().map(|journal| journal.path().to_owned()).unwrap_or_default(),
+            message: format!("the rollout of {} is missing", item.id),
+        };
+        let journal = self.ctx.journal.as_ref().ok_or_else(missing)?;
+        let stored = journal.result(self.key(item, draw))?.ok_or_else(missing)?;
+        Ok(read(&stored, journal.path())?.result)
+    }
+
+    /// Under which key the journal keeps a draw.
+    fn key(&self, item: &Item, draw: usize) -> ResultKey {
+        let (data, number) = (self.ctx.item_hashes.of(item), draw_name(draw));
+        let mut parts = vec![self.origin.as_str(), item.id.as_str(), &data];
+        parts.extend(number.as_deref());
+        ResultKey::new(KIND, &parts)
+    }
+
     /// Where a draw stands in the run: `baseline / q7`, or `baseline / draw 2 / q7`.
     fn call(&self, item: &Item, draw: usize) -> CallCtx {
         match draw_name(draw) {
