@@ -19,6 +19,7 @@
 //! - [`non_inferiority`]: whether something can be taken from a skill, and [`rules`]: what can be;
 //! - [`exact`]: sums of scores without rounding;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
+//! - [`secret`]: how the keys of providers look;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
@@ -73,6 +74,7 @@ pub mod rollout;
 pub mod rule;
 pub mod rules;
 pub mod schedule;
+pub mod secret;
 pub mod select;
 pub mod skill;
 pub mod split;

@@ -1,50 +1,7 @@
 //! Keys and passwords. A finding never shows what it found.
 
 use super::{Finding, Severity, numbered};
-
-/// How the keys of known providers look: what they begin with, how many characters follow at least, and whose they are.
-///
-/// A longer beginning stands before a shorter one.
-const SHAPES: [(&str, usize, &str); 38] = [
-    ("sk-ant-", 20, "Anthropic"),
-    ("sk-proj-", 20, "OpenAI"),
-    ("sk-svcacct-", 20, "OpenAI"),
-    ("sk-or-", 20, "OpenRouter"),
-    ("sk-", 20, "OpenAI or a server like it"),
-    ("AKIA", 16, "AWS"),
-    ("ASIA", 16, "AWS"),
-    ("AIza", 35, "Google"),
-    ("ya29.", 20, "Google"),
-    ("ghp_", 36, "GitHub"),
-    ("gho_", 36, "GitHub"),
-    ("ghs_", 36, "GitHub"),
-    ("ghu_", 36, "GitHub"),
-    ("ghr_", 36, "GitHub"),
-    ("github_pat_", 22, "GitHub"),
-    ("glpat-", 20, "GitLab"),
-    ("hf_", 30, "Hugging Face"),
-    ("gsk_", 40, "Groq"),
-    ("xai-", 40, "xAI"),
-    ("nvapi-", 40, "NVIDIA"),
-    ("pplx-", 40, "Perplexity"),
-    ("r8_", 37, "Replicate"),
-    ("fw_", 20, "Fireworks"),
-    ("tgp_v1_", 20, "Together"),
-    ("xoxb-", 20, "Slack"),
-    ("xoxp-", 20, "Slack"),
-    ("xoxa-", 20, "Slack"),
-    ("xapp-", 20, "Slack"),
-    ("sk_live_", 20, "Stripe"),
-    ("rk_live_", 20, "Stripe"),
-    ("whsec_", 24, "Stripe"),
-    ("SG.", 40, "SendGrid"),
-    ("npm_", 36, "npm"),
-    ("pypi-", 40, "PyPI"),
-    ("dop_v1_", 60, "DigitalOcean"),
-    ("dapi", 32, "Databricks"),
-    ("lin_api_", 30, "Linear"),
-    ("tvly-", 20, "Tavily"),
-];
+use crate::secret::{bits, key_owner};
 
 /// Names in front of `=` or `:` whose values are secrets.
 const SECRET_NAMES: [&str; 11] = [
@@ -86,8 +43,6 @@ const PLACEHOLDERS: [&str; 17] = [
 const MIN_RANDOM_CHARS: usize = 32;
 /// Bits per character from which text of letters and digits looks random.
 const MIN_RANDOM_BITS: f64 = 4.2;
-/// Bits per character from which what follows a known beginning is a key and no word.
-const MIN_KEY_BITS: f64 = 3.0;
 /// This many small letters in a row are a part of a word.
 const MIN_WORD_CHARS: usize = 3;
 /// Of random letters and digits no more than this share stands in such rows.
@@ -137,23 +92,7 @@ fn known_key(run: &str) -> Option<&'static str> {
     if is_placeholder(run) {
         return None;
     }
-    if is_web_token(run) {
-        return Some("a JSON web token");
-    }
-    // A key may stand at the end of a path or an address.
-    let part = run.rsplit('/').next().unwrap_or(run);
-    let (beginning, n_least, owner) = SHAPES.iter().find(|(beginning, ..)| part.starts_with(beginning))?;
-    let rest = part.get(beginning.len()..)?;
-    let is_key = rest.len() >= *n_least
-        && rest.bytes().any(|byte| byte.is_ascii_digit())
-        && bits(rest) >= MIN_KEY_BITS;
-    is_key.then_some(*owner)
-}
-
-/// Three parts in base 64, of which the first two are JSON objects.
-fn is_web_token(run: &str) -> bool {
-    let parts: Vec<&str> = run.split('.').collect();
-    matches!(parts.as_slice(), [head, body, signature] if head.starts_with("eyJ") && body.starts_with("eyJ") && signature.len() >= 16)
+    key_owner(run)
 }
 
 fn assigned_secret(line: &str) -> Option<&'static str> {
@@ -195,15 +134,4 @@ fn looks_random(run: &str) -> bool {
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     PLACEHOLDERS.iter().any(|part| lower.contains(part))
-}
-
-/// Shannon's entropy of the characters, in bits per character.
-fn bits(text: &str) -> f64 {
-    let mut counts = std::collections::BTreeMap::new();
-    for c in text.chars() {
-        *counts.entry(c).or_insert(0_u32) += 1;
-    }
-    let n_chars = f64::from(counts.values().sum::<u32>());
-    let terms = counts.values().map(|count| f64::from(*count) / n_chars);
-    -terms.map(|share| share * share.log2()).sum::<f64>()
 }

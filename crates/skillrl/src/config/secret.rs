@@ -1,54 +1,12 @@
 //! What looks like a secret. The configuration is copied into the run directory, so it may hold none.
 
-/// How the keys of well-known providers begin.
-const KEY_PREFIXES: &[&str] =
-    &["sk-", "sk_", "pk-", "AIza", "hf_", "gsk_", "ghp_", "github_pat_", "xai-", "glpat-", "eyJ"];
-
-/// Parts of names whose values are secrets; compared in lower case without `-` and `_`.
-const SECRET_NAMES: &[&str] = &[
-    "authorization",
-    "apikey",
-    "secret",
-    "password",
-    "passwd",
-    "cookie",
-    "credential",
-    "accesstoken",
-    "authtoken",
-    "privatekey",
-    "subscriptionkey",
-    "accesskey",
-    "bearer",
-];
+pub(super) use skill_core::secret::{begins_like_key as looks_like_key, is_secret_header, is_secret_name};
 
 /// Parameters of an address that hold keys at well-known providers.
 const SECRET_PARAMETERS: &[&str] = &["key", "code", "sig", "signature", "token"];
 
 /// No name of a variable is this long without an underscore.
 const LONG_WORD: usize = 32;
-
-/// Whether a text begins like a key.
-pub(super) fn looks_like_key(text: &str) -> bool {
-    let text = text.trim();
-    let bearer = text.get(..7).is_some_and(|start| {
-        start.eq_ignore_ascii_case("bearer ") || start.to_ascii_lowercase().starts_with("basic ")
-    });
-    bearer || KEY_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-}
-
-/// Whether a header or field of this name holds a secret.
-pub(super) fn is_secret_name(name: &str) -> bool {
-    let folded: String =
-        name.chars().filter(|letter| !matches!(letter, '-' | '_')).flat_map(char::to_lowercase).collect();
-    SECRET_NAMES.iter().any(|secret| folded.contains(secret))
-}
-
-/// Whether a header of this name holds a secret: more names than [`is_secret_name`] has, as a request body
-/// has harmless ones like `max_tokens`.
-pub(super) fn is_secret_header(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    is_secret_name(name) || lower.ends_with("token") || lower.ends_with("-key") || lower.ends_with("-auth")
-}
 
 /// Whether this can be the name of an environment variable rather than a key.
 pub(super) fn is_variable_name(name: &str) -> bool {

@@ -56,6 +56,22 @@ fn keys_in_other_places() {
     check(&format!("models.target.extra_body.x=[[\"{SECRET}\"]]"), "looks like a secret");
 }
 
+/// The linter and the configuration know the same keys.
+#[test]
+fn keys_of_every_provider_in_the_table() {
+    for shape in skill_core::secret::KEY_SHAPES {
+        let key = format!("{}0123456789abcdefDoNotShow", shape.prefix);
+        check(&format!("models.target.extra_body.x={key}"), "looks like a secret");
+        check(&format!("models.target.extra_headers.x-title={key}"), "looks like a secret");
+        check(&format!("models.target.extra_headers.x-title=Token {key}"), "looks like a secret");
+        check(&format!("models.optimizer.base_url=https://host/{key}/v1"), "has credentials in the address");
+        check(
+            &format!("models.optimizer.base_url=https://host/v1?x={key}"),
+            "has credentials in the address",
+        );
+    }
+}
+
 #[test]
 fn credentials_in_an_address() {
     for url in [
