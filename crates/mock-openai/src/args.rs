@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     /// The share of requests that get this fault instead of a reply; may be given for several kinds.
     ///
     /// Kinds: rate-limit, rate-limit-retry-after, rate-limit-retry-after-ms, rate-limit-reset, internal-error,
-    /// bad-gateway, unavailable, hang, reset, truncated, empty-choices, invalid-utf8, oversized, html.
+    /// bad-gateway, unavailable, hang, reset, truncated, empty-choices, null-content, invalid-utf8, oversized, html.
     #[arg(long = "fault", value_name = "KIND=RATE")]
     faults: Vec<FaultRate>,
     /// A request that got so many faults is answered.

@@ -36,6 +36,8 @@ pub enum Fault {
     Truncated,
     /// 200 without a choice.
     EmptyChoices,
+    /// 200 with a message whose content is null.
+    NullContent,
     /// 200 with a body that is no UTF-8.
     InvalidUtf8,
     /// 200 with a reply of 10 MB.
@@ -46,7 +48,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::RateLimit,
         Self::RateLimitRetryAfter,
         Self::RateLimitRetryAfterMs,
@@ -58,6 +60,7 @@ impl Fault {
         Self::Reset,
         Self::Truncated,
         Self::EmptyChoices,
+        Self::NullContent,
         Self::InvalidUtf8,
         Self::Oversized,
         Self::Html,
@@ -77,6 +80,7 @@ impl Fault {
             Self::Reset => "reset",
             Self::Truncated => "truncated",
             Self::EmptyChoices => "empty-choices",
+            Self::NullContent => "null-content",
             Self::InvalidUtf8 => "invalid-utf8",
             Self::Oversized => "oversized",
             Self::Html => "html",

@@ -148,6 +148,7 @@ pub(crate) fn fault_answer(
                 "model": model(request).unwrap_or(NO_MODEL), "choices": [], "usage": usage});
             json_response(StatusCode::OK, body.to_string())
         }
+        Fault::NullContent => json_response(StatusCode::OK, completion_of(id, request, "null", 0)),
         Fault::InvalidUtf8 => {
             // A lone continuation byte inside the text: the JSON around it is whole.
             const MARK: &str = "\u{1}";

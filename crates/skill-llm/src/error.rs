@@ -198,7 +198,15 @@ pub enum LlmError {
         /// The limit that was reached.
         after: Duration,
     },
-    /// No connection, or one that broke.
+    /// No connection could be made.
+    #[error("cannot reach {provider}: {message}")]
+    Unreachable {
+        /// Who was asked.
+        provider: String,
+        /// What the network said, causes included.
+        message: String,
+    },
+    /// A connection that broke before the answer began.
     #[error("cannot reach {provider}: {message}")]
     Connection {
         /// Who was asked.
@@ -250,6 +258,14 @@ pub enum LlmError {
     NotRecorded {
         /// Where the call stands.
         place: String,
+    },
+    /// A reply with a successful status and nothing in it: no content, no tool call and no refusal.
+    #[error("{provider} replied with nothing: {message}")]
+    NoContent {
+        /// Who answered.
+        provider: String,
+        /// What is missing, and the finish reason.
+        message: String,
     },
     /// A reply that does not follow the protocol.
     #[error("the reply of {provider} cannot be read: {message}")]
@@ -306,6 +322,8 @@ pub enum GiveUpReason {
     Deadline,
     /// The provider fails too often: no call may be repeated for now.
     RetryBudget,
+    /// No connection could be made since the program was started.
+    NeverReached,
     /// The provider asks for a longer wait than is allowed.
     ServerWait {
         /// What it asks for, in seconds.
@@ -321,6 +339,7 @@ impl std::fmt::Display for GiveUpReason {
             Self::Attempts => f.write_str("no attempt is left"),
             Self::Deadline => f.write_str("the call's deadline is near"),
             Self::RetryBudget => f.write_str("too many calls fail: the provider seems to be down"),
+            Self::NeverReached => f.write_str("no connection could be made since the program was started"),
             Self::ServerWait { asked_s, allowed_s } => write!(
                 f,
                 "the provider asks to wait {asked_s} s, and `retry.max_server_wait_s` allows {allowed_s} s"
@@ -345,9 +364,9 @@ impl LlmError {
             Self::Refused { .. } => ErrorClass::Refused,
             Self::ServerError { .. } => ErrorClass::ServerError,
             Self::Timeout { .. } => ErrorClass::Timeout,
-            Self::Connection { .. } => ErrorClass::Connection,
+            Self::Connection { .. } | Self::Unreachable { .. } => ErrorClass::Connection,
             Self::Truncated { .. } => ErrorClass::Truncated,
-            Self::InvalidReply { .. } => ErrorClass::InvalidReply,
+            Self::InvalidReply { .. } | Self::NoContent { .. } => ErrorClass::InvalidReply,
             Self::GaveUp { last, .. } => last.class(),
             Self::BudgetExhausted { .. } => ErrorClass::Budget,
             Self::Journal { .. } => ErrorClass::Journal,
@@ -406,7 +425,9 @@ impl LlmError {
             Self::Refused { .. } => "look at the item that the request was about, or take another model",
             Self::ServerError { .. } => "start the same command again later",
             Self::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
-            Self::Connection { .. } => "check `base_url` and that the server is running",
+            Self::Connection { .. } | Self::Unreachable { .. } => {
+                "check `base_url` and that the server is running"
+            }
             Self::Truncated { .. } => "start the same command again later",
             Self::GaveUp { why: GiveUpReason::ServerWait { .. }, .. } => {
                 "start the same command again later, or raise `retry.max_server_wait_s` to wait so long"
@@ -423,6 +444,9 @@ impl LlmError {
             }
             Self::InvalidReply { .. } => {
                 "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
+            }
+            Self::NoContent { .. } => {
+                "nothing of this is scored: start the same command again once the server works; if it fails at the same item again, the model returns nothing for that item"
             }
             Self::Cancelled => "start the same command again to go on",
             Self::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",

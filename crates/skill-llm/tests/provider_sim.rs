@@ -19,7 +19,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const N_CALLS: usize = 200;
 const REQUESTS_PER_MINUTE: u32 = 600;
 /// Kinds of faults, each way to ask for a wait counted.
-const N_FAULTS: usize = 16;
+const N_FAULTS: usize = 17;
 const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
 
 fn pace() -> PaceConfig {
@@ -183,7 +183,7 @@ fn outage(fault: Fault, seconds: u32) -> (Vec<LlmError>, SimReport) {
 
 #[test]
 fn an_outage_longer_than_the_policy_ends_each_call_with_its_reason() {
-    for fault in [Fault::Refused, Fault::Unavailable, Fault::Hang, Fault::ResetBefore] {
+    for fault in [Fault::Refused, Fault::Unavailable, Fault::Hang, Fault::ResetBefore, Fault::NullContent] {
         let (errors, report) = outage(fault, 100_000);
         assert!(!errors.is_empty());
         for error in &errors {
@@ -201,7 +201,7 @@ fn an_outage_longer_than_the_policy_ends_each_call_with_its_reason() {
 
 #[test]
 fn an_outage_shorter_than_the_policy_costs_no_call() {
-    for fault in [Fault::Refused, Fault::Unavailable, Fault::ResetBefore] {
+    for fault in [Fault::Refused, Fault::Unavailable, Fault::ResetBefore, Fault::NullContent] {
         let (errors, report) = outage(fault, 20);
         assert!(errors.is_empty(), "{fault:?}: {errors:?}");
         assert!(report.requests > 250, "{report:?}");

@@ -70,6 +70,14 @@ async fn empty_choices_are_a_reply_without_one() {
 }
 
 #[tokio::test]
+async fn null_content_is_a_whole_reply_otherwise() {
+    let reply = whole(Fault::NullContent).await;
+    assert_eq!(reply.status, 200);
+    let choice = &reply.json()["choices"][0];
+    assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&().into(), &"stop".into()));
+}
+
+#[tokio::test]
 async fn one_byte_of_a_whole_reply_is_no_utf_8() {
     let mut reply = whole(Fault::InvalidUtf8).await;
     assert_eq!(reply.status, 200);

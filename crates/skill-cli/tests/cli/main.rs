@@ -16,6 +16,7 @@ mod epochs;
 mod estimate;
 mod eval;
 mod exec;
+mod faults;
 mod finished_demo;
 mod first;
 mod import;

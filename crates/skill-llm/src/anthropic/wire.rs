@@ -1,26 +1,40 @@
 //! Replies as servers of the dialect write them.
 //!
 //! They are read by hand instead of by a schema: only what makes a reply unusable is an error.
+//!
+//! An empty list of blocks is an empty reply where the reply says why it ended, as the models of this dialect send it
+//! when they have nothing to add. Without a reason the server failed behind a successful status.
 
 use crate::chat::{ChatReply, FinishReason, ToolCall};
+use crate::http::Fault;
 use serde_json::Value;
 use skill_core::Usage;
 
-/// Reads the body of a reply; an error is a fragment that says what is wrong.
+/// Reads the body of a reply.
 ///
 /// `schema_tool` is the tool whose input is the reply itself.
-pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply, String> {
-    let blocks = match body.get("content") {
-        Some(Value::Array(blocks)) => blocks.as_slice(),
-        Some(Value::Null) | None => return Err("it has no `content`".to_owned()),
-        Some(_) => return Err("`content` is not a list".to_owned()),
+pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply, Fault> {
+    let (blocks, has_content) = match body.get("content") {
+        Some(Value::Array(blocks)) => (blocks.as_slice(), true),
+        Some(Value::Null) => ([].as_slice(), false),
+        // A message that has lost its content is told apart from what is no message at all.
+        None if body.get("stop_reason").is_some() => ([].as_slice(), false),
+        None => return Err(Fault::Unreadable("it has no `content`".to_owned())),
+        Some(_) => return Err(Fault::Unreadable("`content` is not a list".to_owned())),
     };
+    let mut finish = finish_reason(body.get("stop_reason"));
     let mut text = String::new();
+    let mut has_text = false;
     let mut tool_calls = Vec::new();
     let mut is_schema_called = false;
     for (block_idx, block) in blocks.iter().enumerate() {
         match block.get("type").and_then(Value::as_str) {
-            Some("text") => text.push_str(block.get("text").and_then(Value::as_str).unwrap_or_default()),
+            Some("text") => {
+                if let Some(said) = block.get("text").and_then(Value::as_str) {
+                    has_text = true;
+                    text.push_str(said);
+                }
+            }
             Some("tool_use") => {
                 let call = tool_call(block, block_idx)?;
                 if schema_tool == Some(call.name.as_str()) {
@@ -34,7 +48,18 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
             Some(_) | None => {}
         }
     }
-    let mut finish = finish_reason(body.get("stop_reason"));
+    if !has_text && !is_schema_called && tool_calls.is_empty() {
+        let says_why = match &finish {
+            FinishReason::Length | FinishReason::ContentFilter => true,
+            // A block of text without a text is what a failing server sends.
+            FinishReason::Stop => has_content && blocks.iter().all(|block| !is_text(block)),
+            FinishReason::ToolCalls => false,
+            FinishReason::Other(reason) => has_content && !reason.is_empty(),
+        };
+        if !says_why {
+            return Err(Fault::no_content("it holds no text and no tool call", &finish));
+        }
+    }
     if is_schema_called && finish == FinishReason::ToolCalls {
         finish = FinishReason::Stop;
     }
@@ -43,6 +68,10 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
         text = explanation.and_then(Value::as_str).unwrap_or_default().to_owned();
     }
     Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
+}
+
+fn is_text(block: &Value) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("text")
 }
 
 fn tool_call(block: &Value, block_idx: usize) -> Result<ToolCall, String> {

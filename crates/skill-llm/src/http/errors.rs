@@ -101,7 +101,10 @@ impl Reader<'_> {
             TransportError::Truncated { message } => {
                 LlmError::Truncated { provider, message: self.clean(&message, MAX_MESSAGE_CHARS) }
             }
-            TransportError::Connect { .. } | TransportError::Broken { .. } => {
+            TransportError::Connect { .. } => {
+                LlmError::Unreachable { provider, message: self.clean(&error.to_string(), MAX_MESSAGE_CHARS) }
+            }
+            TransportError::Broken { .. } => {
                 LlmError::Connection { provider, message: self.clean(&error.to_string(), MAX_MESSAGE_CHARS) }
             }
             TransportError::TooLarge { .. } => self.invalid(&error.to_string()),
@@ -160,6 +163,11 @@ impl Reader<'_> {
     /// A response that is not what the protocol promises.
     pub(crate) fn invalid(&self, message: &str) -> LlmError {
         LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
+    }
+
+    /// A reply with nothing in it.
+    pub(crate) fn no_content(&self, message: &str) -> LlmError {
+        LlmError::NoContent { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
     }
 
     fn classified(&self, status: u16, complaint: &Complaint, response: &HttpResponse) -> LlmError {

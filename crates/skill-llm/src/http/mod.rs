@@ -19,7 +19,7 @@ pub(crate) use errors::class_of_words;
 pub use token::TokenCommand;
 
 use crate::call::CallCtx;
-use crate::chat::{ChatReply, ModelId};
+use crate::chat::{ChatReply, FinishReason, ModelId};
 use crate::error::LlmError;
 use crate::secret::ApiKey;
 use crate::transport::{
@@ -135,6 +135,36 @@ impl fmt::Debug for Server {
     }
 }
 
+/// Why a body with a successful status is no reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not what the dialect promises: a fragment that says what is wrong.
+    Unreadable(String),
+    /// It holds nothing that a model could have said.
+    NoContent(String),
+}
+
+impl Fault {
+    pub(crate) fn no_content(what: &str, finish: &FinishReason) -> Self {
+        let reason = match finish {
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::ToolCalls => "tool_calls",
+            FinishReason::ContentFilter => "content_filter",
+            FinishReason::Other(reason) => reason,
+        };
+        let reason =
+            if reason.is_empty() { "no finish reason" } else { &format!("finish reason `{reason}`") };
+        Self::NoContent(format!("{what}, with {reason}"))
+    }
+}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Self {
+        Self::Unreadable(what)
+    }
+}
+
 /// A server that a dialect asks.
 pub(crate) struct Connection {
     server: Server,
@@ -163,12 +193,12 @@ impl Connection {
         ModelId::new(self.endpoint.provider.clone(), model)
     }
 
-    /// Sends one body and reads the reply with `read`, whose error is a fragment that says what is wrong.
+    /// Sends one body and reads the reply with `read`.
     pub(crate) async fn ask(
         &self,
         body: Vec<u8>,
         call: &CallCtx,
-        read: impl FnOnce(&Value) -> Result<ChatReply, String> + Send,
+        read: impl FnOnce(&Value) -> Result<ChatReply, Fault> + Send,
     ) -> Result<ChatReply, LlmError> {
         let reply = tokio::select! {
             biased;
@@ -192,7 +222,7 @@ impl Connection {
         &self,
         body: Vec<u8>,
         call: &CallCtx,
-        read: impl FnOnce(&Value) -> Result<ChatReply, String> + Send,
+        read: impl FnOnce(&Value) -> Result<ChatReply, Fault> + Send,
     ) -> Result<ChatReply, LlmError> {
         let shown = self.server.key.key(&self.endpoint.provider).await;
         let shown = shown.inspect_err(|_| call.attempts.note_unsent())?;
@@ -287,7 +317,7 @@ impl Connection {
 fn read_reply(
     reader: &Reader<'_>,
     outcome: Result<HttpResponse, TransportError>,
-    read: impl FnOnce(&Value) -> Result<ChatReply, String>,
+    read: impl FnOnce(&Value) -> Result<ChatReply, Fault>,
 ) -> Result<ChatReply, LlmError> {
     let response = outcome.map_err(|error| reader.transport_error(error))?;
     if !(200..300).contains(&response.status) {
@@ -297,7 +327,10 @@ fn read_reply(
     if let Some(error) = reader.error_in_body(&response, &body) {
         return Err(error);
     }
-    read(&body).map_err(|message| reader.invalid(&message))
+    read(&body).map_err(|fault| match fault {
+        Fault::Unreadable(message) => reader.invalid(&message),
+        Fault::NoContent(message) => reader.no_content(&message),
+    })
 }
 
 impl fmt::Debug for Connection {

@@ -2,6 +2,10 @@
 //!
 //! [`Retried`] is the only place where a request is repeated. It records every attempt in the call's log, and its
 //! waits count against the call's deadline.
+//!
+//! Two kinds of failure have limits of their own. A rate limit with a stated wait uses up time, not attempts: the
+//! provider works and says when to come back. A connection that is refused before this process has reached the server
+//! even once is most likely a wrong address or a server that was not started, so it fails after a few seconds.
 
 mod trouble;
 
@@ -15,6 +19,7 @@ use crate::simulated::hash::Dice;
 use crate::telemetry;
 use async_trait::async_trait;
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -28,11 +33,16 @@ const JITTER: f64 = 0.5;
 const SERVER_WAIT_JITTER: f64 = 0.1;
 /// The most that is added to a wait that a server asked for.
 const MAX_SERVER_WAIT_JITTER: Duration = Duration::from_secs(5);
+/// The most attempts of a call while the server has never been reached.
+const UNREACHED_ATTEMPTS: u32 = 3;
+/// The longest wait between attempts while the server has never been reached, jitter included.
+const UNREACHED_DELAY: Duration = Duration::from_secs(1);
 
 /// How often and how long a call is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
-    /// The most attempts, the first included; 8 by default. 0 is taken as 1.
+    /// The most attempts, the first included; 8 by default. 0 is taken as 1. Where there is more than one, a rate limit
+    /// that states a wait of at most `max_server_wait` does not count.
     pub max_attempts: u32,
     /// The wait after the first failure, before jitter; it doubles with each further one. 0.5 s by default.
     pub first_delay: Duration,
@@ -107,6 +117,8 @@ pub struct RetryBudget {
     config: RetryBudgetConfig,
     level: Mutex<Level>,
     troubles: Arc<Troubles>,
+    /// Whether the server has answered anything, or at least taken a connection.
+    is_reached: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -125,7 +137,12 @@ impl RetryBudget {
     /// A full budget.
     pub fn new(config: RetryBudgetConfig) -> Self {
         let level = Level { retries: f64::from(config.capacity), at: Instant::now() };
-        Self { config, level: Mutex::new(level), troubles: Arc::default() }
+        Self {
+            config,
+            level: Mutex::new(level),
+            troubles: Arc::default(),
+            is_reached: AtomicBool::new(false),
+        }
     }
 
     /// The whole retries that are left.
@@ -140,6 +157,17 @@ impl RetryBudget {
     /// there are none.
     pub fn trouble(&self) -> Option<(usize, Trouble)> {
         self.troubles.now()
+    }
+
+    /// Learns from an attempt whether there is a server at all.
+    fn note(&self, outcome: &Result<ChatReply, LlmError>) {
+        if outcome.as_ref().map_or_else(shows_server, |_| true) {
+            self.is_reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> bool {
@@ -193,6 +221,8 @@ struct Trial<'a> {
     attempts: u32,
     /// Turns that are over, whether something was sent or the budget was empty.
     turns: u32,
+    /// Those of them that ended in a rate limit with a stated wait.
+    limited: u32,
     /// Retries that were taken from the budget.
     taken: u32,
 }
@@ -211,8 +241,16 @@ impl ChatModel for Retried {
         let begun = Instant::now();
         let own = begun + self.policy.call_timeout;
         let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
-        let mut trial =
-            Trial { policy: &self.policy, call, begun, deadline, attempts: 0, turns: 0, taken: 0 };
+        let mut trial = Trial {
+            policy: &self.policy,
+            call,
+            begun,
+            deadline,
+            attempts: 0,
+            turns: 0,
+            limited: 0,
+            taken: 0,
+        };
         let mut failed_before = None;
         // From its first failure to its end.
         let mut trouble = None;
@@ -220,7 +258,9 @@ impl ChatModel for Retried {
             if call.cancel.is_cancelled() {
                 return Err(LlmError::Cancelled);
             }
-            let mut error = match trial.attempt(self.inner.as_ref(), request).await {
+            let outcome = trial.attempt(self.inner.as_ref(), request).await;
+            self.budget.note(&outcome);
+            let mut error = match outcome {
                 Ok(reply) => {
                     self.budget.give(trial.taken);
                     return Ok(reply);
@@ -235,10 +275,11 @@ impl ChatModel for Retried {
             if !error.is_retryable() || matches!(error, LlmError::GaveUp { .. }) {
                 return Err(error);
             }
+            trial.note(&error);
             // Turns without a retry to spend are waited out here.
             loop {
                 let trouble = trouble.get_or_insert_with(|| InTrouble::begin(&self.budget.troubles));
-                error = trial.wait(error, trouble).await?;
+                error = trial.wait(error, trouble, self.budget.is_reached()).await?;
                 if error.class() == ErrorClass::RateLimited {
                     break;
                 }
@@ -247,7 +288,7 @@ impl ChatModel for Retried {
                     break;
                 }
                 trial.turns += 1;
-                if trial.turns >= self.policy.max_attempts {
+                if trial.turns >= trial.max_turns() {
                     return Err(trial.gave_up(GiveUpReason::RetryBudget, error));
                 }
             }
@@ -301,12 +342,47 @@ impl Trial<'_> {
         outcome
     }
 
+    /// Counts a failure that uses up no attempt.
+    fn note(&mut self, error: &LlmError) {
+        let is_limited = error.class() == ErrorClass::RateLimited
+            && asked_wait(error).is_some_and(|asked| asked <= self.policy.max_server_wait);
+        // Whoever wants a single attempt wants no second one after a rate limit either.
+        if is_limited && self.policy.max_attempts > 1 {
+            self.limited = self.limited.saturating_add(1);
+        }
+    }
+
+    /// The most turns of this call: a rate limit with a stated wait gives its turn back.
+    fn max_turns(&self) -> u32 {
+        self.policy.max_attempts.saturating_add(self.limited)
+    }
+
+    /// What is waited for a server that states a wait. One that goes on limiting a call beyond its attempts is asked
+    /// less and less often, however short the wait that it states.
+    fn server_delay(&self, place: &str, asked: Duration) -> Duration {
+        let least = match self.limited.saturating_sub(self.policy.max_attempts) {
+            0 => Duration::ZERO,
+            beyond => self.policy.delay(place, beyond),
+        };
+        self.policy.server_delay(place, self.turns, asked).max(least)
+    }
+
     /// Waits for the next turn; gives the error back if there is one, or says why there is none.
-    async fn wait(&self, error: LlmError, trouble: &InTrouble) -> Result<LlmError, LlmError> {
-        if self.turns >= self.policy.max_attempts {
+    async fn wait(
+        &self,
+        error: LlmError,
+        trouble: &InTrouble,
+        is_reached: bool,
+    ) -> Result<LlmError, LlmError> {
+        let is_nowhere = !is_reached && matches!(error, LlmError::Unreachable { .. });
+        let max_turns = self.max_turns();
+        if self.turns >= max_turns {
             // Nothing was repeated, so nothing was given up.
             let single = self.policy.max_attempts <= 1;
             return Err(if single { error } else { self.gave_up(GiveUpReason::Attempts, error) });
+        }
+        if is_nowhere && self.turns >= UNREACHED_ATTEMPTS {
+            return Err(self.gave_up(GiveUpReason::NeverReached, error));
         }
         let place = self.call.place.as_str();
         let delay = match asked_wait(&error) {
@@ -316,14 +392,18 @@ impl Trial<'_> {
                 let why = GiveUpReason::ServerWait { asked_s, allowed_s };
                 return Err(self.gave_up(why, error));
             }
-            Some(asked) => self.policy.server_delay(place, self.turns, asked),
-            None => self.policy.delay(place, self.turns),
+            Some(asked) => self.server_delay(place, asked),
+            None => {
+                let delay = self.policy.delay(place, self.turns.saturating_sub(self.limited));
+                if is_nowhere { delay.min(UNREACHED_DELAY) } else { delay }
+            }
         };
         let now = Instant::now();
         if delay >= self.deadline.saturating_duration_since(now) {
             return Err(self.gave_up(GiveUpReason::Deadline, error));
         }
-        let (message, turn, max_turns) = (error.to_string(), self.turns + 1, self.policy.max_attempts);
+        let max_turns = if is_nowhere { max_turns.min(UNREACHED_ATTEMPTS) } else { max_turns };
+        let (message, turn) = (error.to_string(), self.turns + 1);
         tracing::info!(
             place,
             turn,
@@ -374,6 +454,29 @@ impl Drop for UnansweredAttempt<'_> {
             took: self.sent.elapsed().saturating_sub(inside),
             outcome: AttemptOutcome::of(&Err(LlmError::Cancelled), self.request),
         });
+    }
+}
+
+/// Whether a failure shows that there is a server: it has answered, or taken a connection.
+fn shows_server(error: &LlmError) -> bool {
+    match error.class() {
+        ErrorClass::Connection => !matches!(error, LlmError::Unreachable { .. }),
+        ErrorClass::RateLimited
+        | ErrorClass::QuotaExhausted
+        | ErrorClass::Authentication
+        | ErrorClass::BadRequest
+        | ErrorClass::ContextTooLong
+        | ErrorClass::Refused
+        | ErrorClass::ServerError
+        | ErrorClass::Truncated
+        | ErrorClass::InvalidReply => true,
+        // A time limit may pass before there is a connection; the others are no server's.
+        ErrorClass::Timeout
+        | ErrorClass::Budget
+        | ErrorClass::Journal
+        | ErrorClass::NotRecorded
+        | ErrorClass::Cancelled
+        | ErrorClass::Configuration => false,
     }
 }
 

@@ -2,22 +2,30 @@
 //!
 //! They are read by hand instead of by a schema: servers leave fields out, write null for nothing, and send lists
 //! where the original sends strings. Only what makes a reply unusable is an error.
+//!
+//! `"content": ""` is an empty reply. Content that is null or missing is one too where the reply says why: it was cut
+//! at its limit, it was withheld, or the model came to its end and all that it wrote is reasoning. Otherwise the server
+//! failed behind a successful status, and that is [`Fault::NoContent`].
 
 use crate::chat::{ChatReply, FinishReason, ToolCall};
+use crate::http::Fault;
 use serde_json::{Map, Value};
 use skill_core::Usage;
 
-/// Reads the body of a reply; an error is a fragment that says what is wrong.
-pub(super) fn reply(body: &Value) -> Result<ChatReply, String> {
+/// Reads the body of a reply.
+pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
+    let unreadable = |what: &str| Fault::Unreadable(what.to_owned());
     let choices = match body.get("choices") {
         Some(Value::Array(choices)) => choices,
-        Some(Value::Null) | None => return Err("it has no `choices`".to_owned()),
-        Some(_) => return Err("`choices` is not a list".to_owned()),
+        Some(Value::Null) | None => return Err(unreadable("it has no `choices`")),
+        Some(_) => return Err(unreadable("`choices` is not a list")),
     };
-    let choice = choices.first().ok_or_else(|| "`choices` is empty".to_owned())?;
+    let choice = choices.first().ok_or_else(|| unreadable("`choices` is empty"))?;
     let message = choice.get("message").and_then(Value::as_object);
-    let message = message.ok_or_else(|| "`choices[0]` has no `message`".to_owned())?;
-    let mut text = text_of(message.get("content"))?;
+    let message = message.ok_or_else(|| unreadable("`choices[0]` has no `message`"))?;
+    let content = text_of(message.get("content"))?;
+    let has_content = content.is_some();
+    let mut text = content.unwrap_or_default();
     let mut finish = finish_reason(choice.get("finish_reason"));
     if let Some(refusal) = refusal(message) {
         // A refusal is what the model said, and it is no answer: the finish reason tells it apart.
@@ -26,13 +34,38 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, String> {
             text = refusal;
         }
     }
-    Ok(ChatReply { text, tool_calls: tool_calls(message)?, usage: usage(body.get("usage")), finish })
+    let tool_calls = tool_calls(message)?;
+    if !has_content && tool_calls.is_empty() {
+        let says_why = match &finish {
+            FinishReason::Length | FinishReason::ContentFilter => true,
+            FinishReason::Stop => has_reasoning(message),
+            FinishReason::ToolCalls | FinishReason::Other(_) => false,
+        };
+        if !says_why {
+            return Err(Fault::no_content("`content` is null or missing", &finish));
+        }
+    }
+    Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
 }
 
-fn text_of(content: Option<&Value>) -> Result<String, String> {
+/// Whether the message holds thoughts of the model, under any of the names in use.
+fn has_reasoning(message: &Map<String, Value>) -> bool {
+    let is_some = |value: &Value| match value {
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    };
+    let names = ["reasoning_content", "reasoning", "reasoning_details"];
+    names.iter().filter_map(|name| message.get(*name)).any(is_some)
+}
+
+/// The text of a message's content; `None` where there is none.
+fn text_of(content: Option<&Value>) -> Result<Option<String>, String> {
     match content {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Array(parts)) if parts.is_empty() => Ok(None),
         Some(Value::Array(parts)) => {
             // Parts of other kinds, such as reasoning, are not what the model answers.
             let texts = parts.iter().filter_map(|part| match part {
@@ -42,7 +75,7 @@ fn text_of(content: Option<&Value>) -> Result<String, String> {
                     Some(_) => None,
                 },
             });
-            Ok(texts.collect())
+            Ok(Some(texts.collect()))
         }
         Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
             Err("`content` is neither text nor a list of parts".to_owned())

@@ -1,24 +1,32 @@
 //! Replies as servers of the dialect write them.
 //!
 //! They are read by hand instead of by a schema: only what makes a reply unusable is an error.
+//!
+//! An `output_text` of `""` is an empty reply, and so is an output of nothing but reasoning. A finished output without
+//! a message, a call or a thought means that the server failed behind a successful status.
 
 use crate::chat::{ChatReply, FinishReason, ToolCall};
+use crate::http::Fault;
 use serde_json::Value;
 use skill_core::Usage;
 
-/// Reads the body of a reply; an error is a fragment that says what is wrong.
-pub(super) fn reply(body: &Value) -> Result<ChatReply, String> {
+/// Reads the body of a reply.
+pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let items = match body.get("output") {
         Some(Value::Array(items)) => items.as_slice(),
-        Some(Value::Null) | None => return Err("it has no `output`".to_owned()),
-        Some(_) => return Err("`output` is not a list".to_owned()),
+        Some(Value::Null) | None => return Err(Fault::Unreadable("it has no `output`".to_owned())),
+        Some(_) => return Err(Fault::Unreadable("`output` is not a list".to_owned())),
     };
     let mut text = String::new();
     let mut refusal = String::new();
     let mut tool_calls = Vec::new();
+    let (mut has_text, mut has_message) = (false, false);
     for (item_idx, item) in items.iter().enumerate() {
         match item.get("type").and_then(Value::as_str) {
-            Some("message") | None => read_message(item, &mut text, &mut refusal),
+            Some("message") | None => {
+                has_message = true;
+                has_text |= read_message(item, &mut text, &mut refusal);
+            }
             Some("function_call") => tool_calls.push(tool_call(item, item_idx)?),
             // Thinking, and whatever the server does by itself, is not what the model answers.
             Some(_) => {}
@@ -30,29 +38,46 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, String> {
         // A refusal is what the model said, and it is no answer: the finish reason tells it apart.
         FinishReason::ContentFilter
     };
+    if !has_text && tool_calls.is_empty() {
+        let says_why = match &finish {
+            FinishReason::Length | FinishReason::ContentFilter => true,
+            FinishReason::Stop => !has_message && !items.is_empty(),
+            FinishReason::ToolCalls | FinishReason::Other(_) => false,
+        };
+        if !says_why {
+            return Err(Fault::no_content("`output` holds no text and no call", &finish));
+        }
+    }
     if text.is_empty() {
         text = refusal;
     }
     Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
 }
 
-fn read_message(item: &Value, text: &mut String, refusal: &mut String) {
-    let part_text = |part: &Value, name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+/// Adds what a message says; whether it has a text, which may be empty.
+fn read_message(item: &Value, text: &mut String, refusal: &mut String) -> bool {
+    let mut has_text = false;
     match item.get("content") {
-        Some(Value::String(said)) => text.push_str(said),
+        Some(Value::String(said)) => {
+            has_text = true;
+            text.push_str(said);
+        }
         Some(Value::Array(parts)) => {
             for part in parts {
-                match part.get("type").and_then(Value::as_str) {
+                let said = |name: &str| part.get(name).and_then(Value::as_str);
+                match said("type") {
                     Some("output_text" | "text") => {
-                        text.push_str(&part_text(part, "text").unwrap_or_default());
+                        has_text |= said("text").is_some();
+                        text.push_str(said("text").unwrap_or_default());
                     }
-                    Some("refusal") => refusal.push_str(&part_text(part, "refusal").unwrap_or_default()),
+                    Some("refusal") => refusal.push_str(said("refusal").unwrap_or_default()),
                     Some(_) | None => {}
                 }
             }
         }
         Some(_) | None => {}
     }
+    has_text
 }
 
 fn tool_call(item: &Value, item_idx: usize) -> Result<ToolCall, String> {

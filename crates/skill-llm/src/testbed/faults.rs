@@ -24,6 +24,8 @@ pub enum Fault {
     TruncatedJson,
     /// No choice in the reply.
     EmptyChoices,
+    /// A whole reply with `"content": null`.
+    NullContent,
     /// Bytes that are no text.
     InvalidUtf8,
     /// 10 MB; a whole reply if the request allows so much.
@@ -69,6 +71,8 @@ pub struct FaultRates {
     pub truncated_json: f64,
     /// No choice in the reply.
     pub empty_choices: f64,
+    /// A whole reply with `"content": null`.
+    pub null_content: f64,
     /// Bytes that are no text.
     pub invalid_utf8: f64,
     /// 10 MB.
@@ -88,13 +92,14 @@ impl FaultRates {
             reset_inside: rate,
             truncated_json: rate,
             empty_choices: rate,
+            null_content: rate,
             invalid_utf8: rate,
             oversized: rate,
             wrong_content_type: rate,
         }
     }
 
-    fn list(&self) -> [(Fault, f64); 10] {
+    fn list(&self) -> [(Fault, f64); 11] {
         [
             (Fault::RateLimited(Ask::Nothing), self.rate_limited),
             (Fault::ServerError, self.server_error),
@@ -106,6 +111,7 @@ impl FaultRates {
             (Fault::InvalidUtf8, self.invalid_utf8),
             (Fault::Oversized, self.oversized),
             (Fault::WrongContentType, self.wrong_content_type),
+            (Fault::NullContent, self.null_content),
         ]
     }
 }

@@ -129,6 +129,11 @@ impl SimProvider {
             }
             Some(Fault::TruncatedJson) => response(200, cut(whole().body)),
             Some(Fault::EmptyChoices) => response(200, br#"{"id": "sim", "choices": []}"#.to_vec()),
+            Some(Fault::NullContent) => {
+                let message = r#"{"role": "assistant", "content": null}"#;
+                let text = format!(r#"{{"choices": [{{"message": {message}, "finish_reason": "stop"}}]}}"#);
+                response(200, text.into_bytes())
+            }
             Some(Fault::InvalidUtf8) => {
                 let text = b"{\"choices\": [{\"message\": {\"content\": \"caf\xe9 \xff\xfe\"}}]}";
                 response(200, text.to_vec())

@@ -203,6 +203,25 @@ fn replies() {
         "{}",
         "InvalidReply: the reply of https://api.anthropic.com/v1 cannot be read: it has no `content`",
     );
+    // The models of this dialect end a turn with an empty list where they have nothing to add.
+    check_reply(r#"{"content": [], "stop_reason": "end_turn"}"#, r#"Stop "" 0/0/0/0"#);
+    check_reply(
+        r#"{"content": [{"type": "text", "text": ""}], "stop_reason": null}"#,
+        r#"other: "" 0/0/0/0"#,
+    );
+    check_reply(r#"{"content": [{"type": "thinking"}], "stop_reason": "end_turn"}"#, r#"Stop "" 0/0/0/0"#);
+    check_reply(r#"{"content": [], "stop_reason": "max_tokens"}"#, r#"Length "" 0/0/0/0"#);
+    for body in [
+        r#"{"content": null, "stop_reason": "end_turn"}"#,
+        r#"{"stop_reason": "end_turn"}"#,
+        r#"{"content": []}"#,
+        r#"{"content": [], "stop_reason": "tool_use"}"#,
+        r#"{"content": [{"type": "text", "text": null}], "stop_reason": "end_turn"}"#,
+    ] {
+        let (model, _) = model(config(), response(200, body));
+        let error = ask(&model, &plain()).unwrap_err();
+        assert!(matches!(error, LlmError::NoContent { .. }) && error.is_retryable(), "{body}: {error:?}");
+    }
     check_reply(
         r#"{"content": "x"}"#,
         "InvalidReply: the reply of https://api.anthropic.com/v1 cannot be read: `content` is not a list",

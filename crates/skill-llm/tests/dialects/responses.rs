@@ -123,6 +123,26 @@ fn replies() {
     incomplete(r#""content_filter""#, "ContentFilter");
     incomplete("null", "other:");
     check_reply(200, r#"{"output": [{"content": "x"}]}"#, r#"other: "x" 0/0/0/0"#);
+    let said = |text: &str| {
+        let part = format!(r#"{{"type": "output_text", "text": {text}}}"#);
+        format!(r#"{{"status": "completed", "output": [{{"type": "message", "content": [{part}]}}]}}"#)
+    };
+    check_reply(200, &said(r#""""#), r#"Stop "" 0/0/0/0"#);
+    check_reply(200, r#"{"status": "completed", "output": [{"type": "reasoning"}]}"#, r#"Stop "" 0/0/0/0"#);
+    let cut =
+        r#"{"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}"#;
+    check_reply(200, cut, r#"Length "" 0/0/0/0"#);
+    for body in [
+        r#"{"status": "completed", "output": []}"#,
+        r#"{"status": "completed", "output": [{"type": "message", "content": null}]}"#,
+        r#"{"status": "completed", "output": [{"type": "message", "content": []}]}"#,
+        r#"{"status": "incomplete", "output": []}"#,
+        r#"{"output": []}"#,
+        &said("null"),
+    ] {
+        let error = ask(&model(config(), 200, body).0, &plain()).unwrap_err();
+        assert!(matches!(error, LlmError::NoContent { .. }) && error.is_retryable(), "{body}: {error:?}");
+    }
 }
 
 #[test]

@@ -39,8 +39,7 @@ fn check_message(message: &str, expect: &str) {
 #[test]
 fn messages_in_every_shape() {
     check_message(r#"{"role": "assistant", "content": "hi"}"#, r#"Stop "hi" 0/0/0/0"#);
-    check_message(r#"{"content": null}"#, r#"Stop "" 0/0/0/0"#);
-    check_message("{}", r#"Stop "" 0/0/0/0"#);
+    check_message(r#"{"content": ""}"#, r#"Stop "" 0/0/0/0"#);
     check_message(r#"{"content": "hi", "refusal": null}"#, r#"Stop "hi" 0/0/0/0"#);
     check_message(r#"{"content": "hi", "refusal": ""}"#, r#"Stop "hi" 0/0/0/0"#);
     check_message(r#"{"content": null, "refusal": "I will not."}"#, r#"ContentFilter "I will not." 0/0/0/0"#);
@@ -55,7 +54,6 @@ fn messages_in_every_shape() {
         r#"{"content": ["a", {"text": "b"}, {"type": "text"}, 7, {"type": "output_text", "text": "c"}]}"#,
         r#"Stop "abc" 0/0/0/0"#,
     );
-    check_message(r#"{"content": []}"#, r#"Stop "" 0/0/0/0"#);
     check_message(r#"{"content": "hi", "tool_calls": null}"#, r#"Stop "hi" 0/0/0/0"#);
     check_message(
         r#"{"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{\"a\": 1}"}}]}"#,
@@ -69,7 +67,47 @@ fn messages_in_every_shape() {
         r#"{"content": null, "function_call": {"name": "old", "arguments": "not json"}}"#,
         r#"Stop "" call_0=old(not json) 0/0/0/0"#,
     );
-    check_message(r#"{"function_call": null}"#, r#"Stop "" 0/0/0/0"#);
+    check_message(r#"{"content": "", "function_call": null}"#, r#"Stop "" 0/0/0/0"#);
+}
+
+#[test]
+fn a_reply_without_content_is_a_fault_unless_it_says_why() {
+    #[track_caller]
+    fn check(message: &str, finish: &str, expect: &str) {
+        let body = format!(r#"{{"choices": [{{"message": {message}, "finish_reason": {finish}}}]}}"#);
+        assert_eq!(shown(&body), expect, "{message} {finish}");
+    }
+    let fault = |reason: &str| {
+        format!(
+            "InvalidReply: http://llm.example/v1 replied with nothing: `content` is null or missing, with {reason}"
+        )
+    };
+    for message in
+        [r#"{"content": null}"#, "{}", r#"{"content": []}"#, r#"{"content": null, "tool_calls": []}"#]
+    {
+        check(message, r#""stop""#, &fault("finish reason `stop`"));
+        check(message, r#""tool_calls""#, &fault("finish reason `tool_calls`"));
+        check(message, r#""error""#, &fault("finish reason `error`"));
+        check(message, "null", &fault("no finish reason"));
+        check(message, r#""length""#, r#"Length "" 0/0/0/0"#);
+        check(message, r#""content_filter""#, r#"ContentFilter "" 0/0/0/0"#);
+    }
+    // All that the model wrote are its thoughts, and it came to an end.
+    for thoughts in [
+        r#""reasoning_content": "hm""#,
+        r#""reasoning": "hm""#,
+        r#""reasoning_details": [{"type": "reasoning.encrypted"}]"#,
+    ] {
+        let message = format!(r#"{{"content": null, {thoughts}}}"#);
+        check(&message, r#""stop""#, r#"Stop "" 0/0/0/0"#);
+        check(&message, "null", &fault("no finish reason"));
+    }
+    for no_thoughts in [r#""reasoning": null"#, r#""reasoning_content": " ""#, r#""reasoning_details": []"#] {
+        check(&format!(r#"{{"content": null, {no_thoughts}}}"#), r#""stop""#, &fault("finish reason `stop`"));
+    }
+    let reply = r#"{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}"#;
+    let error = outcome(Ok(response(200, reply))).unwrap_err();
+    assert!(matches!(error, LlmError::NoContent { .. }) && error.is_retryable(), "{error:?}");
 }
 
 #[track_caller]

@@ -60,7 +60,9 @@ async fn classes_decide_what_is_tried_again() {
         (LlmError::Timeout { provider: provider(), after: SECOND }, true),
         (LlmError::Connection { provider: provider(), message: message() }, true),
         (LlmError::Truncated { provider: provider(), message: message() }, true),
+        (LlmError::Unreachable { provider: provider(), message: message() }, true),
         (LlmError::InvalidReply { provider: provider(), message: message() }, true),
+        (LlmError::NoContent { provider: provider(), message: message() }, true),
         (LlmError::QuotaExhausted { provider: provider(), status, message: message() }, false),
         (LlmError::Authentication { provider: provider(), status, message: message() }, false),
         (LlmError::BadRequest { provider: provider(), status, message: message() }, false),
@@ -343,7 +345,79 @@ async fn what_is_tried_again_is_there_to_be_seen() {
     tokio::time::sleep(5 * SECOND).await;
     let (_, trouble) = budget.trouble().unwrap();
     assert!(trouble.wait().unwrap() > 30 * SECOND, "what the server asks for: {trouble}");
-    assert!(trouble.to_string().contains("slow; attempt 3 of 8 in 3"), "{trouble}");
+    // A rate limit with a stated wait is no attempt of the eight.
+    assert!(trouble.to_string().contains("slow; attempt 3 of 9 in 3"), "{trouble}");
     call.await.unwrap().unwrap();
     assert_eq!(budget.trouble(), None);
+}
+
+fn nowhere() -> LlmError {
+    LlmError::Unreachable { provider: provider(), message: "connection refused".into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_never_reached_is_given_up_within_seconds() {
+    let model = retried(vec![nowhere(); 99], RetryPolicy::default());
+    let (reply, attempts, millis) = outcome(&model, &CallCtx::default()).await;
+    let error = reply.unwrap_err();
+    assert!(error.hint().contains("`base_url`"), "{}", error.hint());
+    assert_gave_up(error, GiveUpReason::NeverReached, 3);
+    assert_eq!(attempts, 3);
+    assert!(millis <= 2_000, "{millis}");
+    // However long the waits of the policy are.
+    let policy = RetryPolicy { first_delay: 60 * SECOND, ..RetryPolicy::default() };
+    let (_, _, millis) = outcome(&retried(vec![nowhere(); 99], policy), &CallCtx::default()).await;
+    assert!(millis <= 2_000, "{millis}");
+    // A policy of fewer attempts is kept.
+    let policy = RetryPolicy { max_attempts: 2, ..RetryPolicy::default() };
+    let (reply, ..) = outcome(&retried(vec![nowhere(); 99], policy), &CallCtx::default()).await;
+    assert_gave_up(reply.unwrap_err(), GiveUpReason::Attempts, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_a_server_that_was_reached_has_all_attempts() {
+    let broke = LlmError::Connection { provider: provider(), message: "reset".into() };
+    // Replies, failures and connections that broke all show that there is a server.
+    for shown in [None, Some(down()), Some(limited(None)), Some(broke)] {
+        let budget = Arc::new(RetryBudget::default());
+        let first = Retried::new(
+            failing(shown.clone().into_iter().collect()),
+            RetryPolicy::default(),
+            Arc::clone(&budget),
+        );
+        outcome(&first, &CallCtx::default()).await.0.unwrap();
+        let model = Retried::new(failing(vec![nowhere(); 99]), RetryPolicy::default(), budget);
+        let (reply, attempts, millis) = outcome(&model, &CallCtx::default()).await;
+        assert_gave_up(reply.unwrap_err(), GiveUpReason::Attempts, 8);
+        assert_eq!(attempts, 8, "{shown:?}");
+        assert!(millis >= 31_000, "{millis}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stated_waits_use_up_no_attempts() {
+    let mut errors = vec![limited(Some(SECOND)); 20];
+    errors.extend(vec![down(); 7]);
+    let (reply, attempts, _) = outcome(&retried(errors, RetryPolicy::default()), &CallCtx::default()).await;
+    assert_eq!((reply.unwrap(), attempts), ("yes".to_owned(), 28));
+    // Without a stated wait a rate limit is a failure like others.
+    let model = retried(vec![limited(None); 8], RetryPolicy::default());
+    assert_gave_up(outcome(&model, &CallCtx::default()).await.0.unwrap_err(), GiveUpReason::Attempts, 8);
+    // A single attempt stays one.
+    let policy = RetryPolicy { max_attempts: 1, ..RetryPolicy::default() };
+    let (reply, attempts, _) =
+        outcome(&retried(vec![limited(Some(SECOND))], policy), &CallCtx::default()).await;
+    assert!(matches!(reply, Err(LlmError::RateLimited { .. })), "{reply:?}");
+    assert_eq!(attempts, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_always_limits_is_given_up_at_the_deadline_and_not_flooded() {
+    for asked in [SECOND / 1_000, SECOND] {
+        let model = retried(vec![limited(Some(asked)); 100_000], RetryPolicy::default());
+        let (reply, attempts, millis) = outcome(&model, &CallCtx::default()).await;
+        assert_gave_up(reply.unwrap_err(), GiveUpReason::Deadline, u32::try_from(attempts).unwrap());
+        assert!(millis <= 30 * 60 * 1_000, "{millis}");
+        assert!((20..200).contains(&attempts), "{attempts}");
+    }
 }
