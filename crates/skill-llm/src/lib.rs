@@ -23,7 +23,7 @@
 //! | [`layer`] | retries, the pace, the budget and spans around any model |
 //! | [`meter`] | a layer that adds up calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
-//! | [`secret`] | keys that cannot be printed |
+//! | [`secret`] | keys that cannot be printed, and are taken out of everything that comes in |
 //! | [`prompt`] | prompt templates |
 //! | `process` | programs that run to a deadline and leave nothing behind; feature `process`, on by default |
 //! | `testbed` | a provider in virtual time that fails by a seed; behind the feature of this name |
@@ -103,7 +103,7 @@ pub use reasoning::{Effort, EffortField, Reasoning, ThinkingField};
 pub use responses::{ResponsesChat, ResponsesConfig};
 pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
-pub use secret::ApiKey;
+pub use secret::{ApiKey, Secrets};
 pub use simulated::{SimulatedOptimizer, SimulatedTarget};
 pub use skill_core::{Role, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

@@ -1,7 +1,11 @@
 //! Keys that cannot be printed.
 //!
 //! [`ApiKey`] has no `Serialize` and a `Debug` without its content: a key cannot reach a file, a log or an error
-//! by accident. [`ApiKey::scrub`] takes it out of text that a server sends back.
+//! by accident. [`Secrets`] are all keys of a run, and take them out of everything that comes in.
+
+mod known;
+
+pub use known::{SESSION_TOKEN_PREFIX, Secrets};
 
 use crate::error::LlmError;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -100,15 +104,14 @@ impl ApiKey {
         if key.chars().count() < MIN_SCRUBBED_CHARS {
             return Vec::new();
         }
-        let quoted = serde_json::Value::from(key).to_string();
-        let escaped = quoted.trim_matches('"').to_owned();
-        let mut forms = vec![key.to_owned(), escaped.replace('/', "\\/"), escaped];
-        forms.dedup();
-        forms
+        written_forms(key)
+    }
+
+    fn expose(&self) -> &str {
+        self.0.expose_secret()
     }
 
     /// Whether both are the same key.
-    #[cfg(feature = "process")]
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.expose_secret() == other.0.expose_secret()
     }
@@ -117,6 +120,16 @@ impl ApiKey {
     pub(crate) fn with_prefix(&self, prefix: &str) -> SecretString {
         SecretString::from(format!("{prefix}{}", self.0.expose_secret()))
     }
+}
+
+/// A key as it is, and as JSON has it.
+fn written_forms(key: &str) -> Vec<String> {
+    let quoted = serde_json::Value::from(key).to_string();
+    // Without the quotation marks of the text itself; those of the key are escaped.
+    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(key).to_owned();
+    let mut forms = vec![key.to_owned(), escaped.replace('/', "\\/"), escaped];
+    forms.dedup();
+    forms
 }
 
 impl fmt::Debug for ApiKey {

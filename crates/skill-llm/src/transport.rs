@@ -5,8 +5,10 @@
 //! the key to another host.
 
 mod reqwest;
+mod scrubbed;
 
 pub use self::reqwest::ReqwestTransport;
+pub use self::scrubbed::ScrubbedTransport;
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::fmt;

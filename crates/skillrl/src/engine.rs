@@ -3,17 +3,22 @@
 mod agent;
 mod served;
 
+pub(crate) use served::key_variable;
+
 use crate::assemble::ModelRole;
 use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge, TasksScorer};
 use crate::cost::prices;
 use crate::error::Error;
+use crate::secrets;
+use served::Access;
 use skill_envs::agent::SimulatedAgent;
 use skill_envs::alfworld::SimulatedHousehold;
 use skill_envs::webshop::SimulatedShopper;
 use skill_llm::listing::ModelList;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
-    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Traced, Transport, Trouble, scripted, simulated,
+    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble, scripted,
+    simulated,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
@@ -36,6 +41,7 @@ pub struct Engine<'config> {
     providers: BTreeMap<String, Provider>,
     transport: Option<Arc<dyn Transport>>,
     has_keys: bool,
+    secrets: Secrets,
 }
 
 #[derive(Clone)]
@@ -54,7 +60,8 @@ impl<'config> Engine<'config> {
             money: asked.money,
             time: asked.time_s.map(seconds),
         });
-        Self { loaded, budget, providers: BTreeMap::new(), transport: None, has_keys: true }
+        let secrets = secrets::known(loaded);
+        Self { loaded, budget, providers: BTreeMap::new(), transport: None, has_keys: true, secrets }
     }
 
     /// An engine whose models are never sent anything, and so need no key.
@@ -146,20 +153,20 @@ impl<'config> Engine<'config> {
         let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
         let Some(config) = role.config(&loaded.config) else { return Ok(None) };
         let transport = self.transport().map_err(failed)?;
-        served::list(config, transport, self.has_keys).map_err(failed)
+        served::list(config, transport, self.access()).map_err(failed)
     }
 
     /// A model with everything that stands between it and whoever is paid for its replies.
     fn paid(&mut self, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
         let dialect: Arc<dyn ChatModel> = match config {
-            ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded)?),
+            ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded, &self.secrets)?),
             ModelConfig::OpenAi(_)
             | ModelConfig::Anthropic(_)
             | ModelConfig::Responses(_)
             | ModelConfig::Scripted(_)
             | ModelConfig::Simulated(_) => {
                 let transport = self.transport()?;
-                served::dialect(config, transport, self.has_keys)?.ok_or_else(|| {
+                served::dialect(config, transport, self.access())?.ok_or_else(|| {
                     let message = format!("no server answers for kind \"{}\"", config.kind());
                     LlmError::Configuration { message }
                 })?
@@ -178,6 +185,10 @@ impl<'config> Engine<'config> {
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
         let retried = Arc::new(Retried::new(budgeted, policy, Arc::clone(&provider.retries)));
         Ok(Arc::new(Traced::new(retried)))
+    }
+
+    fn access(&self) -> Access<'_> {
+        Access { has_key: self.has_keys, secrets: &self.secrets }
     }
 
     /// The connections that all models share.
@@ -251,7 +262,7 @@ fn simulated_target(env: &EnvConfig, seed: u64) -> Arc<dyn ChatModel> {
 }
 
 /// All models that are configured.
-fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
+pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
     [&config.models.target, &config.models.optimizer].into_iter().chain(&config.models.judge)
 }
 

@@ -69,7 +69,7 @@ pub fn markdown() -> String {
          | `pass_env` of a model of kind `agent`, and of `[env]` with kind `exec` or a scorer `command` | variables that the program gets besides those below |\n\
          | `--token-env NAME` of `skillrl serve` | the variable with the token that a browser must have |\n\n\
          A key has no place in the configuration: one that is found there is refused, since the file is copied into the run directory.\n\
-         The value of a variable that holds a key is kept in memory, and is scrubbed from whatever a server sends back.\n\n\
+         The value of a variable that holds a key is kept in memory, and is taken out of everything that servers and programs send.\n\n\
          ## What programs get\n\n\
          A program that plays a model, is the environment or scores answers (`env.command`) sees the variables below, where they are set, and those that `pass_env` names.\n\
          It sees no others, and so no key of a model.\n\

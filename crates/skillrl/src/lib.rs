@@ -60,6 +60,7 @@ pub mod not_a_skill;
 pub mod prune;
 pub mod replay;
 pub mod report;
+mod secrets;
 pub mod spend;
 
 pub use error::{Error, Failure};

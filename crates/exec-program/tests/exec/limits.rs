@@ -3,6 +3,7 @@
 use crate::context::*;
 use skill_envs::exec::{ExecConfig, ExecProgram};
 use skill_envs::{Env as _, EnvError, Split};
+use skill_llm::ApiKey;
 
 /// Makes a configuration worse.
 type Change = fn(&mut ExecConfig);
@@ -70,6 +71,13 @@ async fn what_it_was_passed_is_not_shown() {
         config.limits.restarts = 0;
     };
     check_start("none", told, &["its stderr ends with:\n    key=[key]"]).await;
+    let found = |config: &mut ExecConfig| {
+        config.secrets.add(&ApiKey::new("sk-of-the-run-0123").unwrap());
+        let script = "echo key=sk-of-the-run-0123 >&2; exit 4";
+        config.command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        config.limits.restarts = 0;
+    };
+    check_start("none", found, &["its stderr ends with:\n    key=[key]"]).await;
 }
 
 /// The limit holds over rollouts too: whoever retries does not start processes for ever.

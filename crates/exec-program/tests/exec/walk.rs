@@ -6,7 +6,7 @@ use skill_core::package::CarriedFile;
 use skill_core::{Role, SkillDoc, SkillPackage};
 use skill_envs::exec::{ExecProgram, Mode, SkillDelivery};
 use skill_envs::{Env as _, EnvError, Observation, RolloutCtx, Split, World as _};
-use skill_llm::LlmError;
+use skill_llm::{ApiKey, LlmError};
 
 #[tokio::test]
 async fn a_world_is_stepped_through() {
@@ -121,6 +121,26 @@ async fn the_environment_of_the_program_is_what_was_named() {
     assert!(variables.contains(&json!("PYTHONUNBUFFERED=1")));
     assert!(names.contains(&"CARGO_PKG_DESCRIPTION") && names.contains(&"PATH"), "{names:?}");
     assert!(!names.contains(&"CARGO_PKG_NAME"), "{names:?}");
+}
+
+/// A program may find the key of a model, in a file or in the memory of another process.
+#[tokio::test]
+async fn a_secret_of_the_run_is_in_nothing_that_the_program_says() {
+    const KEY: &str = "sk-of-the-run/0123456789";
+    for mode in ["rollout", "step"] {
+        let mut config = config(mode, "none");
+        config.secrets.add(&ApiKey::new(KEY).unwrap());
+        config.set_env.insert("LEVEL".to_owned(), format!("found {KEY}"));
+        if mode == "rollout" {
+            let result = rollout(&env(config).await, "good").await.unwrap();
+            let variables = result.extras["variables"].as_array().unwrap();
+            assert!(variables.contains(&json!("LEVEL=found [key]")), "{variables:?}");
+            assert!(!format!("{result:?}").contains(KEY));
+        } else {
+            let mut episode = episode(&world(config).await, "good");
+            assert!(!format!("{:?}", episode.reset().await).contains(KEY));
+        }
+    }
 }
 
 #[tokio::test]

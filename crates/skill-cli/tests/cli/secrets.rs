@@ -1,10 +1,15 @@
 //! The key stays out of everything that is written, even if the server sends it back.
 
-use crate::context::{KEY_VARIABLE, Outcome, TestContext};
-use crate::server::Server;
+use crate::context::{KEY_VARIABLE, Outcome, TestContext, code};
+use crate::server::{self, Server};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wiremock::{Request, ResponseTemplate};
 
 const KEY: &str = "sk-test-8f3b1c55d0a94e7cb2";
+const OTHER_KEY: &str = "nvapi-7Qm2x/Zk91+LwTt4";
+const OTHER_VARIABLE: &str = "SKILLRL_OTHER_TEST_KEY";
 
 /// A server that shows the header with the key, in one of the shapes that servers use.
 type Echo = fn(&str) -> ResponseTemplate;
@@ -51,4 +56,84 @@ fn a_key_that_a_server_echoes_is_written_nowhere() {
             }
         }
     }
+}
+
+fn base64(text: &str) -> String {
+    match skillrl::llm::ImageSource::from_bytes("text/plain", text.as_bytes()) {
+        skillrl::llm::ImageSource::Base64 { data, .. } => data,
+        skillrl::llm::ImageSource::Url(url) => url,
+    }
+}
+
+/// What a server was shown, as it is, as JSON in JSON has it, and in base 64.
+fn echo(request: &Request) -> String {
+    let header = request.headers.get("authorization").expect("the key is sent").to_str().unwrap();
+    let both = format!("{KEY} {OTHER_KEY} {header}");
+    let encoded = base64(&both);
+    format!("{both} {} {encoded}", OTHER_KEY.replace('/', "\\/"))
+}
+
+/// A server that echoes the key in good replies: none of the files, the outputs and the later prompts has it, nor that of
+/// the other model.
+#[test]
+fn a_key_in_a_good_reply_is_written_nowhere_and_sent_nowhere() {
+    let server = Server::start();
+    let with_key =
+        |name, variable| server.model(name).replace(" }", &format!(", api_key_env = \"{variable}\" }}"));
+    let context =
+        TestContext::with_task(&with_key("target", KEY_VARIABLE), &with_key("optimizer", OTHER_VARIABLE));
+    let n_leaked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_leaked);
+    server.answer_with(move |_, request| {
+        let asked = String::from_utf8_lossy(&request.body);
+        let is_leaked = holds_a_key(&asked);
+        counted.fetch_add(usize::from(is_leaked), Ordering::Relaxed);
+        let body = server::body(request);
+        let echoed = echo(request);
+        if server::is_optimizer(&body) {
+            let rule = format!("{}\n- The key is {echoed}", server::GOOD_RULE);
+            let edits = json!([{"op": "append", "target": "", "content": rule, "support_count": 1}]);
+            let patch = json!({"patch": {"reasoning": echoed, "edits": edits}});
+            return server::reply(&patch.to_string(), &format!("stop {KEY}"));
+        }
+        let call = json!({"id": echoed, "function": {"name": "look", "arguments": json!({"k": echoed}).to_string()}});
+        ResponseTemplate::new(200).insert_header("x-echo", KEY).set_body_json(json!({
+            "id": echoed,
+            "model": echoed,
+            "choices": [{
+                "message": {"content": format!("I say {echoed}"), "reasoning": echoed, "tool_calls": [call]},
+                "finish_reason": format!("stop-{KEY}"),
+            }],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+        }))
+    });
+    let run = |args: &[&str]| {
+        let mut command = context.command(args);
+        Outcome::of(command.env(KEY_VARIABLE, KEY).env(OTHER_VARIABLE, OTHER_KEY).output().unwrap())
+    };
+    let trained = run(&["train", "task/skillrl.toml", "-vv"]);
+    trained.assert_code(code::SUCCESS);
+    let reported = run(&["report", "task/run"]);
+    reported.assert_code(code::SUCCESS);
+    assert_eq!(n_leaked.load(Ordering::Relaxed), 0, "no key is in a prompt");
+    for said in [&trained.stdout, &trained.stderr, &reported.stdout, &reported.stderr] {
+        assert!(!holds_a_key(said), "{said}");
+    }
+    let files = context.files(".");
+    assert!(files.keys().any(|path| path.ends_with("run/report.html")));
+    let holds = |bytes: &[u8]| holds_a_key(&String::from_utf8_lossy(bytes));
+    let leaked: Vec<_> = files.iter().filter(|(_, bytes)| holds(bytes)).map(|(path, _)| path).collect();
+    assert!(leaked.is_empty(), "{leaked:?}");
+    // What was said else is there.
+    assert!(files.values().any(|bytes| String::from_utf8_lossy(bytes).contains("The key is [key]")));
+}
+
+/// Whether a text holds a key, or what is in the middle of its base 64.
+fn holds_a_key(text: &str) -> bool {
+    let encodings = |key: &str| {
+        let key = key.to_owned();
+        (0..3).map(move |skip| base64(key.get(skip..skip + 12).unwrap()))
+    };
+    [KEY, OTHER_KEY].iter().any(|key| text.contains(key) || encodings(key).any(|part| text.contains(&part)))
+        || text.contains(&OTHER_KEY.replace('/', "\\/"))
 }

@@ -59,6 +59,7 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use server::Server;
 use session::OpenSession;
+use skill_llm::Secrets;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -116,13 +117,22 @@ impl Endpoint {
     ///
     /// As [`Endpoint::start`].
     pub async fn start_with(limits: EndpointLimits) -> Result<Self, EnvError> {
+        Self::start_scrubbing(limits, Secrets::default()).await
+    }
+
+    /// Starts a server that takes the secrets of a run out of what agents send, see [`Endpoint::start`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::start`].
+    pub async fn start_scrubbing(limits: EndpointLimits, secrets: Secrets) -> Result<Self, EnvError> {
         let secret = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| cannot_start("the system gives no random numbers"))?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.map_err(|error| cannot_start(&error.to_string()))?;
         let address = listener.local_addr().map_err(|error| cannot_start(&error.to_string()))?;
         let registry = Arc::new(Registry::new(secret));
-        let server = Arc::new(Server { registry: Arc::clone(&registry), limits });
+        let server = Arc::new(Server { registry: Arc::clone(&registry), limits, secrets });
         let accepting = tokio::spawn(server::accept(listener, server)).abort_handle();
         tracing::debug!(%address, "the endpoint for agents listens");
         Ok(Self { address, registry, accepting })

@@ -4,6 +4,7 @@ use super::problem::{Problem, ProblemKind};
 use super::session::SessionSettings;
 use ring::digest::{SHA256, digest};
 use ring::hmac;
+use skill_llm::secret::SESSION_TOKEN_PREFIX;
 use skill_llm::{ChatReply, ChatRequest};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -76,7 +77,7 @@ impl Registry {
         let number = self.n_tokens.fetch_add(1, Ordering::Relaxed);
         let tag = hmac::sign(&self.secret, &number.to_be_bytes());
         let digits: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let token = format!("sk-skillrl-{digits}");
+        let token = format!("{SESSION_TOKEN_PREFIX}{digits}");
         let key = key_of(&token);
         let (asked, requests) = mpsc::channel(MAX_WAITING);
         self.doors().insert(key, Arc::new(Door { asked, settings, n_requests: AtomicU32::new(0) }));

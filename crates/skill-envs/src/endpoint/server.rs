@@ -14,8 +14,8 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use serde_json::{Map, Value, json};
-use skill_llm::ChatReply;
 use skill_llm::scripted::estimated_usage;
+use skill_llm::{ChatReply, Secrets};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +41,7 @@ const API_KEY: &str = "x-api-key";
 pub(super) struct Server {
     pub(super) registry: Arc<Registry>,
     pub(super) limits: EndpointLimits,
+    pub(super) secrets: Secrets,
 }
 
 /// What a path means.
@@ -169,7 +170,11 @@ impl Server {
             return Err(Problem::new(ProblemKind::Request, message));
         }
         let body = self.read(body).await?;
-        let AgentRequest { chat, form } = read(&parse(&body)?)?;
+        let mut asked = parse(&body)?;
+        // An agent may send what it has found, its own token among it.
+        self.secrets.scrub_map(&mut asked);
+        let AgentRequest { chat, form } = read(&asked)?;
+        drop(asked);
         drop(body);
         if matches!(route, Route::CountTokens) {
             // An estimate, as only the target's provider could count; agents use it to see whether a history is long.

@@ -5,7 +5,7 @@ use crate::error::EnvError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_llm::process;
+use skill_llm::{Secrets, process};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ pub struct ExecConfig {
     /// What else is limited.
     #[serde(default)]
     pub limits: ExecLimits,
+    /// The secrets of the run, which are taken out of everything that the program prints or sends to the endpoint.
+    #[serde(skip)]
+    pub secrets: Secrets,
 }
 
 impl ExecConfig {
@@ -87,6 +90,7 @@ impl ExecConfig {
             endpoint: false,
             deadlines: ExecDeadlines::default(),
             limits: ExecLimits::default(),
+            secrets: Secrets::default(),
         }
     }
 

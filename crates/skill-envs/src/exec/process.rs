@@ -7,6 +7,7 @@ use super::stderr::Tail;
 use super::{spawn, supervise};
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
+use skill_llm::Secrets;
 use skill_llm::process::{Group, Passed};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,9 @@ pub(super) struct Shared {
     pub(super) label: String,
     pub(super) group: Group,
     /// What it was passed, which no message and no log about it shows.
-    pub(super) passed: Passed,
+    passed: Passed,
+    /// What nobody sees of what it prints.
+    secrets: Secrets,
     pub(super) tail: Tail,
     /// Asks the task that looks after the process to end it now.
     pub(super) stop: CancellationToken,
@@ -61,11 +64,17 @@ enum Pending {
 }
 
 impl Shared {
-    pub(super) fn new(label: String, group: Group, passed: Passed, stderr_bytes: usize) -> Self {
+    pub(super) fn new(
+        label: String,
+        group: Group,
+        (passed, secrets): (Passed, Secrets),
+        stderr_bytes: usize,
+    ) -> Self {
         Self {
             label,
             group,
             passed,
+            secrets,
             tail: Tail::new(stderr_bytes),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -82,6 +91,7 @@ impl Shared {
 
     /// Hands a line to whoever waits for it.
     pub(super) fn deliver(&self, line: Line) -> Result<(), String> {
+        let line = Line { bytes: self.secrets.scrub_bytes(line.bytes), ..line };
         let shown =
             |what: &str| format!("line {} of its stdout {what}: {}", line.number, excerpt(&line.bytes));
         let id = match protocol::header(&line.bytes) {
@@ -107,6 +117,11 @@ impl Shared {
                 Err(shown(&format!("answers the request {id}, but {asked}")))
             }
         }
+    }
+
+    /// A message about the process without what it was passed, and without the secrets of the run.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        self.secrets.scrub(&self.passed.scrub(text)).into_owned()
     }
 
     /// Whether a request is under way.
@@ -145,7 +160,7 @@ impl Shared {
 
     fn describe(&self, fault: Fault) -> Fault {
         let message = format!("{}: {}{}", self.label, fault.message, self.tail.shown());
-        Fault { message: self.passed.scrub(&message), ..fault }
+        Fault { message: self.scrub(&message), ..fault }
     }
 }
 

@@ -8,7 +8,7 @@ use super::pool::{Pool, backoff};
 use super::process::Process;
 use super::protocol::{HelloAnswer, Mode};
 use super::world::ExecWorld;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, EndpointLimits};
 use crate::env::{Item, Split};
 use crate::error::EnvError;
 use serde_json::{Map, Value};
@@ -74,7 +74,12 @@ impl ExecProgram {
                 format!("`endpoint` is for programs that run their own agent; `{name}` is stepped through");
             return Err(EnvError::Configuration { message });
         }
-        let endpoint = if config.endpoint { Some(Endpoint::start().await?) } else { None };
+        let endpoint = if config.endpoint {
+            let limits = EndpointLimits::default();
+            Some(Endpoint::start_scrubbing(limits, config.secrets.clone()).await?)
+        } else {
+            None
+        };
         let config = Arc::new(config);
         let pool = Arc::new(Pool::new(Arc::clone(&config), process, hello.clone()));
         Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits }) })

@@ -26,6 +26,7 @@ pub(super) fn spawn(
         return Err(Fault::program("`command` names no program"));
     };
     let passed = Passed::new(&config.pass_env);
+    passed.tell(&config.secrets);
     let program = located(name, config.directory.as_deref());
     let mut command = Command::new(&program);
     command.args(arguments).env_clear().envs(environment(config, &passed, own_env));
@@ -46,7 +47,8 @@ pub(super) fn spawn(
     let Some(((stdin, stdout), stderr)) = pipes else {
         return Err(Fault::program(format!("{label}: has no standard streams")));
     };
-    let shared = Arc::new(Shared::new(label, group, passed, config.limits.stderr_bytes));
+    let shared =
+        Arc::new(Shared::new(label, group, (passed, config.secrets.clone()), config.limits.stderr_bytes));
     let requests = look_after(&shared, child, Pipes { stdin, stdout, stderr }, config.limits.line_bytes);
     Ok((shared, requests))
 }

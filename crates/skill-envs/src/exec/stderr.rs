@@ -73,7 +73,7 @@ fn log(line: &mut Vec<u8>, read: &[u8], shared: &Shared) {
         if piece.ends_with(b"\n") {
             let cut = if line.len() >= MAX_LOGGED_BYTES { "…" } else { "" };
             let said = format!("{}{cut}", String::from_utf8_lossy(line).trim_end());
-            tracing::debug!(program = shared.label, "{}", shared.passed.scrub(&said));
+            tracing::debug!(program = shared.label, "{}", shared.scrub(&said));
             line.clear();
         }
     }

@@ -170,7 +170,7 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
         tracing::warn!(program = shared.label, "the process does not end though it was killed");
     }
     if kind == FaultKind::Broken {
-        tracing::debug!(program = shared.label, "{}", shared.passed.scrub(&format!("{what}{place}")));
+        tracing::debug!(program = shared.label, "{}", shared.scrub(&format!("{what}{place}")));
     }
     // One that ends in the middle of a line has not given up, but broken.
     let may_be_the_agents = (has_exited || status.is_some()) && reader.rest().is_empty();

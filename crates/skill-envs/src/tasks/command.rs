@@ -75,6 +75,7 @@ impl Program {
         process::check_passed(&config.pass_env)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = Passed::new(&config.pass_env);
+        passed.tell(&config.secrets);
         Ok(Self { config, passed, permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)) })
     }
 
@@ -130,11 +131,13 @@ impl Program {
             )));
         }
         let printed = String::from_utf8_lossy(&outcome.stdout);
+        let printed = self.config.secrets.scrub(&printed);
         match read_score(&outcome.ending, &printed, &self.passed) {
             Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
             Err(what) => {
                 let said = said(&self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES));
-                Err(failed(format!("{}{said}", self.passed.scrub(&what))))
+                let what = format!("{}{said}", self.passed.scrub(&what));
+                Err(failed(self.config.secrets.scrub(&what).into_owned()))
             }
         }
     }

@@ -5,7 +5,7 @@ use super::preset::Preset;
 use crate::score::{ChoiceBy, NumericOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_llm::ToolSpec;
+use skill_llm::{Secrets, ToolSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -257,4 +257,7 @@ pub struct CommandConfig {
     pub pass_env: Vec<String>,
     /// How long one answer may take.
     pub timeout: Duration,
+    /// The secrets of the run, which are taken out of everything that the program prints.
+    #[serde(skip)]
+    pub secrets: Secrets,
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 use skill_envs::endpoint::{Endpoint, EndpointLimits, RefusedCall, SessionSettings, SkillInPrompt};
 use skill_envs::{EnvError, RolloutCtx};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, GiveUpReason, LlmError, Message,
-    ModelId, Usage,
+    ApiKey, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, GiveUpReason, LlmError,
+    Message, ModelId, Secrets, Usage,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,6 +51,21 @@ async fn a_token_opens_its_own_session_and_nothing_else() {
     drop(second);
     is_refused(&of_second.chat("x").await);
     assert_eq!((one.seen().len(), two.seen().len()), (1, 1));
+}
+
+/// What an agent has found is recorded, and so its own token and the keys of the run may not be in it.
+#[tokio::test]
+async fn a_secret_that_an_agent_sends_reaches_no_model() {
+    const KEY: &str = "sk-of-the-run-0123";
+    let secrets = Secrets::default();
+    let endpoint = Endpoint::start_scrubbing(EndpointLimits::default(), secrets.clone()).await.unwrap();
+    let mut session = endpoint.session(SessionSettings::default());
+    secrets.add(&ApiKey::new(KEY).unwrap());
+    let (client, target) = (Client::of(&endpoint, &session), Target::echo());
+    let text = format!("I found {KEY} and {}", client.token);
+    served(&mut session, &target.model, client.chat(&text)).await;
+    assert_eq!(target.seen()[0].messages, [Message::user("I found [key] and [key]")]);
+    assert!(!format!("{:?}", session.finish().unwrap()).contains("sk-"));
 }
 
 #[tokio::test]

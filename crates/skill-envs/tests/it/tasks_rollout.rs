@@ -10,7 +10,9 @@ use skill_envs::tasks::{
     TasksEnv,
 };
 use skill_envs::{Env, EnvError, RolloutCtx, Split};
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, ToolCall, ToolSpec};
+use skill_llm::{
+    ApiKey, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Secrets, ToolCall, ToolSpec,
+};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -380,6 +382,7 @@ fn program(script: &str, timeout: Duration) -> TasksEnv {
             dir: PathBuf::new(),
             pass_env: Vec::new(),
             timeout,
+            secrets: Secrets::default(),
         });
     })
 }
@@ -426,8 +429,13 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
     let missing = env_of(&json!({"question": "Q?"}), |config| {
         let command = vec!["no-such-program-6d1f".to_owned()];
         let dir = PathBuf::new();
-        config.settings.scorer =
-            ScorerConfig::Command(CommandConfig { command, dir, pass_env: Vec::new(), timeout: MINUTE });
+        config.settings.scorer = ScorerConfig::Command(CommandConfig {
+            command,
+            dir,
+            pass_env: Vec::new(),
+            timeout: MINUTE,
+            secrets: Secrets::default(),
+        });
     });
     let error = run(&missing, &Fixed::saying(&["x"])).await.unwrap_err();
     assert!(error.to_string().contains("the scorer `no-such-program-6d1f` cannot be started: "), "{error}");
@@ -446,6 +454,7 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
                 dir: PathBuf::new(),
                 pass_env: pass_env.iter().map(|&name| name.to_owned()).collect(),
                 timeout: MINUTE,
+                secrets: Secrets::default(),
             });
         })
     };
@@ -465,6 +474,31 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
 
 #[cfg(unix)]
 #[tokio::test]
+async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
+    const KEY: &str = "sk-of-the-run-0123";
+    let env = |script: &str| {
+        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+            let secrets = Secrets::default();
+            secrets.add(&ApiKey::new(KEY).unwrap());
+            config.settings.scorer = ScorerConfig::Command(CommandConfig {
+                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+                dir: PathBuf::new(),
+                pass_env: Vec::new(),
+                timeout: MINUTE,
+                secrets,
+            });
+        })
+    };
+    let script = format!("echo '{{\"hard\": 0, \"reason\": \"found {KEY}\"}}'");
+    let result = run(&env(&script), &Fixed::saying(&["x"])).await.unwrap();
+    assert_eq!(result.fail_reason, "found [key]");
+    let error =
+        run(&env(&format!("echo {KEY}; echo {KEY} >&2; exit 3")), &Fixed::saying(&["x"])).await.unwrap_err();
+    assert!(!format!("{error:?}").contains(KEY), "{error:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
 async fn what_a_program_was_passed_is_not_shown() {
     for (script, expect) in [
         ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; on its standard error stands: key=[key]"),
@@ -478,6 +512,7 @@ async fn what_a_program_was_passed_is_not_shown() {
                 dir: PathBuf::new(),
                 pass_env: vec!["CARGO_PKG_NAME".to_owned()],
                 timeout: MINUTE,
+                secrets: Secrets::default(),
             });
         });
         let error = run(&env, &Fixed::saying(&["x"])).await.unwrap_err();
@@ -536,6 +571,7 @@ fn a_changed_program_is_another_environment() {
                 dir: dir.path().to_path_buf(),
                 pass_env: Vec::new(),
                 timeout: Duration::from_secs(1),
+                secrets: Secrets::default(),
             });
         });
         env.settings()

@@ -4,6 +4,7 @@ use crate::chat::ModelId;
 use crate::error::LlmError;
 use crate::http::wrong;
 use crate::reasoning::Effort;
+use crate::secret::Secrets;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,6 +101,9 @@ pub struct AgentConfig {
     pub timeout: Duration,
     /// Where the output of each call is kept; `None` keeps none.
     pub trace_dir: Option<PathBuf>,
+    /// The secrets of the run, which are taken out of everything that the program prints; those of the variables that
+    /// it is passed are added when a model is made of it.
+    pub secrets: Secrets,
 }
 
 impl AgentConfig {
@@ -117,6 +121,7 @@ impl AgentConfig {
             pass_env: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
             trace_dir: None,
+            secrets: Secrets::default(),
         }
     }
 

@@ -49,6 +49,7 @@ impl AgentModel {
     pub fn new(config: AgentConfig) -> Result<Self, LlmError> {
         config.check()?;
         let passed = Passed::new(&config.pass_env);
+        passed.tell(&config.secrets);
         Ok(Self { id: config.model_id(), config, passed })
     }
 
@@ -73,9 +74,10 @@ impl AgentModel {
             .map_err(|error| self.failed(ErrorClass::Configuration, &error.to_string()))?;
         let stdout = String::from_utf8_lossy(&outcome.stdout);
         let stderr = self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES);
+        let stderr = self.config.secrets.scrub(&stderr);
         if let Some(directory) = &self.config.trace_dir {
             let cut = if outcome.ending == Ending::Cut { "…" } else { "" };
-            let shown = self.passed.scrub(&format!("{stdout}{cut}"));
+            let shown = self.scrub(&format!("{stdout}{cut}"));
             trace::keep(directory, call.place.as_str(), &shown, &stderr);
         }
         self.read(&outcome, &stdout, &stderr, timeout)
@@ -128,10 +130,15 @@ impl AgentModel {
     /// What was read, without the values of variables that were passed on; before, they may have been escaped.
     fn scrubbed(&self, read: Result<ChatReply, output::Fault>) -> Result<ChatReply, output::Fault> {
         match read {
-            Ok(reply) => Ok(ChatReply { text: self.passed.scrub(&reply.text), ..reply }),
-            Err(output::Fault::Reported(said)) => Err(output::Fault::Reported(self.passed.scrub(&said))),
-            Err(output::Fault::Unreadable(what)) => Err(output::Fault::Unreadable(self.passed.scrub(&what))),
+            Ok(reply) => Ok(ChatReply { text: self.scrub(&reply.text), ..reply }),
+            Err(output::Fault::Reported(said)) => Err(output::Fault::Reported(self.scrub(&said))),
+            Err(output::Fault::Unreadable(what)) => Err(output::Fault::Unreadable(self.scrub(&what))),
         }
+    }
+
+    /// The text without the values of variables that were passed on, and without the secrets of the run.
+    fn scrub(&self, text: &str) -> String {
+        self.config.secrets.scrub(&self.passed.scrub(text)).into_owned()
     }
 }
 

@@ -5,7 +5,7 @@ use super::wait;
 #[cfg(feature = "process")]
 use crate::error::ErrorClass;
 use crate::error::LlmError;
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, Secrets};
 use crate::transport::{HttpResponse, TransportError};
 use serde_json::Value;
 use std::time::Duration;
@@ -87,7 +87,10 @@ const POLICY_WORDS: [&str; 7] = [
 /// Reads what is not a reply.
 pub(crate) struct Reader<'a> {
     pub(crate) endpoint: &'a Endpoint,
+    /// What was shown to the server.
     pub(crate) secrets: &'a [ApiKey],
+    /// What the run knows besides.
+    pub(crate) known: &'a Secrets,
     /// The limit of the call.
     pub(crate) timeout: Duration,
 }
@@ -220,6 +223,7 @@ impl Reader<'_> {
         for secret in self.secrets {
             text = secret.scrub(&text);
         }
+        let text = self.known.scrub(&text);
         let text = text.trim();
         match text.char_indices().nth(max_chars) {
             Some((cut, _)) => format!("{}..", text.get(..cut).unwrap_or_default()),
@@ -418,7 +422,10 @@ mod tests {
     fn check_clean(text: &str, max_chars: usize, expect: &str) {
         let endpoint = Endpoint::parse("http://h", &[], None).unwrap();
         let secrets = [ApiKey::new("sk-12345").unwrap()];
-        let reader = Reader { endpoint: &endpoint, secrets: &secrets, timeout: Duration::ZERO };
+        let known = Secrets::default();
+        known.add(&ApiKey::new("other-key-77").unwrap());
+        let reader =
+            Reader { endpoint: &endpoint, secrets: &secrets, known: &known, timeout: Duration::ZERO };
         assert_eq!(reader.clean(text, max_chars), expect);
     }
 
@@ -429,6 +436,7 @@ mod tests {
         check_clean("key sk-12345!", 20, "key [key]!");
         check_clean("key sk-\u{0}12345!", 20, "key [key]!");
         check_clean("key sk-12345", 7, "key [ke..");
+        check_clean("of another model: other-key-77", 50, "of another model: [key]");
         check_clean("äöü", 3, "äöü");
         check_clean("äöü!", 3, "äöü..");
     }

@@ -21,7 +21,7 @@ pub use token::TokenCommand;
 use crate::call::CallCtx;
 use crate::chat::{ChatReply, FinishReason, ModelId};
 use crate::error::LlmError;
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
     TransportError,
@@ -29,6 +29,7 @@ use crate::transport::{
 use credential::Shown;
 use errors::Reader;
 use serde_json::{Map, Value};
+use skill_core::secret::begins_like_key;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,9 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Headers that HTTP itself and the key write, whatever the dialect.
 const OWN_HEADERS: [&str; 6] =
     ["authorization", "content-type", "content-length", "host", "anthropic-version", "transfer-encoding"];
-/// A header with one of these words in its name holds a secret.
+/// What may be in front of a key in a header.
+const SCHEMES: [&str; 4] = ["Bearer", "Basic", "Token", "Key"];
+/// A header with one of these words in its name holds a secret, whatever else its name may be.
 const SECRET_HEADER_WORDS: [&str; 5] = ["key", "token", "auth", "secret", "cookie"];
 
 /// How to reach a server.
@@ -60,6 +63,9 @@ pub struct Server {
     pub extra_headers: Vec<(String, String)>,
     /// The most bytes that a response may have.
     pub max_response_bytes: usize,
+    /// The secrets of the run, which are taken out of everything that the server sends; those of this server are added
+    /// when a model is made of it. Servers of one run share them.
+    pub secrets: Secrets,
 }
 
 impl Server {
@@ -73,6 +79,7 @@ impl Server {
             timeout: DEFAULT_TIMEOUT,
             extra_headers: Vec::new(),
             max_response_bytes: MAX_RESPONSE_BYTES,
+            secrets: Secrets::default(),
         }
     }
 
@@ -109,14 +116,21 @@ impl Server {
         !matches!(self.key, KeySource::None)
     }
 
-    /// Everything that must not be shown when a server sends it back.
-    fn secrets(&self) -> Vec<ApiKey> {
-        let is_secret = |name: &str| {
+    /// Values of headers that must not be shown when a server sends them back.
+    fn secret_headers(&self) -> Vec<ApiKey> {
+        let is_secret = |name: &str, value: &str| {
             let name = name.to_ascii_lowercase();
-            SECRET_HEADER_WORDS.iter().any(|word| name.contains(word))
+            SECRET_HEADER_WORDS.iter().any(|word| name.contains(word)) || begins_like_key(value)
         };
-        let headers = self.extra_headers.iter().filter(|(name, _)| is_secret(name));
-        headers.filter_map(|(_, value)| ApiKey::new(value).ok()).collect()
+        let headers = self.extra_headers.iter().filter(|(name, value)| is_secret(name, value));
+        // Of `Bearer KEY` the key is the secret too.
+        let without_scheme = |value: &str| {
+            let (scheme, rest) = value.split_once(' ')?;
+            let is_scheme = SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme));
+            is_scheme.then(|| rest.to_owned())
+        };
+        let parts = headers.flat_map(|(_, value)| [Some(value.clone()), without_scheme(value)]);
+        parts.flatten().filter_map(|value| ApiKey::new(&value).ok()).collect()
     }
 }
 
@@ -131,7 +145,7 @@ impl fmt::Debug for Server {
             .field("timeout", &self.timeout)
             .field("extra_headers", &names)
             .field("max_response_bytes", &self.max_response_bytes)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -184,7 +198,11 @@ impl Connection {
     ) -> Result<Self, LlmError> {
         server.check()?;
         let endpoint = Endpoint::parse(&server.base_url, path, server.api_version.as_deref())?;
-        let secrets = server.secrets();
+        let secrets = server.secret_headers();
+        if let KeySource::Key(key) = &server.key {
+            server.secrets.add(key);
+        }
+        secrets.iter().for_each(|secret| server.secrets.add(secret));
         Ok(Self { server, endpoint, own_headers, secrets, transport })
     }
 
@@ -224,14 +242,18 @@ impl Connection {
         call: &CallCtx,
         read: impl FnOnce(&Value) -> Result<ChatReply, Fault> + Send,
     ) -> Result<ChatReply, LlmError> {
-        let shown = self.server.key.key(&self.endpoint.provider).await;
-        let shown = shown.inspect_err(|_| call.attempts.note_unsent())?;
+        let shown = self.shown().await.inspect_err(|_| call.attempts.note_unsent())?;
         let timeout = self.time_for(call);
         let request = self.request(HttpMethod::Post, body, shown.as_ref(), timeout);
         let outcome = self.transport.send(request).await;
         let secrets = self.secrets(shown.as_ref());
-        let reader = Reader { endpoint: &self.endpoint, secrets: &secrets, timeout };
-        let reply = read_reply(&reader, outcome, read);
+        let reader =
+            Reader { endpoint: &self.endpoint, secrets: &secrets, known: &self.server.secrets, timeout };
+        let mut reply = read_reply(&reader, outcome, read);
+        // Before anything else sees it; what is wrong with a reply is clean already.
+        if let Ok(reply) = &mut reply {
+            self.server.secrets.scrub_reply(reply);
+        }
         match (reply, shown) {
             (Err(LlmError::Authentication { provider, status: 401, message }), Some(shown)) => {
                 self.server.key.forget(&shown.key).await;
@@ -252,7 +274,7 @@ impl Connection {
         nothing: &[u16],
         read: impl FnOnce(&Value) -> T + Send,
     ) -> Result<Option<T>, LlmError> {
-        let shown = self.server.key.key(&self.endpoint.provider).await?;
+        let shown = self.shown().await?;
         let timeout = self.time_for(call);
         let request = self.request(HttpMethod::Get, Vec::new(), shown.as_ref(), timeout);
         let outcome = tokio::select! {
@@ -261,7 +283,8 @@ impl Connection {
             outcome = self.transport.send(request) => outcome,
         };
         let secrets = self.secrets(shown.as_ref());
-        let reader = Reader { endpoint: &self.endpoint, secrets: &secrets, timeout };
+        let reader =
+            Reader { endpoint: &self.endpoint, secrets: &secrets, known: &self.server.secrets, timeout };
         let response = outcome.map_err(|error| reader.transport_error(error))?;
         if nothing.contains(&response.status) {
             return Ok(None);
@@ -269,7 +292,26 @@ impl Connection {
         if !(200..300).contains(&response.status) {
             return Err(reader.status_error(&response));
         }
-        Ok(Some(read(&reader.json(&response)?)))
+        let mut body = reader.json(&response)?;
+        self.server.secrets.scrub_value(&mut body);
+        Ok(Some(read(&body)))
+    }
+
+    /// The key to show now; from here on it is known as a secret of the run.
+    async fn shown(&self) -> Result<Option<Shown>, LlmError> {
+        let known = &self.server.secrets;
+        match self.server.key.key(&self.endpoint.provider).await {
+            Ok(shown) => {
+                // A command may print another key each time.
+                shown.iter().for_each(|shown| known.add(&shown.key));
+                Ok(shown)
+            }
+            // What the command has said.
+            Err(LlmError::NoToken { provider, message }) => {
+                Err(LlmError::NoToken { provider, message: known.scrub(&message).into_owned() })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// How long one exchange may take.
@@ -278,7 +320,7 @@ impl Connection {
         call.time_left().map_or(timeout, |left| left.min(timeout))
     }
 
-    /// Everything that must not be shown when the server sends it back.
+    /// What was shown to the server, and no error repeats, however short it is.
     fn secrets(&self, shown: Option<&Shown>) -> Vec<ApiKey> {
         shown.map(|shown| &shown.key).into_iter().chain(&self.secrets).cloned().collect()
     }

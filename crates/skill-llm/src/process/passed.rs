@@ -1,7 +1,8 @@
 //! The variables that a program is passed by their names, and what must not be shown of them.
 
 use super::environment::{inherited, variable};
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, Secrets};
+use skill_core::secret::{begins_like_key, is_secret_header};
 use std::cmp::Reverse;
 use std::ffi::OsString;
 
@@ -23,7 +24,20 @@ impl Passed {
     pub fn new(names: &[String]) -> Self {
         // As what a program prints is read, bytes that are no UTF-8 are replaced.
         let values = names.iter().filter_map(|name| Some(variable(name)?.to_string_lossy().into_owned()));
-        Self { names: names.to_vec(), secrets: secrets(values) }
+        Self { names: names.to_vec(), secrets: secrets_of(values) }
+    }
+
+    /// Adds the values that are secrets to those of the run: those of variables with the name of a secret, and those that
+    /// look like a key. Others, such as paths, may be a part of what a program rightly says.
+    pub fn tell(&self, secrets: &Secrets) {
+        for name in &self.names {
+            let Some(value) = variable(name) else { continue };
+            let value = value.to_string_lossy();
+            if is_secret_header(name) || begins_like_key(&value) {
+                let lines = secrets_of(std::iter::once(value.into_owned()));
+                lines.iter().for_each(|line| secrets.add(line));
+            }
+        }
     }
 
     /// All that the program finds in its environment: these variables and [`super::BASE_VARIABLES`].
@@ -60,7 +74,7 @@ impl Passed {
 }
 
 /// What of these values must not be shown.
-fn secrets(values: impl Iterator<Item = String>) -> Vec<ApiKey> {
+fn secrets_of(values: impl Iterator<Item = String>) -> Vec<ApiKey> {
     let values: Vec<String> = values.collect();
     let lines = values.iter().flat_map(|value| value.split(char::is_control)).map(str::trim);
     let mut lines: Vec<&str> = lines.filter(|line| line.chars().count() >= MIN_SECRET_CHARS).collect();
@@ -93,7 +107,7 @@ mod tests {
 
     fn holding(values: &[&str]) -> Passed {
         let values = values.iter().map(|&value| value.to_owned());
-        Passed { names: Vec::new(), secrets: secrets(values) }
+        Passed { names: Vec::new(), secrets: secrets_of(values) }
     }
 
     #[test]

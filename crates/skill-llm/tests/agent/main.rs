@@ -426,6 +426,22 @@ fn the_value_of_a_named_variable_is_nowhere_to_be_seen() {
 }
 
 #[test]
+fn a_secret_of_the_run_is_in_nothing_that_a_program_prints() {
+    const KEY: &str = "sk-of-the-run-0123";
+    for ending in ["", "; exit 1"] {
+        let fake = Fake::new(&format!("echo found {KEY}; echo no {KEY} >&2{ending}"));
+        let mut config = fake.config(AgentKind::Command);
+        config.secrets.add(&skill_llm::ApiKey::new(KEY).unwrap());
+        config.trace_dir = Some(fake.path("traces"));
+        let outcome = ask(config, &question(), &CallCtx::default());
+        let traces = fake.read("traces/call-1.stdout.txt") + &fake.read("traces/call-1.stderr.txt");
+        for shown in [format!("{outcome:?}"), traces] {
+            assert!(!shown.contains(KEY) && shown.contains("[key]"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn traces_are_kept_by_place() {
     let fake = Fake::new(&printing(CODEX));
     let mut config = fake.config(AgentKind::Codex);

@@ -1,6 +1,6 @@
 //! What is made of every answer.
 
-use crate::support::{KEY, block_on, config, outcome, question, response};
+use crate::support::{Canned, KEY, block_on, config, outcome, question, response};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use skill_llm::{
@@ -108,6 +108,37 @@ fn a_reply_without_content_is_a_fault_unless_it_says_why() {
     let reply = r#"{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}"#;
     let error = outcome(Ok(response(200, reply))).unwrap_err();
     assert!(matches!(error, LlmError::NoContent { .. }) && error.is_retryable(), "{error:?}");
+}
+
+/// Whatever a server repeats of what it was shown, and of what other servers of the run were shown, is in no reply.
+#[test]
+fn a_reply_holds_no_secret_of_the_run() {
+    const OTHER: &str = "sk-of-another/model-77";
+    let body = serde_json::json!({"choices": [{
+        "message": {
+            "content": [{"text": format!("I am {KEY}, not {OTHER}. ")}, {"text": &OTHER[..8]}, {"text": &OTHER[8..]}],
+            "tool_calls": [{
+                "id": format!("call-{KEY}"),
+                "function": {"name": KEY, "arguments": serde_json::json!({"key": OTHER, KEY: 1}).to_string()},
+            }],
+        },
+        "finish_reason": format!("because-{OTHER}"),
+    }]});
+    // A server may write any letter as an escape.
+    let escaped = body.to_string().replace("sk-", "\\u0073k-");
+    for body in [body.to_string(), escaped] {
+        let config = config();
+        config.server.secrets.add(&ApiKey::new(OTHER).unwrap());
+        let transport = Canned::new(Ok(response(200, body)));
+        let model = OpenAiChat::with_transport(config, transport).unwrap();
+        let reply = block_on(model.chat(&question(), &CallCtx::default())).unwrap();
+        assert_eq!(reply.text, "I am [key], not [key]. [key]");
+        let call = &reply.tool_calls[0];
+        assert_eq!((call.id.as_str(), call.name.as_str()), ("call-[key]", "[key]"));
+        // In the order in which it was written.
+        assert_eq!(call.arguments, r#"{"key":"[key]","[key]":1}"#);
+        assert_eq!(reply.finish, FinishReason::Other("because-[key]".to_owned()));
+    }
 }
 
 #[track_caller]

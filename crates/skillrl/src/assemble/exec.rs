@@ -3,6 +3,7 @@
 use super::worlds;
 use crate::config::{ExecConfig as Asked, ExecSkill, LoadedConfig};
 use crate::error::Error;
+use crate::secrets;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::{RolloutResult, SkillDoc};
@@ -88,6 +89,7 @@ fn config(loaded: &LoadedConfig, asked: &Asked) -> ExecConfig {
             rollout_seconds: asked.rollout_timeout_s as f64,
         },
         limits: ExecLimits::default(),
+        secrets: secrets::known(loaded),
     }
 }
 

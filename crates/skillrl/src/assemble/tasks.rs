@@ -6,6 +6,7 @@ use crate::config::{
     TasksPreset, TasksScorer, TasksUnits,
 };
 use crate::error::Error;
+use crate::secrets;
 use skill_envs::score::{ChoiceBy, NumericOptions, PercentRule, UnitRule};
 use skill_envs::tasks::{
     CommandConfig, Extraction, FILES_PROMPT_NAME, FieldNames, FileTool, FilesConfig, JUDGE_PROMPT_NAME,
@@ -181,6 +182,7 @@ fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
             dir: loaded.base_dir(),
             pass_env: asked.pass_env.clone(),
             timeout: Duration::from_secs(asked.command_timeout_s),
+            secrets: secrets::known(loaded),
         }),
         TasksScorer::OfficeQa => ScorerConfig::OfficeQa,
     })

@@ -6,11 +6,14 @@ use crate::config::{
     UnplayableGames, WebshopConfig, WorldActionFormat,
 };
 use crate::error::Error;
+use crate::secrets;
 use skill_envs::agent::{ActionFormat, AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
 use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
 use skill_envs::live::{LiveConfig, LiveKind, LiveWorld};
 use skill_envs::webshop::{self, WebshopWorld};
 use skill_envs::{Env, EnvError, Split, World, tasks};
+use skill_llm::ReqwestTransport;
+use skill_llm::transport::ScrubbedTransport;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -165,5 +168,8 @@ fn live(
         tasks: tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect()),
         timeout_s: timeout_s as f64,
     };
-    Ok(Arc::new(LiveWorld::new(&config).map_err(Error::Env)?))
+    let transport =
+        ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
+    let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), secrets::known(loaded)));
+    Ok(Arc::new(LiveWorld::with_transport(&config, transport).map_err(Error::Env)?))
 }

@@ -53,6 +53,7 @@ pub use worlds::{
 pub(crate) use value::to_toml;
 
 use draft::Draft;
+use skill_llm::Secrets;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,8 @@ pub struct LoadedConfig {
     pub origin: String,
     /// Where each value came from, by dotted key; keys that are not set are not there.
     pub origins: BTreeMap<String, Origin>,
+    /// The secrets of the run, shared by all that is built from this; empty until something is.
+    pub secrets: Secrets,
 }
 
 impl Config {
@@ -157,6 +160,7 @@ impl Config {
             path: None,
             origin: origin.to_owned(),
             origins,
+            secrets: Secrets::default(),
         })
     }
 

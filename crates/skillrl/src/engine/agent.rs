@@ -4,7 +4,7 @@ use super::served::effort;
 use crate::assemble::run_dir;
 use crate::config::{AgentConfig, AgentOutput, AgentProgram, AgentSandbox, LoadedConfig, SkillAs};
 use skill_llm::agent::{self, OutputFormat, Sandbox};
-use skill_llm::{AgentKind, AgentModel, LlmError, ModelId};
+use skill_llm::{AgentKind, AgentModel, LlmError, ModelId, Secrets};
 use std::time::Duration;
 
 /// Where in the run directory the output of programs is kept.
@@ -16,7 +16,11 @@ pub(super) fn model_id(asked: &AgentConfig) -> ModelId {
 }
 
 /// The program that plays the model.
-pub(super) fn model(asked: &AgentConfig, loaded: &LoadedConfig) -> Result<AgentModel, LlmError> {
+pub(super) fn model(
+    asked: &AgentConfig,
+    loaded: &LoadedConfig,
+    secrets: &Secrets,
+) -> Result<AgentModel, LlmError> {
     let mut config = agent::AgentConfig::new(kind(asked.agent), &asked.model);
     config.command.clone_from(&asked.command);
     config.arguments = asked.agent_args.clone().unwrap_or_default();
@@ -40,6 +44,7 @@ pub(super) fn model(asked: &AgentConfig, loaded: &LoadedConfig) -> Result<AgentM
     config.pass_env = asked.pass_env.clone().unwrap_or_default();
     config.timeout = Duration::from_secs(asked.timeout_s);
     config.trace_dir = asked.traces.then(|| run_dir(loaded).join(TRACES));
+    config.secrets = secrets.clone();
     AgentModel::new(config)
 }
 

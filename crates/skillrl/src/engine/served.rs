@@ -8,29 +8,37 @@ use skill_llm::http::TokenCommand;
 use skill_llm::listing::ModelList;
 use skill_llm::{
     AnthropicChat, AnthropicConfig, ApiKey, ChatModel, Dialect, KeySource, LlmError, OpenAiChat,
-    OpenAiConfig, Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Server, Transport, openai,
+    OpenAiConfig, Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Secrets, Server,
+    Transport, openai,
 };
 use std::sync::Arc;
 
 /// Where everybody keeps the key of the one server that never answers without one.
 const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
+/// What a model may show, and what is taken out of what it gets.
+#[derive(Clone, Copy)]
+pub(super) struct Access<'run> {
+    pub(super) has_key: bool,
+    pub(super) secrets: &'run Secrets,
+}
+
 /// The model that a server answers for; `None` for models of other kinds.
 pub(super) fn dialect(
     config: &ModelConfig,
     transport: Arc<dyn Transport>,
-    has_key: bool,
+    access: Access<'_>,
 ) -> Result<Option<Arc<dyn ChatModel>>, LlmError> {
     Ok(Some(match config {
         ModelConfig::OpenAi(asked) => {
-            let config = chat_completions(asked, has_key)?;
+            let config = chat_completions(asked, access)?;
             Arc::new(OpenAiChat::with_transport(config, transport)?)
         }
         ModelConfig::Anthropic(asked) => {
-            Arc::new(AnthropicChat::with_transport(messages(asked, has_key)?, transport)?)
+            Arc::new(AnthropicChat::with_transport(messages(asked, access)?, transport)?)
         }
         ModelConfig::Responses(asked) => {
-            Arc::new(ResponsesChat::with_transport(responses(asked, has_key)?, transport)?)
+            Arc::new(ResponsesChat::with_transport(responses(asked, access)?, transport)?)
         }
         ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
     }))
@@ -40,20 +48,20 @@ pub(super) fn dialect(
 pub(super) fn list(
     config: &ModelConfig,
     transport: Arc<dyn Transport>,
-    has_key: bool,
+    access: Access<'_>,
 ) -> Result<Option<ModelList>, LlmError> {
     let (server, dialect) = match config {
-        ModelConfig::OpenAi(asked) => (chat_completions(asked, has_key)?.server, Dialect::ChatCompletions),
-        ModelConfig::Anthropic(asked) => (messages(asked, has_key)?.server, Dialect::Messages),
-        ModelConfig::Responses(asked) => (responses(asked, has_key)?.server, Dialect::Responses),
+        ModelConfig::OpenAi(asked) => (chat_completions(asked, access)?.server, Dialect::ChatCompletions),
+        ModelConfig::Anthropic(asked) => (messages(asked, access)?.server, Dialect::Messages),
+        ModelConfig::Responses(asked) => (responses(asked, access)?.server, Dialect::Responses),
         ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
     };
     ModelList::new(server, dialect, transport).map(Some)
 }
 
-fn chat_completions(asked: &ServedConfig, has_key: bool) -> Result<OpenAiConfig, LlmError> {
+fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiConfig, LlmError> {
     let mut config = OpenAiConfig::new(&asked.base_url, &asked.model);
-    fill_server(&mut config.server, asked, has_key)?;
+    fill_server(&mut config.server, asked, access)?;
     config.sampling = sampling(asked);
     config.max_tokens_field = match asked.max_tokens_field {
         Some(MaxTokensField::Auto) | None => openai::MaxTokensField::Auto,
@@ -82,9 +90,9 @@ fn chat_completions(asked: &ServedConfig, has_key: bool) -> Result<OpenAiConfig,
     Ok(config)
 }
 
-fn messages(asked: &ServedConfig, has_key: bool) -> Result<AnthropicConfig, LlmError> {
+fn messages(asked: &ServedConfig, access: Access<'_>) -> Result<AnthropicConfig, LlmError> {
     let mut config = AnthropicConfig::new(&asked.base_url, &asked.model);
-    fill_server(&mut config.server, asked, has_key)?;
+    fill_server(&mut config.server, asked, access)?;
     config.sampling = sampling(asked);
     config.schema_mode = match asked.response_format {
         ResponseFormat::JsonSchema => SchemaMode::OutputFormat,
@@ -104,9 +112,9 @@ fn messages(asked: &ServedConfig, has_key: bool) -> Result<AnthropicConfig, LlmE
     Ok(config)
 }
 
-fn responses(asked: &ServedConfig, has_key: bool) -> Result<ResponsesConfig, LlmError> {
+fn responses(asked: &ServedConfig, access: Access<'_>) -> Result<ResponsesConfig, LlmError> {
     let mut config = ResponsesConfig::new(&asked.base_url, &asked.model);
-    fill_server(&mut config.server, asked, has_key)?;
+    fill_server(&mut config.server, asked, access)?;
     config.sampling = sampling(asked);
     config.response_format = response_format(asked.response_format)?;
     config.reasoning = reasoning(asked);
@@ -114,9 +122,10 @@ fn responses(asked: &ServedConfig, has_key: bool) -> Result<ResponsesConfig, Llm
     Ok(config)
 }
 
-fn fill_server(server: &mut Server, asked: &ServedConfig, has_key: bool) -> Result<(), LlmError> {
+fn fill_server(server: &mut Server, asked: &ServedConfig, access: Access<'_>) -> Result<(), LlmError> {
     server.api_version.clone_from(&asked.api_version);
-    server.key = if has_key { key(asked)? } else { KeySource::None };
+    server.key = if access.has_key { key(asked)? } else { KeySource::None };
+    server.secrets = access.secrets.clone();
     if let Some(header) = asked.key_header {
         server.key_header = match header {
             KeyHeader::Bearer => skill_llm::KeyHeader::Bearer,
@@ -134,10 +143,17 @@ fn key(asked: &ServedConfig) -> Result<KeySource, LlmError> {
     if let Some(command) = &asked.api_key_command {
         return Ok(KeySource::Command(Arc::new(TokenCommand::new(command.clone())?)));
     }
-    let is_openai = openai::is_openai_address(&asked.base_url);
-    let variable = asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE));
-    let key = variable.map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
+    let key = key_variable(asked).map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
     Ok(key.map_or(KeySource::None, KeySource::Key))
+}
+
+/// The variable that holds the key of a model, if one does.
+pub(crate) fn key_variable(asked: &ServedConfig) -> Option<&str> {
+    if asked.api_key_command.is_some() {
+        return None;
+    }
+    let is_openai = openai::is_openai_address(&asked.base_url);
+    asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE))
 }
 
 fn sampling(asked: &ServedConfig) -> Sampling {

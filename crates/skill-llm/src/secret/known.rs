@@ -1,0 +1,343 @@
+//! The secrets of a run, and how they are taken out of everything that comes in.
+
+use super::ApiKey;
+use crate::chat::{ChatReply, FinishReason};
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What replaces a secret.
+const SCRUBBED: &str = "[key]";
+/// Shorter secrets are words: taking them out would tear texts apart.
+const MIN_SECRET_CHARS: usize = 6;
+/// A secret of digits alone that is shorter than this would be found in numbers.
+const MIN_DIGITS: usize = 16;
+/// A part of an encoded secret that is shorter than this tells nothing of it.
+const MIN_ENCODED_CHARS: usize = 8;
+/// What is written into the configuration of a local server that takes any key; compared in lower case.
+const PLACEHOLDERS: [&str; 18] = [
+    "anything",
+    "api-key",
+    "api_key",
+    "apikey",
+    "changeme",
+    "lm-studio",
+    "local-key",
+    "lmstudio",
+    "no-key",
+    "no-key-required",
+    "not-needed",
+    "ollama",
+    "password",
+    "placeholder",
+    "secret",
+    "sk-no-key-required",
+    "unused",
+    "whatever",
+];
+/// What the tokens of an endpoint for agents begin with.
+pub const SESSION_TOKEN_PREFIX: &str = "sk-skillrl-";
+/// The hexadecimal digits that follow.
+const SESSION_TOKEN_DIGITS: usize = 64;
+
+/// The secrets of a run: one list for all its models, programs and servers, since any of them may show the key of
+/// another.
+///
+/// Whoever reads what comes from outside scrubs it before anything else sees it. A secret is found as it is, as JSON
+/// has it, percent-encoded, and in base 64 wherever it begins there. Secrets of fewer than 6 characters, digits alone
+/// of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
+/// endpoint for agents are always found.
+///
+/// Clones share one list. `Debug` shows nothing of it.
+#[derive(Clone)]
+pub struct Secrets(Arc<RwLock<Known>>);
+
+struct Known {
+    keys: Vec<ApiKey>,
+    forms: Vec<String>,
+    matcher: Option<Arc<AhoCorasick>>,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        let mut known =
+            Known { keys: Vec::new(), forms: vec![SESSION_TOKEN_PREFIX.to_owned()], matcher: None };
+        known.build();
+        Self(Arc::new(RwLock::new(known)))
+    }
+}
+
+impl Secrets {
+    /// Adds a secret; one that is there already changes nothing.
+    pub fn add(&self, key: &ApiKey) {
+        let is_known = |known: &Known| known.keys.iter().any(|there| there.is(key));
+        // The list is whole after every statement, so a panic elsewhere cannot have broken it.
+        if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if is_known(&known) {
+            return;
+        }
+        known.keys.push(key.clone());
+        let forms = forms(key.expose());
+        if !forms.is_empty() {
+            known.forms.extend(forms);
+            known.build();
+        }
+    }
+
+    /// The text without secrets.
+    pub fn scrub<'text>(&self, text: &'text str) -> Cow<'text, str> {
+        match self.matcher().and_then(|matcher| scrubbed(&matcher, text.as_bytes())) {
+            // Whole texts were cut out of a text and a text was put in, so it is one still.
+            Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Bytes that may be a text, without secrets.
+    pub fn scrub_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.matcher().and_then(|matcher| scrubbed(&matcher, &bytes)).unwrap_or(bytes)
+    }
+
+    /// Takes secrets out of all texts and names of a JSON value.
+    pub fn scrub_value(&self, value: &mut Value) {
+        if let Some(matcher) = self.matcher() {
+            scrub_value(&matcher, value);
+        }
+    }
+
+    /// Takes secrets out of all texts and names of a JSON object.
+    pub fn scrub_map(&self, fields: &mut Map<String, Value>) {
+        if let Some(matcher) = self.matcher() {
+            scrub_map(&matcher, fields);
+        }
+    }
+
+    /// Takes secrets out of everything that a reply says.
+    pub fn scrub_reply(&self, reply: &mut ChatReply) {
+        let Some(matcher) = self.matcher() else { return };
+        scrub_string(&matcher, &mut reply.text);
+        for call in &mut reply.tool_calls {
+            scrub_string(&matcher, &mut call.id);
+            scrub_string(&matcher, &mut call.name);
+            scrub_string(&matcher, &mut call.arguments);
+        }
+        if let FinishReason::Other(reason) = &mut reply.finish {
+            scrub_string(&matcher, reason);
+        }
+    }
+
+    fn matcher(&self) -> Option<Arc<AhoCorasick>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).matcher.clone()
+    }
+}
+
+/// A handle is no setting: two configurations that differ in nothing else are equal.
+impl PartialEq for Secrets {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Secrets {}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(..)")
+    }
+}
+
+impl Known {
+    fn build(&mut self) {
+        // Where several forms begin at one place, the longest leaves nothing of the secret.
+        let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.forms);
+        // It fails for more bytes than an address space has.
+        self.matcher = matcher.ok().map(Arc::new);
+    }
+}
+
+fn scrubbed(matcher: &AhoCorasick, text: &[u8]) -> Option<Vec<u8>> {
+    let mut clean = Vec::new();
+    let mut n_copied = 0;
+    for found in matcher.find_iter(text) {
+        let mut end = found.end();
+        // The first form is what tokens begin with.
+        if found.pattern().as_usize() == 0 {
+            let digits = text.get(end..end + SESSION_TOKEN_DIGITS).unwrap_or_default();
+            if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+                continue;
+            }
+            end += SESSION_TOKEN_DIGITS;
+        }
+        clean.extend_from_slice(text.get(n_copied..found.start()).unwrap_or_default());
+        clean.extend_from_slice(SCRUBBED.as_bytes());
+        n_copied = end;
+    }
+    if n_copied == 0 {
+        return None;
+    }
+    clean.extend_from_slice(text.get(n_copied..).unwrap_or_default());
+    Some(clean)
+}
+
+fn scrub_string(matcher: &AhoCorasick, text: &mut String) {
+    if let Some(bytes) = scrubbed(matcher, text.as_bytes()) {
+        *text = String::from_utf8_lossy(&bytes).into_owned();
+    }
+}
+
+fn scrub_value(matcher: &AhoCorasick, value: &mut Value) {
+    match value {
+        Value::String(text) => scrub_string(matcher, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(matcher, item)),
+        Value::Object(fields) => scrub_map(matcher, fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn scrub_map(matcher: &AhoCorasick, fields: &mut Map<String, Value>) {
+    if fields.keys().any(|name| scrubbed(matcher, name.as_bytes()).is_some()) {
+        let taken = std::mem::take(fields);
+        fields.extend(taken.into_iter().map(|(mut name, value)| {
+            scrub_string(matcher, &mut name);
+            (name, value)
+        }));
+    }
+    fields.values_mut().for_each(|value| scrub_value(matcher, value));
+}
+
+/// How a secret is written; nothing of one that may be a word.
+fn forms(secret: &str) -> Vec<String> {
+    let n_chars = secret.chars().count();
+    let is_number = n_chars < MIN_DIGITS && secret.bytes().all(|byte| byte.is_ascii_digit());
+    if n_chars < MIN_SECRET_CHARS || is_number || PLACEHOLDERS.contains(&secret.to_ascii_lowercase().as_str())
+    {
+        return Vec::new();
+    }
+    let mut forms = super::written_forms(secret);
+    forms.push(percent_encoded(secret));
+    for before in 0..3 {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(secret.as_bytes());
+        // Characters that also depend on what is in front of the secret, or behind it, are not a part of the form.
+        let (n_front, n_behind) =
+            ([0, 2, 3].get(before).copied().unwrap_or(0), usize::from(bytes.len() % 3 != 0));
+        for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+            let inner = encoded.get(n_front..encoded.len().saturating_sub(n_behind)).unwrap_or_default();
+            if inner.len() >= MIN_ENCODED_CHARS {
+                forms.push(inner.to_owned());
+            }
+        }
+    }
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+/// The secret as a part of an address has it.
+fn percent_encoded(secret: &str) -> String {
+    let mut encoded = String::new();
+    for byte in secret.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            // Writing to a string does not fail.
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const KEY: &str = "sk-very/secret\"0123456789";
+
+    fn knowing(keys: &[&str]) -> Secrets {
+        let secrets = Secrets::default();
+        for key in keys {
+            secrets.add(&ApiKey::new(key).unwrap());
+        }
+        secrets
+    }
+
+    #[track_caller]
+    fn check(key: &str, text: &str, expect: &str) {
+        let secrets = knowing(&[key]);
+        assert_eq!(secrets.scrub(text), expect);
+        assert_eq!(secrets.scrub_bytes(text.as_bytes().to_vec()), expect.as_bytes());
+    }
+
+    #[test]
+    fn every_form_of_a_secret_goes() {
+        check(KEY, &format!("Bearer {KEY}, {KEY}!"), "Bearer [key], [key]!");
+        check(KEY, r#"{"k": "sk-very/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
+        check(KEY, r#"{"k": "sk-very\/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
+        check(KEY, "?key=sk-very%2Fsecret%220123456789&x", "?key=[key]&x");
+        check(KEY, "nothing here", "nothing here");
+        check(KEY, "äöü", "äöü");
+    }
+
+    #[test]
+    fn a_secret_in_base_64_goes_wherever_it_begins() {
+        for before in ["", "a", "ab", "abc", "user:"] {
+            for behind in ["", "x", "xy", "xyz"] {
+                let text = format!("{before}{KEY}{behind}");
+                for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                    let clean = knowing(&[KEY]).scrub(&encoded).into_owned();
+                    assert!(clean.contains("[key]"), "{before} {behind}: {clean}");
+                    // What is left are the characters that the neighbours share with the secret.
+                    assert!(clean.len() <= before.len() * 2 + behind.len() * 2 + 12, "{clean}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_and_numbers_are_no_secrets() {
+        for word in ["EMPTY", "none", "ollama", "Not-Needed", "123456", "2026"] {
+            let text = format!("the {word} of 1234567");
+            check(word, &text, &text);
+        }
+        check("s3cret", "my s3cret", "my [key]");
+    }
+
+    #[test]
+    fn of_two_secrets_the_longer_one_goes_whole() {
+        let secrets = knowing(&["sk-0123", "sk-0123456789", "sk-0123"]);
+        assert_eq!(secrets.scrub("sk-0123456789 and sk-0123"), "[key] and [key]");
+    }
+
+    #[test]
+    fn clones_share_one_list() {
+        let secrets = Secrets::default();
+        let clone = secrets.clone();
+        secrets.add(&ApiKey::new(KEY).unwrap());
+        assert_eq!(clone.scrub(KEY), "[key]");
+        assert!(!format!("{clone:?}").contains("secret"));
+    }
+
+    #[test]
+    fn tokens_of_the_endpoint_are_always_known() {
+        let token = format!("{SESSION_TOKEN_PREFIX}{}", "0a".repeat(32));
+        assert_eq!(Secrets::default().scrub(&format!("I use {token}.")), "I use [key].");
+        let short = format!("{SESSION_TOKEN_PREFIX}{}", "0a".repeat(31));
+        assert_eq!(Secrets::default().scrub(&short), short);
+        assert_eq!(Secrets::default().scrub("sk-skillrl-xyz"), "sk-skillrl-xyz");
+    }
+
+    #[test]
+    fn values_are_scrubbed_to_their_names() {
+        let mut value = json!({"a": [KEY, 1, null], KEY: {"b": format!("x{KEY}")}});
+        knowing(&[KEY]).scrub_value(&mut value);
+        assert_eq!(value, json!({"a": ["[key]", 1, null], "[key]": {"b": "x[key]"}}));
+    }
+}

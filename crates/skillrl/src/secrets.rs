@@ -1,0 +1,35 @@
+//! Which secrets a run has: what its servers and programs may send back, and nothing else may see.
+
+use crate::config::{EnvConfig, LoadedConfig, ModelConfig};
+use crate::engine::{key_variable, models};
+use skill_llm::process::Passed;
+use skill_llm::{ApiKey, Secrets};
+
+/// The secrets of a run, with those that its configuration names: keys of all models, and variables that programs are
+/// passed where they hold secrets.
+///
+/// All that is built from one configuration shares the list. Keys that a command prints are added when it has; what is
+/// not set is missed by whoever needs it, and not here.
+pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
+    let secrets = loaded.secrets.clone();
+    for model in models(&loaded.config) {
+        match model {
+            ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
+                let variable = key_variable(served);
+                if let Some(Ok(key)) = variable.map(|name| ApiKey::from_env(name, &served.base_url)) {
+                    secrets.add(&key);
+                }
+            }
+            ModelConfig::Agent(agent) => {
+                Passed::new(agent.pass_env.as_deref().unwrap_or_default()).tell(&secrets);
+            }
+            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {}
+        }
+    }
+    match &loaded.config.env {
+        EnvConfig::Exec(exec) => Passed::new(&exec.pass_env).tell(&secrets),
+        EnvConfig::Tasks(tasks) => Passed::new(&tasks.pass_env).tell(&secrets),
+        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) => {}
+    }
+    secrets
+}
