@@ -2,9 +2,14 @@
 
 use skillrl::environment;
 use skillrl::llm::telemetry;
+use std::fmt;
 use std::io::Write as _;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, filter_fn};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, Registry};
 
@@ -38,11 +43,12 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         }
         _ => "trace",
     };
+    let is_plain = verbose == 0 && asked_filter().is_none();
     let filter = filter(default);
     let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let people = tracing_subscriber::fmt::layer()
-        .with_ansi(is_coloured)
-        .with_writer(std::io::stderr)
+    let people = tracing_subscriber::fmt::layer().with_ansi(is_coloured).with_writer(std::io::stderr);
+    let people = if is_plain { people.event_format(Plain).boxed() } else { people.boxed() };
+    let people = people
         // Prompts and replies are in the journal; nobody wants them in a log.
         .with_filter(filter_fn(|metadata| metadata.target() != telemetry::CONTENT))
         .with_filter(filter);
@@ -74,12 +80,36 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
 
 /// What the environment asks for, or else the default.
 fn filter(default: &str) -> EnvFilter {
-    let asked = std::env::var(environment::LOG).ok().filter(|asked| !asked.trim().is_empty());
-    let Some(asked) = asked else { return EnvFilter::new(default) };
+    let Some(asked) = asked_filter() else { return EnvFilter::new(default) };
     EnvFilter::try_new(&asked).unwrap_or_else(|problem| {
         say(&format!("warning: {} is no filter for a log and has no effect: {problem}", environment::LOG));
         EnvFilter::new(default)
     })
+}
+
+fn asked_filter() -> Option<String> {
+    std::env::var(environment::LOG).ok().filter(|asked| !asked.trim().is_empty())
+}
+
+/// Lines such as `warning: a game is left out`, for people who did not ask for a log: without times and modules.
+struct Plain;
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> fmt::Result {
+        let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        write!(writer, "{kind}: ")?;
+        ctx.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// Tells a person something before there is a log; a closed standard error is no reason to stop.

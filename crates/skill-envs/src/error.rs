@@ -64,6 +64,14 @@ pub enum EnvError {
         /// What it did, and where.
         message: String,
     },
+    /// The judge did not come to a number of points, however often it was asked.
+    #[error("item {item}: {message}")]
+    NoPoints {
+        /// The item.
+        item: ItemId,
+        /// What it said instead.
+        message: String,
+    },
     /// The world broke while an item was running.
     #[error("item {item}: {message}")]
     Broken {
@@ -86,6 +94,8 @@ impl EnvError {
             | Self::BadData { .. }
             | Self::Configuration { .. }
             | Self::Program { .. }
+            // It was asked again already.
+            | Self::NoPoints { .. }
             | Self::Prompt(_) => false,
         }
     }
@@ -101,6 +111,9 @@ impl EnvError {
             Self::Configuration { .. } => "mend the `env` section of the configuration",
             Self::Prompt(_) => "mend the prompt's template",
             Self::Program { .. } => "mend the environment's program, then start the same command again",
+            Self::NoPoints { .. } => {
+                "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
+            }
             Self::Broken { .. } => {
                 "start the same command again to go on; if it fails in the same way, mend what failed first"
             }

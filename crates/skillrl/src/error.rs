@@ -213,7 +213,7 @@ fn of_env(error: &EnvError) -> Failure {
         | EnvError::BadData { .. } => Failure::Data,
         EnvError::Configuration { .. } | EnvError::Prompt(_) => Failure::Usage,
         EnvError::Program { .. } => Failure::Data,
-        EnvError::Broken { .. } => Failure::Outage,
+        EnvError::Broken { .. } | EnvError::NoPoints { .. } => Failure::Outage,
     }
 }
 

@@ -144,3 +144,27 @@ fn rate_limits_with_a_stated_wait_end_no_run() {
     context.run(&[["train", "task/skillrl.toml"].as_slice(), &settings].concat()).assert_code(code::SUCCESS);
     assert!(n_limited.load(Ordering::Relaxed) > 10);
 }
+
+/// One line says that the judge is asked again, and then comes the error; nothing of a log is between them.
+#[test]
+fn a_judge_that_answers_in_the_wrong_form_is_said_once() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    context.replace(
+        "task/skillrl.toml",
+        "[env]\nkind = \"qa\"\n",
+        "[env]\nkind = \"tasks\"\nanswer_field = \"answers\"\nscorer = \"rubric\"\nrubric = \"It is polite.\"\njudge = \"optimizer\"\n",
+    );
+    server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
+        true => server::reply("I like it.", "stop"),
+        false => server::healthy(request),
+    });
+    let stopped = context.run(&["train", "task/skillrl.toml"]);
+    stopped.assert_code(code::OUTAGE);
+    let count = |text: &str| stopped.stderr.matches(text).count();
+    assert_eq!(count("warning: the judge's reply has no points"), 1, "{}", stopped.stderr);
+    assert_eq!(count("the judge gave no points from 0 to 10 in 3 replies"), 1, "{}", stopped.stderr);
+    for of_a_log in ["WARN", "skill_envs", "skill_pipeline"] {
+        assert_eq!(count(of_a_log), 0, "{}", stopped.stderr);
+    }
+}

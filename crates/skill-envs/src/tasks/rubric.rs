@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_llm::{CallCtx, ChatModel, ChatRequest, PromptError, PromptTemplate, ResponseSchema};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of the judge's prompt.
 pub const JUDGE_PROMPT_NAME: &str = "judge_rubric";
@@ -28,6 +30,8 @@ const QUOTED_CHARACTERS: usize = 120;
 pub(super) struct Rubric {
     config: RubricConfig,
     prompt: PromptTemplate,
+    /// Whether a person was told that the judge is asked again: once is enough for a judge that never gives points.
+    is_told: Arc<AtomicBool>,
 }
 
 /// What a judge is shown.
@@ -57,7 +61,7 @@ impl Rubric {
         }
         let source = config.prompt.as_deref().unwrap_or(JUDGE_PROMPT);
         let prompt = PromptTemplate::parse(JUDGE_PROMPT_NAME, source)?;
-        let rubric = Self { config, prompt };
+        let rubric = Self { config, prompt, is_told: Arc::default() };
         rubric.request(&JudgedAnswer { task: "t", references: &["r".to_owned()], answer: "a" })?;
         Ok(rubric)
     }
@@ -86,18 +90,21 @@ impl Rubric {
         // The judge is not shown the skill.
         let call = CallCtx { document: None, ..call.child("judge") };
         let mut last = String::new();
-        for _ in 0..JUDGE_ATTEMPTS {
+        for attempt in 1..=JUDGE_ATTEMPTS {
             let reply = judge.chat(&request, &call).await?;
             if let Some(judgement) = self.read(&reply.text) {
                 return Ok(judgement);
             }
             last = reply.text.trim().chars().take(QUOTED_CHARACTERS).collect();
+            if attempt < JUDGE_ATTEMPTS && !self.is_told.swap(true, Ordering::Relaxed) {
+                tracing::warn!("the judge's reply has no points from 0 to 10; asking again (told once)");
+            }
         }
         let message = format!(
             "the judge gave no points from 0 to 10 in {JUDGE_ATTEMPTS} replies, the last of which begins {last:?}; \
              another judge or another prompt `{JUDGE_PROMPT_NAME}` may help"
         );
-        Err(EnvError::Broken { item: item.clone(), message })
+        Err(EnvError::NoPoints { item: item.clone(), message })
     }
 
     fn request(&self, shown: &JudgedAnswer<'_>) -> Result<ChatRequest, PromptError> {

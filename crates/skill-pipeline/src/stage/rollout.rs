@@ -6,7 +6,7 @@
 
 use super::StageCtx;
 use crate::error::PipelineError;
-use crate::event::Stage;
+use crate::event::{Event, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::canonical::{canonical_json, hex_sha256};
@@ -14,6 +14,7 @@ use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -116,6 +117,8 @@ pub(super) struct Agent<'run> {
     ctx: &'run StageCtx<'run>,
     /// What decides a result besides the item.
     origin: String,
+    /// Whether a person was told of an attempt that broke: where one does, many do.
+    is_told: AtomicBool,
 }
 
 impl<'run> Agent<'run> {
@@ -151,7 +154,7 @@ impl<'run> Agent<'run> {
         // Without a judge the keys are those of earlier versions.
         origin.extend(env.judge().into_iter().flat_map(|judge| parts_of(judge.as_ref())));
         let origin = hex_sha256(origin.join("\u{0}").as_bytes());
-        Self { env, skill, target, ctx, origin }
+        Self { env, skill, target, ctx, origin, is_told: AtomicBool::new(false) }
     }
 
     /// One draw of the rollout of an item: from the journal if it is there, else made and recorded.
@@ -259,7 +262,14 @@ impl Agent<'_> {
             match self.env.rollout(item, self.skill, self.target, &ctx).await {
                 Ok(result) => return Ok((result, ctx.call.scope.used())),
                 Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {
-                    tracing::warn!(place = %ctx.call.place, message, "the world broke; the rollout begins again");
+                    tracing::info!(place = %ctx.call.place, message, "an attempt broke and is made again");
+                    if !self.is_told.swap(true, Ordering::Relaxed) {
+                        let place = &ctx.call.place;
+                        let message = format!(
+                            "the attempt at {place} broke and is repeated (others like it are not shown): {message}"
+                        );
+                        self.ctx.events.emit(&Event::Warning { step: None, message });
+                    }
                 }
                 Err(error) => return Err(error),
             }
