@@ -157,7 +157,7 @@ fn sweep_in(base: &Path) -> Swept {
         };
         match removed {
             Ok(()) => {
-                tracing::info!(directory = %directory.display(), "cleaned up after a process that was killed")
+                tracing::info!(directory = %directory.display(), "cleaned up after a process that was killed");
             }
             Err(error) => tracing::debug!(%error, directory = %directory.display(), "cannot be removed"),
         }
