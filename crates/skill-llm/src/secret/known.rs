@@ -222,13 +222,16 @@ fn forms(secret: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut forms = super::written_forms(secret);
+    // Arguments of tools, and patches, are JSON inside of JSON.
+    let nested: Vec<String> = forms.iter().flat_map(|form| super::written_forms(form)).collect();
+    forms.extend(nested);
     forms.push(percent_encoded(secret));
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
         // Characters that also depend on what is in front of the secret, or behind it, are not a part of the form.
         let (n_front, n_behind) =
-            ([0, 2, 3].get(before).copied().unwrap_or(0), usize::from(bytes.len() % 3 != 0));
+            ([0, 2, 3].get(before).copied().unwrap_or(0), usize::from(!bytes.len().is_multiple_of(3)));
         for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
             let inner = encoded.get(n_front..encoded.len().saturating_sub(n_behind)).unwrap_or_default();
             if inner.len() >= MIN_ENCODED_CHARS {
@@ -281,6 +284,8 @@ mod tests {
         check(KEY, &format!("Bearer {KEY}, {KEY}!"), "Bearer [key], [key]!");
         check(KEY, r#"{"k": "sk-very/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
         check(KEY, r#"{"k": "sk-very\/secret\"0123456789"}"#, r#"{"k": "[key]"}"#);
+        let nested = serde_json::to_string(r#"{"k": "sk-very\/secret\"0123456789"}"#).unwrap();
+        check(KEY, &nested, r#""{\"k\": \"[key]\"}""#);
         check(KEY, "?key=sk-very%2Fsecret%220123456789&x", "?key=[key]&x");
         check(KEY, "nothing here", "nothing here");
         check(KEY, "äöü", "äöü");
