@@ -402,8 +402,8 @@ const RETRY: &[KeySpec] = &[
         ValueType::Integer { min: 1, max: 1000 },
         Process,
         Value("8"),
-        "Attempts per call. A wrong key, a refused request or an empty account is never tried again; a rate limit with a \
-         stated wait uses up no attempt.",
+        "Attempts per call. A wrong key, a refused request or an empty account is never tried again.\n\
+         A rate limit with a stated wait uses up no attempt.",
     ),
     KeySpec::new(
         "first_delay_s",
