@@ -167,7 +167,6 @@ pub enum Event {
         /// What `meta_skill_result.json` holds, if there are notes.
         meta_skill: Option<Box<MetaSkillRecord>>,
     },
-    /// A skill was measured on the test split.
     /// A skill was measured after the last step: on the test split, or on the selection split once more.
     TestMeasured {
         /// [`Stage::TestBaseline`], [`Stage::TestBest`], [`Stage::FinalSelection`], [`Stage::FreshBaseline`] or [`Stage::FreshBest`].
