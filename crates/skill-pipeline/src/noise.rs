@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use skill_core::stats::{detectable_effect, expected_maximum, flip_rate, items_needed, least_wins};
-use skill_core::{GateRule, ItemScore};
+use skill_core::{GateRule, ItemScore, Role, RolloutResult};
 
 /// The level and the power that the report is about: what a one-sided test at 5 % finds four times in five.
 pub const ALPHA: f64 = 0.05;
@@ -29,6 +29,9 @@ pub struct NoiseReport {
     pub scores: [f64; 2],
     /// Share of draws that one pass solved and the other did not.
     pub flip_rate: f64,
+    /// Share of draws whose replies differ between the passes, word for word; `None` where nobody compared them.
+    #[serde(default)]
+    pub reply_change_rate: Option<f64>,
     /// The mean square of an item's difference between the passes: without repeats and grades, the flip rate.
     pub item_variance: f64,
     /// The standard error of the difference between two passes.
@@ -70,6 +73,7 @@ impl NoiseReport {
             repeats: rule.repeats,
             scores: [score(first), score(second)],
             flip_rate: flip_rate(first, second),
+            reply_change_rate: None,
             item_variance,
             standard_error: (item_variance / n).sqrt(),
             // Half of the variance of a difference is that of each of the two.
@@ -82,4 +86,22 @@ impl NoiseReport {
             items_needed: items_needed(effect, item_variance, ALPHA, POWER)?,
         })
     }
+
+    /// The same report with the share of draws whose replies changed; the passes are those of [`NoiseReport::of`].
+    #[must_use]
+    pub fn with_replies(self, first: &[RolloutResult], second: &[RolloutResult]) -> Self {
+        let n_changed =
+            first.iter().zip(second).filter(|(first, second)| !are_replies_same(first, second)).count();
+        let n_draws = first.len().max(1);
+        Self { reply_change_rate: Some(n_changed as f64 / n_draws as f64), ..self }
+    }
+}
+
+/// True if the target said the same in both, and the environment took the same answer from it.
+fn are_replies_same(first: &RolloutResult, second: &RolloutResult) -> bool {
+    let replies = |result: &RolloutResult| {
+        let turns = result.conversation.iter().filter(|turn| turn.role == Role::Assistant);
+        turns.map(|turn| turn.content.clone()).collect::<Vec<_>>()
+    };
+    first.predicted_answer == second.predicted_answer && replies(first) == replies(second)
 }

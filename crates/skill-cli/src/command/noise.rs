@@ -6,7 +6,7 @@ use crate::progress::{Progress, Show};
 use crate::table::grouped;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
-use skillrl::core::{ItemScore, SkillDoc};
+use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_steps, probe};
@@ -60,9 +60,11 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     let question =
         NoiseQuestion { effect: args.effect, n_candidates: usize::try_from(steps).unwrap_or(usize::MAX) };
     let [first, second] = &passes;
-    let Some(report) = NoiseReport::of(&rule, first, second, question) else {
+    let scores = |results: &[RolloutResult]| results.iter().map(ItemScore::from).collect::<Vec<_>>();
+    let Some(report) = NoiseReport::of(&rule, &scores(first), &scores(second), question) else {
         anyhow::bail!("the two passes are not of the same items");
     };
+    let report = report.with_replies(first, second);
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&report)?))
     } else {
@@ -94,7 +96,7 @@ fn measure(
     target: Arc<dyn ChatModel>,
     settings: &TrainSettings,
     show: Show,
-) -> anyhow::Result<[Vec<ItemScore>; 2]> {
+) -> anyhow::Result<[Vec<RolloutResult>; 2]> {
     let path = assemble::run_dir(loaded);
     let dir = check_vacant(&path).and_then(|()| RunDir::open(&path)).map_err(skillrl::Error::Pipeline)?;
     let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
@@ -106,7 +108,7 @@ fn measure(
     let (halt, cancel) = (stop.soon.clone(), stop.now.clone());
     let passes = async {
         let mut passes = [Vec::new(), Vec::new()];
-        for (pass_idx, (scores, stage)) in passes.iter_mut().zip(PASSES).enumerate() {
+        for (pass_idx, (results, stage)) in passes.iter_mut().zip(PASSES).enumerate() {
             let ctx = StageCtx {
                 draws: Draws { first: pass_idx * per_item, per_item },
                 workers: settings.workers,
@@ -119,7 +121,7 @@ fn measure(
             let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
             evaluation.check_spoken(stage)?;
             warn_of_silence(&evaluation.results);
-            *scores = evaluation.results.iter().map(ItemScore::from).collect();
+            *results = evaluation.results;
         }
         journal.flush().await?;
         Ok::<_, PipelineError>(passes)
@@ -145,7 +147,7 @@ fn describe(report: &NoiseReport) -> String {
     let points = |difference: f64| format!("{:.1} points", 100.0 * difference);
     let [first, second] = report.scores;
     let mut text = format!(
-        "split       {} items{}\nscores      {first:.4} and {second:.4}\nflip rate   {:.1} % of the answers change from one pass to the next\n",
+        "split       {} items{}\nscores      {first:.4} and {second:.4}\nflip rate   {:.1} % of the scores change from one pass to the next\n",
         report.n_items,
         if report.repeats > 1 { format!(", {} draws each", report.repeats) } else { String::new() },
         100.0 * report.flip_rate,
@@ -164,10 +166,17 @@ fn describe(report: &NoiseReport) -> String {
         format!("{:.0}", 100.0 * report.effect),
         grouped(report.items_needed as u64),
     );
-    if report.flip_rate == 0.0 {
-        text.push_str(
-            "No answer changed: the target is deterministic here, and a higher score is a difference.\n",
-        );
+    if let Some(changed) = report.reply_change_rate {
+        let _ = writeln!(text, "replies     {:.1} % differ from one pass to the next", 100.0 * changed);
+    }
+    match report.reply_change_rate {
+        Some(0.0) if report.flip_rate == 0.0 => text.push_str(
+            "No reply changed: the target is deterministic here, and a higher score is a difference.\n",
+        ),
+        Some(_) if report.flip_rate == 0.0 => text.push_str(
+            "Replies changed and no score did: the target is not deterministic, and these scores do not show its noise.\n",
+        ),
+        Some(_) | None => {}
     }
     text
 }

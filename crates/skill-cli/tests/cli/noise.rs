@@ -1,7 +1,9 @@
 //! `skillrl noise`: what the selection split can show.
 
 use crate::context::{TestContext, code};
-use serde_json::Value;
+use crate::server::Server;
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
 
 const CONFIG: &str = "demo/skillrl.toml";
 
@@ -24,6 +26,7 @@ fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
 
     let report: Value = serde_json::from_str(&context.succeed(&["noise", CONFIG, "--json"])).unwrap();
     assert_eq!((&report["n_items"], &report["flip_rate"]), (&Value::from(40), &Value::from(0.0)));
+    assert_eq!(report["reply_change_rate"], 0.0);
     assert_eq!(report["scores"][0], report["scores"][1]);
 
     // The baseline of a run is the first pass, and its fresh baseline the second one.
@@ -47,4 +50,22 @@ fn an_effect_that_cannot_be_is_refused() {
     let outcome = context.run(&["noise", CONFIG, "--effect", "0"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("--effect is 0"), "{}", outcome.stderr);
+}
+
+#[test]
+fn replies_that_change_without_a_score_are_not_called_deterministic() {
+    let server = Server::start();
+    server.answer_with(|number, _| {
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 5});
+        let message = json!({"role": "assistant", "content": format!("It is word {number}.")});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        ResponseTemplate::new(200).set_body_json(json!({"choices": [choice], "usage": usage}))
+    });
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let noise = ["noise", "task/skillrl.toml", "--quiet"];
+    let text = context.succeed(&noise);
+    assert!(text.contains("the target is not deterministic") && !text.contains("is deterministic"), "{text}");
+    let report: Value = serde_json::from_str(&context.succeed(&[&noise[..], &["--json"]].concat())).unwrap();
+    let rates = (&report["flip_rate"], &report["reply_change_rate"]);
+    assert_eq!(rates, (&Value::from(0.0), &Value::from(1.0)), "{report}");
 }
