@@ -182,6 +182,27 @@ pub(crate) struct ConfigArgs {
     pub(crate) overrides: Vec<String>,
 }
 
+impl ConfigArgs {
+    /// The same arguments as words of a command that is shown.
+    pub(crate) fn as_shell(&self) -> String {
+        let mut text = as_word(&self.config.display().to_string());
+        for setting in &self.overrides {
+            text.push_str(" --set ");
+            text.push_str(&as_word(setting));
+        }
+        text
+    }
+}
+
+/// A text as one word of a POSIX shell.
+pub(crate) fn as_word(text: &str) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./=:,@%+".contains(sign);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
@@ -432,4 +453,18 @@ pub(crate) enum PromptsCommand {
         #[arg(long)]
         force: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_words_of_a_shell() {
+        let overrides = ["train.epochs=1".to_owned(), "env.command=[\"it's\"]".to_owned()].to_vec();
+        let config = ConfigArgs { config: PathBuf::from("my task/skillrl.toml"), overrides };
+        let shown = "'my task/skillrl.toml' --set train.epochs=1 --set 'env.command=[\"it'\\''s\"]'";
+        assert_eq!(config.as_shell(), shown);
+        assert_eq!(as_word(""), "''");
+    }
 }

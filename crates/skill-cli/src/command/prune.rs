@@ -1,6 +1,6 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
-use crate::args::PruneArgs;
+use crate::args::{ConfigArgs, PruneArgs, as_word};
 use crate::progress::{Progress, Show};
 use crate::table::{grouped, harmless};
 use skillrl::assemble;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string(&record)?));
     }
-    super::print_wrapped(&describe(&name, &record, &path, &options.out))
+    super::print_wrapped(&describe(&name, &record, &path, &options.out, &args.config))
 }
 
 /// What the pruning will take at most: a pass with the skill, and one without each rule.
@@ -102,7 +102,7 @@ fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &St
     text
 }
 
-fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path) -> String {
+fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &ConfigArgs) -> String {
     let mut text = String::new();
     for rule in &record.rules {
         let _ = writeln!(text, "{}", row(&verdict(rule), &lines_of(rule.lines), &rule.text));
@@ -123,7 +123,8 @@ fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path) -> String
         out.join(RECORD_FILE).display(),
     );
     if record.n_removed > 0 {
-        let _ = writeln!(text, "next: skillrl eval --skill {} --split test", path.display());
+        let (config, skill) = (config.as_shell(), as_word(&path.display().to_string()));
+        let _ = writeln!(text, "next: skillrl eval {config} --skill {skill} --split test");
     }
     text
 }

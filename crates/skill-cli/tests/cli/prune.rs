@@ -30,6 +30,14 @@ fn a_rule_that_nobody_needs_is_taken_out() {
     let moon = record["rules"].as_array().unwrap().iter().find(|rule| rule["text"] == MOON).unwrap();
     // A rule that no step stands behind is tried first.
     assert_eq!((&moon["decision"], &moon["origin"]["kind"]), (&"removed".into(), &"by_hand".into()));
+    // The command that is shown takes the settings that the pruning had.
+    let next = text.lines().find_map(|line| line.strip_prefix("next: skillrl ")).unwrap();
+    let words: Vec<&str> = next.split(' ').collect();
+    assert_eq!(
+        words,
+        ["eval", "demo/skillrl.toml", "--skill", "demo/run/pruned/skill.md", "--split", "test"]
+    );
+    context.succeed(&words);
     // The same again costs nothing and gives the same; the run is as finished as it was.
     let files = context.untimed_files("demo/run");
     assert_eq!(context.succeed(&asked), text);
