@@ -2,9 +2,9 @@
 
 use crate::world::scores;
 use serde_json::{Value, json};
+use skill_core::SkillDoc;
 use skill_core::gate::{Gate, GateAction};
 use skill_core::region::inject_appendix;
-use skill_core::{ItemScore, MeanScore, SkillDoc};
 use skill_pipeline::{Acceptance, EarlyStop, SlowUpdate, TrainSettings};
 use std::path::{Path, PathBuf};
 
@@ -240,7 +240,7 @@ impl Comparison {
                     continue;
                 }
                 "best_selection_hard" => (ours["best_selection_score"].clone(), theirs.clone()),
-                "final_selection_hard" => (json!(mean(&scores(&self.current)).hard), theirs.clone()),
+                "final_selection_hard" => (self.measured_hard(), theirs.clone()),
                 "final_test_hard" if ours.get(key).is_none() => {
                     self.note("the summary", Difference::FinalTest);
                     continue;
@@ -248,6 +248,19 @@ impl Comparison {
                 _ => (ours.get(key).cloned().unwrap_or(Value::Null), theirs.clone()),
             };
             self.same("the summary", key, mine, &theirs);
+        }
+    }
+
+    /// The mean `hard` of the current skill on the selection split, from the file of the run in which it was measured.
+    fn measured_hard(&self) -> Value {
+        let state = self.json("runtime_state.json");
+        if let Some(epoch) = state.get("current_slow_epoch").and_then(Value::as_u64) {
+            return self.json(&format!("slow_update/epoch_{epoch:02}/slow_result.json"))["selection_hard"]
+                .clone();
+        }
+        match state["current_step"].as_u64().unwrap() {
+            0 => state["baseline"]["hard"].clone(),
+            step => self.json(&format!("steps/step_{step:04}/step_record.json"))["selection_hard"].clone(),
         }
     }
 
@@ -279,10 +292,6 @@ impl Comparison {
         std::fs::read(self.dir.join(path))
             .map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
     }
-}
-
-fn mean(scores: &[ItemScore]) -> MeanScore {
-    MeanScore::of(scores.iter().map(|score| (score.hard, score.soft)))
 }
 
 fn is_accept(action: &Value) -> bool {
