@@ -103,6 +103,6 @@ pub use rule::{GateMode, GateRule};
 pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
-pub use split::{split_by_ratio, split_counts};
+pub use split::{RatioSplit, SplitRatio, SplitRule, split_counts};
 pub use tokens::estimate_tokens;
 pub use usage::Usage;

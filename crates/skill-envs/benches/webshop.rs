@@ -62,7 +62,8 @@ mod play {
     /// One page forward and what is seen there, with everything that can be clicked.
     #[divan::bench(args = [ObservationForm::Text, ObservationForm::TextRich])]
     fn step_to_an_item(bencher: Bencher<'_, '_>, observation: ObservationForm) {
-        let config = WebshopConfig { observation, split_ratio: Some([1, 1, 1]), ..WebshopConfig::default() };
+        let config =
+            WebshopConfig { observation, split_ratio: Some([1, 1, 1].into()), ..WebshopConfig::default() };
         let world = WebshopWorld::new(Arc::clone(shop()), &config).unwrap();
         let mut episode = world.play(7).unwrap();
         let search = format!("search[{}]", shop().goals()[7].name);
@@ -110,7 +111,7 @@ mod memory {
         let config = WebshopConfig {
             previous_observations: 2,
             previous_actions: 2,
-            split_ratio: Some([1, 1, 1]),
+            split_ratio: Some([1, 1, 1].into()),
             ..WebshopConfig::default()
         };
         let world = WebshopWorld::new(Arc::clone(shop()), &config).unwrap();

@@ -159,6 +159,7 @@ pub fn environment_with(
             let config = qa::QaConfig {
                 data: loaded.resolve(&asked.data),
                 split_ratio: asked.split_ratio,
+                split_rule: asked.split_rule,
                 test_is_optional: !loaded.config.eval.test,
                 split_seed: asked.split_seed,
                 scorer: match asked.scorer {

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &WorldArgs) -> Result<WebshopReport, Failure> {
     let WorldArgs { loads, rounds, steps, episodes } = *args;
     let config = WebshopConfig {
         n_products: Some(N_PRODUCTS),
-        split_ratio: Some([1, 1, 1]),
+        split_ratio: Some([1, 1, 1].into()),
         previous_observations: 2,
         previous_actions: 2,
         ..WebshopConfig::default()

@@ -165,14 +165,14 @@ async fn items_may_come_from_files() {
     config.data = Some(path.clone());
     let program = ExecProgram::start(config.clone()).await.unwrap();
     let env = program.env().unwrap();
-    assert_eq!(Split::ALL.map(|split| env.items(split).len()), [2, 1, 7]);
+    assert_eq!(Split::ALL.map(|split| env.items(split).len()), [4, 3, 3]);
     assert_eq!(env.items(Split::Val)[0].task_type, "t");
     assert_eq!(env.items(Split::Val)[0].data["x"], 1);
 
     for (content, expect) in [
         ("{\"id\": 1}\n{\"id\": \"1\"}\n", "line 2: the id `1` is taken by "),
         ("{\"id\": 1}\n{\"x\": 1}\n", "line 2: has no `id`"),
-        ("{\"id\": 1}\n{\"id\": 2}\n", "leave the split `train` empty"),
+        ("{\"id\": 1}\n{\"id\": 2}\n", "leave the split `test` empty"),
     ] {
         std::fs::write(&path, content).unwrap();
         let error = start_error(config.clone()).await;

@@ -5,6 +5,7 @@ use crate::error::EnvError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use skill_llm::{Secrets, process};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,9 +33,12 @@ pub struct ExecConfig {
     /// Data files as for other environments; `None` if the program lists its items.
     #[serde(default)]
     pub data: Option<PathBuf>,
-    /// The weights of train, val and test where `data` is one file.
-    #[serde(default = "default_split_ratio")]
-    pub split_ratio: [u32; 3],
+    /// The shares of train, val and test where `data` is one file.
+    #[serde(default)]
+    pub split_ratio: SplitRatio,
+    /// How explicit shares become numbers of items.
+    #[serde(default)]
+    pub split_rule: SplitRule,
     /// The seed of the shuffle before one file is split.
     #[serde(default = "default_seed")]
     pub split_seed: u64,
@@ -80,7 +84,8 @@ impl ExecConfig {
             pass_env: Vec::new(),
             settings: Map::new(),
             data: None,
-            split_ratio: default_split_ratio(),
+            split_ratio: SplitRatio::default(),
+            split_rule: SplitRule::default(),
             split_seed: default_seed(),
             test_is_optional: false,
             seed: default_seed(),
@@ -92,6 +97,11 @@ impl ExecConfig {
             limits: ExecLimits::default(),
             secrets: Secrets::default(),
         }
+    }
+
+    /// How one data file is split.
+    pub(super) fn split(&self) -> RatioSplit {
+        RatioSplit { ratio: self.split_ratio, rule: self.split_rule, seed: self.split_seed }
     }
 
     /// What is wrong with the configuration by itself.
@@ -221,10 +231,6 @@ pub(super) fn identity(config: &ExecConfig, mode: Mode) -> Map<String, Value> {
         identity.insert("endpoint".to_owned(), config.endpoint.into());
     }
     identity
-}
-
-fn default_split_ratio() -> [u32; 3] {
-    [2, 1, 7]
 }
 
 fn default_seed() -> u64 {

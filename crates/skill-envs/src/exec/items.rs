@@ -38,7 +38,7 @@ pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits
 
 /// The items in data files: every record is an item, with its `id` and, if it has one, its `task_type`.
 pub(super) fn of_files(data: &Path, config: &ExecConfig) -> Result<Splits, EnvError> {
-    let splitting = Splitting::PartsOrRatio { ratio: config.split_ratio, seed: config.split_seed };
+    let splitting = Splitting::PartsOrRatio(config.split());
     let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
     let source = Source { data, splitting: &splitting, optional };
     let (splits, _) = load_splits(&source, &mut |record, _| {

@@ -3,6 +3,7 @@
 use crate::env::Split;
 use crate::score::{Score, contains, em_f1};
 use serde::{Deserialize, Serialize};
+use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use std::path::PathBuf;
 
 /// Where the data is, how it is split, and how replies are asked for and scored.
@@ -11,9 +12,12 @@ use std::path::PathBuf;
 pub struct QaConfig {
     /// A directory with `train`, `val` and `test`, or one `.jsonl` or `.json` file.
     pub data: PathBuf,
-    /// The weights of train, val and test where `data` is one file.
-    #[serde(default = "default_split_ratio")]
-    pub split_ratio: [u32; 3],
+    /// The shares of train, val and test where `data` is one file.
+    #[serde(default)]
+    pub split_ratio: SplitRatio,
+    /// How explicit shares become numbers of items.
+    #[serde(default)]
+    pub split_rule: SplitRule,
     /// Whether the data may do without a test split, as for a run that does not read it.
     #[serde(default)]
     pub test_is_optional: bool,
@@ -32,17 +36,23 @@ pub struct QaConfig {
 }
 
 impl QaConfig {
-    /// The defaults for this data: split 2:1:7 by the seed 42, scored by exact match and F1.
+    /// The defaults for this data: the automatic split by the seed 42, scored by exact match and F1.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             data: data.into(),
-            split_ratio: default_split_ratio(),
+            split_ratio: SplitRatio::default(),
+            split_rule: SplitRule::default(),
             test_is_optional: false,
             split_seed: default_split_seed(),
             scorer: QaScorer::default(),
             max_tokens: None,
             prompt: None,
         }
+    }
+
+    /// How one file is split.
+    pub(super) fn split(&self) -> RatioSplit {
+        RatioSplit { ratio: self.split_ratio, rule: self.split_rule, seed: self.split_seed }
     }
 
     /// The splits that the data may do without.
@@ -53,10 +63,6 @@ impl QaConfig {
     pub(super) fn settings(&self) -> QaSettings {
         QaSettings { scorer: self.scorer, max_tokens: self.max_tokens, prompt: self.prompt.clone() }
     }
-}
-
-fn default_split_ratio() -> [u32; 3] {
-    [2, 1, 7]
 }
 
 fn default_split_seed() -> u64 {

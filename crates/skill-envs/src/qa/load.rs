@@ -9,7 +9,7 @@ use crate::tasks::load::{Source, load_splits as load};
 
 /// Reads the items of all splits, in the order of [`crate::Split::ALL`].
 pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError> {
-    let splitting = Splitting::PartsOrRatio { ratio: config.split_ratio, seed: config.split_seed };
+    let splitting = Splitting::PartsOrRatio(config.split());
     let source = Source { data: &config.data, splitting: &splitting, optional: config.optional_splits() };
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;

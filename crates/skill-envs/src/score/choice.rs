@@ -37,8 +37,12 @@ pub enum ChoiceBy {
     /// By its label or by its text.
     #[default]
     Either,
-    /// By its label alone, as SkillOpt reads LiveMathematicianBench: in any case, without `.`, `)` or `:` behind it.
+    /// By its label alone: in any case, without `.`, `)` or `:` behind it.
     Label,
+    /// As SkillOpt reads LiveMathematicianBench: by its label as [`Self::Label`] has it, else by its text in any case,
+    /// else by a label that is the first word.
+    #[serde(rename = "skillopt")]
+    SkillOpt,
     /// By its text alone.
     Text,
 }
@@ -67,10 +71,8 @@ pub fn choice(prediction: &str, choices: &[Choice], correct: usize, by: ChoiceBy
 /// and text are of two choices, the answer names none.
 pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usize> {
     match by {
-        ChoiceBy::Label => {
-            let label = bare_label(prediction);
-            choices.iter().position(|choice| bare_label(&choice.label) == label)
-        }
+        ChoiceBy::Label => by_bare_label(prediction, choices),
+        ChoiceBy::SkillOpt => by_skillopt(prediction, choices),
         ChoiceBy::Text => by_text(prediction, choices),
         ChoiceBy::Either => by_text(prediction, choices)
             .or_else(|| by_label(prediction, choices))
@@ -103,6 +105,23 @@ pub fn shuffled_choices(choices: &[Choice], correct: usize, seed: u64, id: &str)
 
 fn bare_label(text: &str) -> String {
     text.trim().to_uppercase().trim_end_matches(['.', ')', ':']).to_owned()
+}
+
+fn by_bare_label(prediction: &str, choices: &[Choice]) -> Option<usize> {
+    let label = bare_label(prediction);
+    choices.iter().position(|choice| bare_label(&choice.label) == label)
+}
+
+/// As `parse_choice_label` in SkillOpt's `envs/livemathematicianbench/evaluator.py` reads an answer.
+fn by_skillopt(prediction: &str, choices: &[Choice]) -> Option<usize> {
+    let answer = prediction.trim().to_lowercase();
+    let says = |choice: &Choice| {
+        let text = choice.text.trim().to_lowercase();
+        !text.is_empty() && text == answer
+    };
+    by_bare_label(prediction, choices)
+        .or_else(|| choices.iter().position(says))
+        .or_else(|| by_bare_label(prediction.split_whitespace().next()?, choices))
 }
 
 fn by_text(prediction: &str, choices: &[Choice]) -> Option<usize> {
@@ -199,6 +218,27 @@ mod tests {
         check("A", Label, Some(0));
         check("Paris", Text, Some(1));
         check("B", Text, None);
+    }
+
+    /// Replies with the choice that SkillOpt 0.2.0 reads in them, recorded by running it.
+    #[cfg(feature = "tasks")]
+    const RECORDED: &str = include_str!("../../tests/data/skillopt/livemath.json");
+
+    #[cfg(feature = "tasks")]
+    #[test]
+    fn replies_are_read_as_skillopt_reads_them() {
+        let recorded: serde_json::Value = serde_json::from_str(RECORDED).unwrap();
+        let choices: Vec<Choice> = serde_json::from_value(recorded["choices"].clone()).unwrap();
+        let extraction = crate::tasks::Extraction::LastTag { tag: "answer".to_owned() };
+        let extractor = crate::tasks::Extractor::new(extraction).unwrap();
+        let cases = recorded["cases"].as_array().unwrap();
+        assert!(cases.len() > 40);
+        for case in cases {
+            let reply = case["reply"].as_str().unwrap();
+            let answer = extractor.extract(reply).answer;
+            let named = chosen(&answer, &choices, ChoiceBy::SkillOpt).and_then(|index| choices.get(index));
+            assert_eq!(named.map(|choice| choice.label.as_str()), case["right"].as_str(), "{reply:?}");
+        }
     }
 
     #[test]

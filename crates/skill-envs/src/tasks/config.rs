@@ -5,6 +5,7 @@ use super::preset::Preset;
 use crate::score::{ChoiceBy, NumericOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skill_core::RatioSplit;
 use skill_llm::{Secrets, ToolSpec};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,8 +40,8 @@ pub struct TasksConfig {
 }
 
 impl TasksConfig {
-    /// The defaults for this data: parts of the directory or split 2:1:7 by the seed 42, the whole reply scored by
-    /// exact match and F1.
+    /// The defaults for this data: parts of the directory or the automatic split by the seed 42, the whole reply
+    /// scored by exact match and F1.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             preset: None,
@@ -59,13 +60,8 @@ impl TasksConfig {
 /// How items are split into train, val and test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Splitting {
-    /// As the parts of the directory say; what has no parts is shuffled and split by these weights.
-    PartsOrRatio {
-        /// The weights of train, val and test.
-        ratio: [u32; 3],
-        /// The seed of the shuffle.
-        seed: u64,
-    },
+    /// As the parts of the directory say; what has no parts is shuffled and split like this.
+    PartsOrRatio(RatioSplit),
     /// By the value of this field: `train`, `val` or `test`.
     Field(String),
     /// By lists of ids: a directory with `train`, `val` and `test`, each `.txt` (an id a line), `.json`, `.jsonl` or
@@ -75,7 +71,7 @@ pub enum Splitting {
 
 impl Default for Splitting {
     fn default() -> Self {
-        Self::PartsOrRatio { ratio: [2, 1, 7], seed: 42 }
+        Self::PartsOrRatio(RatioSplit::default())
     }
 }
 

@@ -13,7 +13,7 @@ use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
 use skill_core::ItemId;
-use skill_core::split::split_by_ratio;
+use skill_core::{RatioSplit, SplitRatio};
 use std::path::{Path, PathBuf};
 
 /// How many ids a message names.
@@ -39,7 +39,7 @@ pub(crate) fn load_splits<T>(
 ) -> Result<([Loaded<T>; 3], usize), EnvError> {
     let mut loader = Loader { seen: IndexMap::new(), read };
     match source.splitting {
-        Splitting::PartsOrRatio { ratio, seed } => Ok((loader.parts_or_ratio(source, *ratio, *seed)?, 0)),
+        Splitting::PartsOrRatio(split) => Ok((loader.parts_or_ratio(source, *split)?, 0)),
         Splitting::Field(name) => Ok((loader.by_field(source, name)?, 0)),
         Splitting::Ids(lists) => loader.by_ids(source, lists),
     }
@@ -51,12 +51,7 @@ struct Loader<'a, T> {
 }
 
 impl<T> Loader<'_, T> {
-    fn parts_or_ratio(
-        &mut self,
-        source: &Source<'_>,
-        ratio: [u32; 3],
-        seed: u64,
-    ) -> Result<[Loaded<T>; 3], EnvError> {
+    fn parts_or_ratio(&mut self, source: &Source<'_>, by: RatioSplit) -> Result<[Loaded<T>; 3], EnvError> {
         match find(source.data, source.optional)? {
             DataFiles::Whole(files) => {
                 let items = self.files(&files)?;
@@ -64,7 +59,7 @@ impl<T> Loader<'_, T> {
                 if items.is_empty() {
                     return Err(bad_data(place, "holds no items".to_owned()));
                 }
-                split(place, items, source, ratio, seed)
+                split(place, items, source, by)
             }
             DataFiles::Parts(files) => {
                 let mut splits = [Vec::new(), Vec::new(), Vec::new()];
@@ -167,16 +162,15 @@ fn split<T>(
     place: &Path,
     items: Loaded<T>,
     source: &Source<'_>,
-    ratio: [u32; 3],
-    seed: u64,
+    by: RatioSplit,
 ) -> Result<[Loaded<T>; 3], EnvError> {
-    let [train, val, test] = ratio;
-    if ratio == [0, 0, 0] {
+    if by.ratio == SplitRatio::Shares([0, 0, 0]) {
         let message = "`split_ratio` is 0:0:0; expected weights such as 2:1:7".to_owned();
         return Err(EnvError::Configuration { message });
     }
     let n_items = items.len();
-    let splits = split_by_ratio(items, ratio, seed);
+    let [train, val, test] = by.ratio.shares(n_items);
+    let splits = by.split(items, |(item, _)| item.task_type.as_str());
     for (name, items) in Split::ALL.into_iter().zip(&splits) {
         if items.is_empty() && !source.optional.contains(&name) {
             let message = format!(

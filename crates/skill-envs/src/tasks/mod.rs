@@ -28,6 +28,7 @@ mod files;
 mod image;
 pub(crate) mod load;
 mod preset;
+mod python_list;
 pub(crate) mod rollout;
 mod rubric;
 mod sample;

@@ -1,6 +1,8 @@
 //! Benchmarks whose own files are read, with the prompt and the scorer of the paper's protocol.
 
 use super::config::{Extraction, FieldNames, ScorerConfig, TasksConfig};
+use super::python_list::python_strings;
+use super::task::ANSWER_FIELDS;
 use crate::score::ChoiceBy;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -78,7 +80,7 @@ impl Preset {
             Self::LiveMath => {
                 config.fields = FieldNames { answer: field("correct_choice"), ..FieldNames::default() };
                 config.choice_seed = Some(CHOICE_SEED);
-                config.settings.scorer = ScorerConfig::Choice { by: ChoiceBy::Label };
+                config.settings.scorer = ScorerConfig::Choice { by: ChoiceBy::SkillOpt };
             }
             Self::OfficeQa => config.settings.scorer = ScorerConfig::OfficeQa,
             Self::DocVqa => {
@@ -110,6 +112,13 @@ impl Preset {
             Self::DocVqa => {
                 rename(fields, "image", &["image_path", "image_paths"]);
                 rename(fields, "task_type", &["subtask"]);
+                for name in ANSWER_FIELDS {
+                    if let Some(Value::String(text)) = fields.get(name)
+                        && let Some(answers) = python_strings(text)
+                    {
+                        fields.insert(name.to_owned(), answers.into());
+                    }
+                }
             }
         }
     }

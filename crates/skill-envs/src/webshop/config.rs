@@ -3,6 +3,7 @@
 use crate::env::Split;
 use crate::error::EnvError;
 use serde::{Deserialize, Serialize};
+use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use std::path::PathBuf;
 
 /// Where the products and goals are, how they are split, and what the agent sees.
@@ -42,11 +43,13 @@ pub struct WebshopConfig {
     pub previous_actions: usize,
     /// The goals of each split, by their places.
     ///
-    /// Where neither this nor `split_ratio` is given, it is [`SplitRanges::default`] with files, and a ratio of
-    /// 2:1:7 without.
+    /// Where neither this nor `split_ratio` is given, it is [`SplitRanges::default`] with files, and the automatic
+    /// split without.
     pub ranges: Option<SplitRanges>,
-    /// The weights of train, val and test.
-    pub split_ratio: Option<[u32; 3]>,
+    /// The shares of train, val and test.
+    pub split_ratio: Option<SplitRatio>,
+    /// How explicit shares become numbers of goals.
+    pub split_rule: SplitRule,
     /// The seed of the shuffle before goals are split by a ratio.
     pub split_seed: u64,
     /// The most goals of train, val and test, from the start of each.
@@ -72,6 +75,7 @@ impl Default for WebshopConfig {
             previous_actions: 0,
             ranges: None,
             split_ratio: None,
+            split_rule: SplitRule::default(),
             split_seed: DEFAULT_SPLIT_SEED,
             limits: [None; 3],
         }
@@ -149,9 +153,9 @@ pub struct GoalRange {
 
 /// How the places of the goals are put into splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SplitRule {
+enum GoalRule {
     Ranges(SplitRanges),
-    Ratio([u32; 3]),
+    Ratio(SplitRatio),
 }
 
 impl WebshopConfig {
@@ -169,28 +173,34 @@ impl WebshopConfig {
         }
     }
 
-    /// The places of the goals of each split, in the order of [`Split::ALL`].
+    /// The places of the goals of each split, in the order of [`Split::ALL`]; `categories` are those of the goals, in
+    /// their order.
     ///
     /// # Errors
     ///
     /// Both ranges and a ratio, ranges that overlap or reach beyond the goals, or a split without goals.
-    pub fn split_goals(&self, n_goals: usize) -> Result<[Vec<usize>; 3], EnvError> {
+    pub fn split_goals(&self, categories: &[&str]) -> Result<[Vec<usize>; 3], EnvError> {
+        let n_goals = categories.len();
         let rule = match (self.ranges, self.split_ratio) {
             (Some(_), Some(_)) => {
                 return Err(configuration("give `ranges` or `split_ratio`, not both"));
             }
-            (Some(ranges), None) => SplitRule::Ranges(ranges),
-            (None, Some(ratio)) => SplitRule::Ratio(ratio),
-            (None, None) if self.products.is_some() => SplitRule::Ranges(SplitRanges::default()),
-            (None, None) => SplitRule::Ratio([2, 1, 7]),
+            (Some(ranges), None) => GoalRule::Ranges(ranges),
+            (None, Some(ratio)) => GoalRule::Ratio(ratio),
+            (None, None) if self.products.is_some() => GoalRule::Ranges(SplitRanges::default()),
+            (None, None) => GoalRule::Ratio(SplitRatio::Auto),
         };
         let mut splits = match rule {
-            SplitRule::Ranges(ranges) => ranges.places(n_goals)?,
-            SplitRule::Ratio(ratio) if ratio.contains(&0) => {
+            GoalRule::Ranges(ranges) => ranges.places(n_goals)?,
+            GoalRule::Ratio(SplitRatio::Shares(shares)) if shares.contains(&0) => {
                 return Err(configuration("every weight of `split_ratio` must be above 0"));
             }
-            SplitRule::Ratio(ratio) => {
-                skill_core::split_by_ratio((0..n_goals).collect(), ratio, self.split_seed)
+            GoalRule::Ratio(ratio) => {
+                let split = RatioSplit { ratio, rule: self.split_rule, seed: self.split_seed };
+                let goals = categories.iter().copied().enumerate().collect();
+                split
+                    .split(goals, |(_, category)| category)
+                    .map(|goals| goals.into_iter().map(|(place, _)| place).collect())
             }
         };
         for (goals, limit) in splits.iter_mut().zip(self.limits) {

@@ -55,7 +55,8 @@ impl WebshopWorld {
     ///
     /// Those of [`WebshopConfig::split_goals`].
     pub fn new(shop: Arc<Shop>, config: &WebshopConfig) -> Result<Self, EnvError> {
-        let places = config.split_goals(shop.goals().len())?;
+        let categories: Vec<&str> = shop.goals().iter().map(|goal| goal.category.as_str()).collect();
+        let places = config.split_goals(&categories)?;
         let splits = places.map(|places| places.into_iter().filter_map(|place| item(&shop, place)).collect());
         let settings = json!({
             "shop": shop.fingerprint(),

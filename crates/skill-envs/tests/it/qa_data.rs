@@ -1,6 +1,7 @@
 //! Data files of the `qa` environment: what is understood, and what is said about what is not.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use skill_core::{SplitRatio, SplitRule};
 use skill_envs::qa::{QaConfig, QaEnv, QaItem, QaSettings};
 use skill_envs::{Env, EnvError, Split};
 use std::error::Error as _;
@@ -36,7 +37,7 @@ fn told(error: &EnvError, directory: &Path) -> String {
 /// Loads one file of this name, split 1:1:1.
 fn load_one(name: &str, bytes: &[u8]) -> Result<QaEnv, String> {
     let directory = written(&[(name, bytes)]);
-    let config = QaConfig { split_ratio: [1, 1, 1], ..QaConfig::new(directory.path().join(name)) };
+    let config = QaConfig { split_ratio: [1, 1, 1].into(), ..QaConfig::new(directory.path().join(name)) };
     QaEnv::load(&config).map_err(|error| {
         assert!(!error.is_retryable() && !error.hint().is_empty());
         told(&error, directory.path())
@@ -299,13 +300,18 @@ fn one_file_is_split_by_the_ratio() {
         (0..20).map(|n| format!(r#"{{"id": "q{n:02}", "question": "q", "answer": "a"}}"#)).collect();
     let directory = written(&[("qa.jsonl", lines.join("\n").as_bytes())]);
     let env = QaEnv::load(&QaConfig::new(directory.path().join("qa.jsonl"))).unwrap();
+    assert_eq!(Split::ALL.map(|split| env.items(split).len()), [7, 7, 6]);
+    let config =
+        QaConfig { split_ratio: [2, 1, 7].into(), ..QaConfig::new(directory.path().join("qa.jsonl")) };
+    let env = QaEnv::load(&config).unwrap();
     assert_eq!(Split::ALL.map(|split| env.items(split).len()), [4, 2, 14]);
     assert_eq!(all_ids(&env), (0..20).map(|n| format!("q{n:02}")).collect::<Vec<_>>());
 
-    let config = QaConfig { split_ratio: [0, 0, 0], ..QaConfig::new(directory.path().join("qa.jsonl")) };
+    let config =
+        QaConfig { split_ratio: [0, 0, 0].into(), ..QaConfig::new(directory.path().join("qa.jsonl")) };
     let error = QaEnv::load(&config).unwrap_err();
     assert_eq!(error.to_string(), "`split_ratio` is 0:0:0; expected weights such as 2:1:7");
-    let config = QaConfig { split_ratio: [u32::MAX, 0, u32::MAX], ..config };
+    let config = QaConfig { split_ratio: [u32::MAX, 0, u32::MAX].into(), ..config };
     let error = QaEnv::load(&config).unwrap_err().to_string();
     assert!(error.contains("leave the split `val` empty"), "{error}");
 }
@@ -386,7 +392,8 @@ fn an_item_of_a_program_can_be_written_and_read_again() {
 fn a_configuration_is_read_with_its_defaults() {
     let config: QaConfig = serde_json::from_str(r#"{"data": "d"}"#).unwrap();
     assert_eq!(config, QaConfig::new("d"));
-    assert_eq!((config.split_ratio, config.split_seed), ([2, 1, 7], 42));
+    assert_eq!((config.split_ratio, config.split_seed), (SplitRatio::Auto, 42));
+    assert_eq!(config.split_rule, SplitRule::Float);
     assert!(serde_json::from_str::<QaConfig>(r#"{"data": "d", "ratio": [1, 1, 1]}"#).is_err());
 }
 

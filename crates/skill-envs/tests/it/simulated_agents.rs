@@ -34,7 +34,7 @@ fn household(n_games: usize, task_types: &[TaskType]) -> Arc<dyn World> {
 
 fn shop(n_goals: usize) -> Arc<dyn World> {
     let config = WebshopConfig {
-        split_ratio: Some([1, 1, 1]),
+        split_ratio: Some([1, 1, 1].into()),
         limits: [Some(n_goals), Some(1), Some(1)],
         ..WebshopConfig::default()
     };
@@ -182,7 +182,7 @@ fn every_form_of_prompt_is_understood() {
     let world = shop(6);
     let rich = WebshopConfig {
         observation: skill_envs::webshop::ObservationForm::TextRich,
-        split_ratio: Some([1, 1, 1]),
+        split_ratio: Some([1, 1, 1].into()),
         limits: [Some(6), Some(1), Some(1)],
         ..WebshopConfig::default()
     };

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
+use skill_core::RatioSplit;
 use skill_envs::score::{ChoiceBy, NumericOptions};
 use skill_envs::tasks::{
     Extraction, FieldNames, NamedPrompt, Preset, ScorerConfig, Splitting, TasksConfig, TasksEnv,
@@ -79,6 +80,53 @@ fn items_without_an_id_are_numbered() {
     assert_eq!(ids(&env), [vec!["rows-1"], vec!["rows-2"], vec!["rows-3"]]);
 }
 
+/// The cell of a table may be the source of a Python list: each of its strings is a right answer.
+#[test]
+fn answers_of_docvqa_may_be_python_lists() {
+    let csv = "questionId,question,answer,image_path\n\
+               1,Q?,\"['p', 'q']\",page.png\n2,Q?,0.10,page.png\n3,Q?,\"['it''s\",page.png\n";
+    let dir = files(&[("d.csv", csv), ("page.png", "x")]);
+    let config = TasksConfig {
+        splitting: Splitting::PartsOrRatio(by_ratio([1, 1, 1])),
+        ..Preset::DocVqa.config(dir.path().join("d.csv"))
+    };
+    let env = TasksEnv::load(&config).unwrap();
+    let items: Vec<_> = Split::ALL.into_iter().flat_map(|split| env.items(split)).collect();
+    let answer_of = |id: &str| {
+        let item = items.iter().find(|item| item.id.as_str() == id).unwrap();
+        item.data["answer"].clone()
+    };
+    assert_eq!(answer_of("1"), json!(["p", "q"]));
+    assert_eq!(answer_of("2"), json!("0.10"));
+    assert_eq!(answer_of("3"), json!("['it''s"));
+}
+
+fn by_ratio(shares: [u32; 3]) -> RatioSplit {
+    RatioSplit { ratio: shares.into(), seed: 1, ..RatioSplit::default() }
+}
+
+/// Without a ratio each split has its share of each type, which the field of the category names.
+#[test]
+fn the_automatic_split_is_stratified_by_the_field_of_the_category() {
+    let rows = |n_items: usize| -> String {
+        let row = |item_idx: usize| {
+            let topic = if item_idx.is_multiple_of(10) { "rare" } else { "common" };
+            format!("i{item_idx},Q?,1,{topic}\n")
+        };
+        (0..n_items).map(row).collect()
+    };
+    for (n_items, sizes, rare) in [(60, [20; 3], [2; 3]), (400, [160, 80, 160], [16, 8, 16])] {
+        let data = format!("id,question,answer,topic\n{}", rows(n_items));
+        let dir = files(&[("d.csv", &data)]);
+        let env = load(&dir, "d.csv", |config| config.fields.task_type = Some("topic".to_owned())).unwrap();
+        let count = |split: Split, wanted: &str| {
+            env.items(split).iter().filter(|item| item.task_type == wanted).count()
+        };
+        assert_eq!(Split::ALL.map(|split| env.items(split).len()), sizes);
+        assert_eq!(Split::ALL.map(|split| count(split, "rare")), rare);
+    }
+}
+
 #[test]
 fn splits_by_directory_ratio_and_id_lists() {
     let row = |id: &str| format!("id,question,answer\n{id},Q {id}?,1\n");
@@ -94,7 +142,7 @@ fn splits_by_directory_ratio_and_id_lists() {
 
     // A directory without parts is one data set.
     let ratio = |config: &mut TasksConfig| {
-        config.splitting = Splitting::PartsOrRatio { ratio: [1, 1, 0], seed: 1 };
+        config.splitting = Splitting::PartsOrRatio(by_ratio([1, 1, 0]));
         config.test_is_optional = true;
     };
     let env = load(&dir, "w", ratio).unwrap();
@@ -304,7 +352,7 @@ fn presets_read_the_files_of_their_benchmarks() {
     fn check(preset: Preset, file: &str, text: &str, expect: (&str, &str, &str)) {
         let dir = files(&[(file, text), ("page.png", "x")]);
         let mut config = preset.config(dir.path().join(file));
-        config.splitting = Splitting::PartsOrRatio { ratio: [1, 0, 0], seed: 1 };
+        config.splitting = Splitting::PartsOrRatio(by_ratio([1, 0, 0]));
         let data = TasksEnv::load(&config);
         // One item cannot fill three splits; a list of ids that names it three times cannot be either.
         let error = data.err().unwrap().to_string();

@@ -340,16 +340,16 @@ fn configurations_that_do_not_fit_are_refused() {
         "the split `train` takes the goals from 1500 to 1, but there are 1; give other `ranges`, or a `split_ratio`",
     );
     check_config(
-        |config| config.split_ratio = Some([1, 1, 1]),
+        |config| config.split_ratio = Some([1, 1, 1].into()),
         "there are 1 goals, and none of them for the split `val`; change `split_ratio` or take more goals",
     );
     check_config(
-        |config| config.split_ratio = Some([1, 0, 1]),
+        |config| config.split_ratio = Some([1, 0, 1].into()),
         "every weight of `split_ratio` must be above 0",
     );
     check_config(
         |config| {
-            config.split_ratio = Some([1, 1, 1]);
+            config.split_ratio = Some([1, 1, 1].into());
             config.ranges = Some(SplitRanges::default());
         },
         "give `ranges` or `split_ratio`, not both",
@@ -367,7 +367,7 @@ fn check_ranges(
     let range = |(start, end)| GoalRange { start, end };
     let ranges = SplitRanges { train: range(train), val: range(val), test: range(test) };
     let config = WebshopConfig { ranges: Some(ranges), ..recorded_config() };
-    let said = match config.split_goals(84) {
+    let said = match config.split_goals(&[""; 84]) {
         Ok(splits) => format!("{:?}", splits.map(|places| places.len())),
         Err(error) => error.to_string(),
     };

@@ -243,7 +243,7 @@ fn windows(what: &str, shop: &Arc<Shop>, goal: usize, recorded: &Value) -> Vec<S
         observation: ObservationForm::TextRich,
         previous_observations: number("num_prev_obs"),
         previous_actions: number("num_prev_actions"),
-        split_ratio: Some([1, 1, 1]),
+        split_ratio: Some([1, 1, 1].into()),
         ..config()
     };
     let mut episode = WebshopWorld::new(Arc::clone(shop), &config).unwrap().play(goal).unwrap();

@@ -114,7 +114,7 @@ fn items_are_the_goals_and_belong_to_one_split() {
 
 #[tokio::test]
 async fn an_episode_tells_what_can_be_done_and_when_it_is_won() {
-    let config = WebshopConfig { split_ratio: Some([1, 1, 1]), ..WebshopConfig::default() };
+    let config = WebshopConfig { split_ratio: Some([1, 1, 1].into()), ..WebshopConfig::default() };
     let world = WebshopWorld::new(Arc::clone(&BUNDLED), &config).unwrap();
     let item = &world.items(Split::Test)[0];
     let wanted = &BUNDLED.goals()[usize::try_from(item.data["goal"].as_u64().unwrap()).unwrap()];
@@ -159,7 +159,7 @@ fn another_shop_has_other_settings() {
 
 #[test]
 fn an_item_of_another_world_is_refused() {
-    let config = WebshopConfig { split_ratio: Some([1, 1, 1]), ..WebshopConfig::default() };
+    let config = WebshopConfig { split_ratio: Some([1, 1, 1].into()), ..WebshopConfig::default() };
     let world = WebshopWorld::new(Arc::clone(&BUNDLED), &config).unwrap();
     for data in [Value::Null, serde_json::json!({ "goal": 1_000_000 }), serde_json::json!({ "goal": "1" })] {
         assert!(world.episode(&skill_envs::Item::new("other", data)).is_err());

@@ -159,7 +159,7 @@ pub(crate) fn split_counts(input: &Value, _: &Value) -> Verdict {
         .iter()
         .map(|part| u32::try_from(part.as_u64().unwrap()).unwrap())
         .collect();
-    Ours(json!(skill_core::split_counts(count(&input[0]), &ratio)))
+    Ours(json!(skill_core::split_counts(skill_core::SplitRule::Float, count(&input[0]), &ratio)))
 }
 
 pub(crate) fn plan_train_epoch(input: &Value, _: &Value) -> Verdict {

@@ -71,6 +71,7 @@ fn config(loaded: &LoadedConfig, asked: &Asked) -> ExecConfig {
         settings: asked.settings.clone(),
         data: asked.items.as_ref().map(|items| loaded.resolve(items)),
         split_ratio: asked.split_ratio,
+        split_rule: asked.split_rule,
         split_seed: asked.split_seed,
         test_is_optional: !loaded.config.eval.test,
         seed: loaded.config.run.seed,

@@ -7,6 +7,7 @@ use crate::config::{
 };
 use crate::error::Error;
 use crate::secrets;
+use skill_core::RatioSplit;
 use skill_envs::score::{ChoiceBy, NumericOptions, PercentRule, UnitRule};
 use skill_envs::tasks::{
     CommandConfig, Extraction, FILES_PROMPT_NAME, FieldNames, FileTool, FilesConfig, JUDGE_PROMPT_NAME,
@@ -46,7 +47,11 @@ pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig
         splitting: match (&asked.split_field, &asked.split_ids) {
             (Some(field), _) => Splitting::Field(field.clone()),
             (None, Some(lists)) => Splitting::Ids(loaded.resolve(lists)),
-            (None, None) => Splitting::PartsOrRatio { ratio: asked.split_ratio, seed: asked.split_seed },
+            (None, None) => Splitting::PartsOrRatio(RatioSplit {
+                ratio: asked.split_ratio,
+                rule: asked.split_rule,
+                seed: asked.split_seed,
+            }),
         },
         test_is_optional: !loaded.config.eval.test,
         fields: FieldNames {
@@ -158,6 +163,7 @@ fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
                 TasksChoiceBy::Either => ChoiceBy::Either,
                 TasksChoiceBy::Label => ChoiceBy::Label,
                 TasksChoiceBy::Text => ChoiceBy::Text,
+                TasksChoiceBy::SkillOpt => ChoiceBy::SkillOpt,
             },
         },
         TasksScorer::Numeric => ScorerConfig::Numeric(numeric(asked)),

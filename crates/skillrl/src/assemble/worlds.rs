@@ -141,6 +141,7 @@ pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Ar
         previous_actions: asked.previous_actions,
         ranges: None,
         split_ratio: by_ratio.then_some(asked.split_ratio),
+        split_rule: asked.split_rule,
         split_seed: asked.split_seed,
         limits: [asked.max_train, asked.max_val, asked.max_test],
     };

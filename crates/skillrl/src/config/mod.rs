@@ -4,8 +4,9 @@
 //! [`keys`], and gives the configuration with all defaults filled in. Whatever is wrong is reported at once,
 //! with file, line and column. [`default_file`] writes the commented file to start from.
 //!
-//! The module knows no provider and no environment, opens no file but the configuration, and never sees a
-//! secret: keys stand in environment variables that the configuration only names.
+//! The module knows no provider and no environment, and never sees a secret: keys stand in environment variables that
+//! the configuration only names. It opens two files: the configuration, and `config.json` of a run that exists already,
+//! which keeps its split.
 
 mod default_file;
 mod draft;
@@ -78,6 +79,8 @@ pub enum Origin {
     Set,
     /// The preset that `env.preset` or `provider` names.
     Preset,
+    /// The run in `run.dir`, which was started when the default was another.
+    Run,
 }
 
 /// A configuration with what is known about where it came from.
@@ -98,7 +101,8 @@ pub struct LoadedConfig {
 }
 
 impl Config {
-    /// Reads a file, then overrides of the form `KEY=VALUE`.
+    /// Reads a file, then overrides of the form `KEY=VALUE`. Where `run.dir` holds a run that was split by an earlier
+    /// default, keys of the split that nobody sets keep the values of that run.
     ///
     /// # Errors
     ///
@@ -118,6 +122,7 @@ impl Config {
         })?;
         let mut loaded = Self::parse(&text, &path.display().to_string(), overrides)?;
         loaded.path = Some(path.to_owned());
+        recorded::keep_split_of_run(&mut loaded);
         Ok(loaded)
     }
 
@@ -313,7 +318,9 @@ impl LoadedConfig {
         match self.origins.get(key) {
             Some(Origin::File { line }) => Place::At { origin: self.origin.clone(), line: *line, column: 1 },
             Some(Origin::Set) => Place::Set,
-            Some(Origin::Default | Origin::Preset) | None => Place::File { origin: self.origin.clone() },
+            Some(Origin::Default | Origin::Preset | Origin::Run) | None => {
+                Place::File { origin: self.origin.clone() }
+            }
         }
     }
 }

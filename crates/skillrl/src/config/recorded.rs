@@ -1,10 +1,17 @@
-//! Configurations that were recorded with a run: what `--set` had changed, and which files they read.
+//! Configurations that were recorded with a run: what `--set` had changed, which files they read, and how their items
+//! were split.
 
 use super::keys::{self, ValueType};
 use super::show::lookup;
-use super::{Config, LoadedConfig, PathBase, value};
+use super::{Config, EnvConfig, LoadedConfig, Origin, PathBase, value};
 use serde_json::Value;
+use skill_core::{SplitRatio, SplitRule};
+use skill_pipeline::run_dir::read_config;
 use std::path::PathBuf;
+
+/// The key of the split rule; a run without it has [`SplitRule::Exact`].
+pub(super) const SPLIT_RULE: &str = "env.split_rule";
+const SPLIT_RATIO: &str = "env.split_ratio";
 
 /// The overrides that lead from the text of a configuration to what was resolved from it and recorded.
 ///
@@ -15,13 +22,69 @@ pub fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
         .map(|loaded| loaded.config.decisive_json())
         .or_else(|_| toml::from_str::<Value>(text))
         .unwrap_or_default();
+    let of_rule = recorded_split(resolved)
+        .filter(|split| split.rule.is_none())
+        .map(|_| format!("{SPLIT_RULE}={}", SplitRule::Exact.number()));
     keys::keys()
         .filter_map(|(section, key)| {
             let recorded = lookup(resolved, section, key.name).filter(|value| !value.is_null())?;
             let is_changed = lookup(&unchanged, section, key.name) != Some(recorded);
             is_changed.then(|| format!("{}={}", section.path_of(key), value::to_toml(recorded)))
         })
+        .chain(of_rule)
         .collect()
+}
+
+/// How the items of a recorded run were split.
+struct RecordedSplit {
+    /// The kind of the environment.
+    kind: String,
+    ratio: SplitRatio,
+    /// `None` for runs from before there were two rules.
+    rule: Option<SplitRule>,
+}
+
+/// The split of a run, from its resolved configuration; `None` for environments without one.
+fn recorded_split(resolved: &Value) -> Option<RecordedSplit> {
+    let env = resolved.get("env")?;
+    Some(RecordedSplit {
+        kind: env.get("kind")?.as_str()?.to_owned(),
+        ratio: SplitRatio::try_from(env.get("split_ratio")?.clone()).ok()?,
+        rule: env.get("split_rule").and_then(Value::as_u64).and_then(|number| number.try_into().ok()),
+    })
+}
+
+/// Keeps the split of the run in `run.dir`, if that run has the first split rule: keys that nobody sets get its values.
+///
+/// The defaults are others today, and a run cannot go on with another split.
+pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
+    let dir = loaded.resolve(&loaded.config.run.dir);
+    // A run that cannot be read is for those to report who read it.
+    let Ok(Some(recorded)) = read_config(&dir) else { return };
+    let Some(split) = recorded_split(&recorded.config) else { return };
+    if split.kind != loaded.config.env.kind() || split.rule.is_some_and(|rule| rule != SplitRule::Exact) {
+        return;
+    }
+    let (ratio, rule) = match &mut loaded.config.env {
+        EnvConfig::Qa(env) => (&mut env.split_ratio, &mut env.split_rule),
+        EnvConfig::Tasks(env) => (&mut env.split_ratio, &mut env.split_rule),
+        EnvConfig::Webshop(env) => (&mut env.split_ratio, &mut env.split_rule),
+        EnvConfig::Exec(env) => (&mut env.split_ratio, &mut env.split_rule),
+        EnvConfig::Alfworld(_) => return,
+    };
+    let mut keep = |key: &str| match loaded.origins.get_mut(key) {
+        Some(origin @ Origin::Default) => {
+            *origin = Origin::Run;
+            true
+        }
+        Some(_) | None => false,
+    };
+    if keep(SPLIT_RATIO) {
+        *ratio = split.ratio;
+    }
+    if keep(SPLIT_RULE) {
+        *rule = SplitRule::Exact;
+    }
 }
 
 impl LoadedConfig {
@@ -47,6 +110,7 @@ impl LoadedConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     const TEXT: &str = "[run]\ndir = \"r\"\n[models]\ntarget = { kind = \"simulated\" }\n\
                         optimizer = { kind = \"simulated\" }\n[env]\nkind = \"qa\"\ndata = \"d\"\n";
@@ -75,6 +139,64 @@ mod tests {
             &["train.epochs=1", "train.epochs=2", "env.split_ratio=[1,2,3]"],
             &["env.split_ratio=[1, 2, 3]", "train.epochs=2"],
         );
+    }
+
+    /// The configuration of [`TEXT`] in a directory that holds a run with this `env`.
+    fn beside_run(env: &Value, overrides: &[&str]) -> LoadedConfig {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("skillrl.toml");
+        std::fs::write(&file, TEXT).unwrap();
+        std::fs::create_dir(home.path().join("r")).unwrap();
+        let recorded = json!({ "format_version": "1.0", "config": { "env": env }, "identity": {} });
+        std::fs::write(home.path().join("r/config.json"), recorded.to_string()).unwrap();
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        Config::load(&file, &overrides).unwrap()
+    }
+
+    #[track_caller]
+    fn check_split(loaded: &LoadedConfig, ratio: SplitRatio, rule: SplitRule, origins: [Origin; 2]) {
+        let EnvConfig::Qa(env) = &loaded.config.env else { panic!("not of kind qa") };
+        assert_eq!((env.split_ratio, env.split_rule), (ratio, rule));
+        assert_eq!([SPLIT_RATIO, SPLIT_RULE].map(|key| loaded.origins[key]), origins);
+    }
+
+    #[test]
+    fn a_run_without_a_split_rule_keeps_its_split() {
+        use Origin::{Default, Run, Set};
+        let old = json!({ "kind": "qa", "split_ratio": [2, 1, 7], "split_seed": 42 });
+        let kept = beside_run(&old, &[]);
+        check_split(&kept, [2, 1, 7].into(), SplitRule::Exact, [Run, Run]);
+        // What is compared when it is resumed is what that run recorded.
+        let identity = kept.config.identity_entries();
+        assert!(identity.contains(&(SPLIT_RATIO.to_owned(), json!([2, 1, 7]))));
+        assert!(identity.iter().all(|(key, _)| key != SPLIT_RULE));
+        assert!(kept.display_with_origins().contains("split_ratio = [2, 1, 7]  # run.dir"));
+        // Resumed once, it has the rule on record.
+        let resumed = json!({ "kind": "qa", "split_ratio": [2, 1, 7], "split_rule": 1 });
+        check_split(&beside_run(&resumed, &[]), [2, 1, 7].into(), SplitRule::Exact, [Run, Run]);
+        // What somebody sets holds.
+        let set = beside_run(&old, &["env.split_ratio=[1,1,1]"]);
+        check_split(&set, [1, 1, 1].into(), SplitRule::Exact, [Set, Run]);
+
+        let new = json!({ "kind": "qa", "split_ratio": "auto", "split_rule": 2 });
+        for other in
+            [new, json!({ "kind": "tasks", "split_ratio": [2, 1, 7] }), json!({ "kind": "alfworld" })]
+        {
+            let loaded = beside_run(&other, &[]);
+            check_split(&loaded, SplitRatio::Auto, SplitRule::Float, [Default, Default]);
+            let identity = loaded.config.identity_entries();
+            assert!(identity.contains(&(SPLIT_RATIO.to_owned(), json!("auto"))));
+            assert!(identity.contains(&(SPLIT_RULE.to_owned(), json!(2))));
+        }
+    }
+
+    #[test]
+    fn the_recorded_configuration_of_an_older_run_has_its_split() {
+        let mut recorded = Config::parse(TEXT, "", &[]).unwrap().config.decisive_json();
+        recorded["env"]["split_ratio"] = json!([2, 1, 7]);
+        recorded["env"].as_object_mut().unwrap().shift_remove("split_rule");
+        let found = recorded_overrides(TEXT, &recorded);
+        assert_eq!(found, ["env.split_ratio=[2, 1, 7]", "env.split_rule=1"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::keys::{Effect, KeyDefault, KeySpec, SectionSpec, ValueType, sections};
 use serde_json::{Map, Value, json};
+use skill_core::SplitRatio;
 use std::fmt::Write as _;
 
 /// Which JSON schema this is.
@@ -129,9 +130,10 @@ fn type_schema(value: ValueType) -> Value {
             "items": { "type": "object", "minProperties": 1, "maxProperties": 1 },
             "minItems": 1,
         }),
-        ValueType::Ratio => json!({
-            "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 3, "maxItems": 3,
-        }),
+        ValueType::Ratio => json!({ "anyOf": [
+            { "const": SplitRatio::AUTO },
+            { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 3, "maxItems": 3 },
+        ] }),
         ValueType::Headers => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         ValueType::Body => json!({ "type": "object" }),
     }

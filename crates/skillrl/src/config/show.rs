@@ -1,8 +1,10 @@
 //! The configuration as JSON for the run directory, as TOML for people, and as what a run cannot change.
 
 use super::keys::{self, Effect, KeySpec, SectionSpec, ValueType};
+use super::recorded::SPLIT_RULE;
 use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;
+use skill_core::SplitRule;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -36,6 +38,8 @@ impl Config {
     /// A run cannot go on where one of them differs. Workers, limits, timeouts, prices, the name of the key's
     /// variable, the number of epochs, the final test and all paths may differ. What stands in the files behind
     /// the paths is not looked at here: it is for their readers to say whether that is still the same.
+    /// The first split rule is left out, as it was before there were two: older runs and new ones that keep their
+    /// rule have the same settings.
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
@@ -46,6 +50,7 @@ impl Config {
             .map(|(section, key)| {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
             })
+            .filter(|(key, value)| key != SPLIT_RULE || *value != SplitRule::Exact.number())
             .collect()
     }
 }
@@ -72,7 +77,7 @@ pub(super) fn lookup<'a>(json: &'a Value, section: &SectionSpec, name: &str) -> 
 
 impl LoadedConfig {
     /// The configuration as TOML that can be read back, with a comment on each line that says where the value
-    /// came from: `default`, `skillrl.toml:7` or `--set`.
+    /// came from: `default`, `skillrl.toml:7`, `--set`, `preset` or, where the run there decides, `run.dir`.
     pub fn display_with_origins(&self) -> String {
         let json = self.config.to_json();
         let file = Path::new(&self.origin)
@@ -102,6 +107,7 @@ impl LoadedConfig {
                     Origin::File { line } => format!("{file}:{line}"),
                     Origin::Set => "--set".to_owned(),
                     Origin::Preset => "preset".to_owned(),
+                    Origin::Run => "run.dir".to_owned(),
                 };
                 let _ = writeln!(shown, "{line:width$}  # {origin}");
             }

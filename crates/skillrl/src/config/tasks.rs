@@ -4,6 +4,7 @@ use super::path::AskedPath;
 use super::types::choice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skill_core::{SplitRatio, SplitRule};
 
 /// An environment with `kind = "tasks"`; `docs/tasks.md` says what each key means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,7 +13,9 @@ pub struct TasksConfig {
     /// A directory with the three splits, or files to be split.
     pub data: AskedPath,
     /// The shares of train, val and test; not all 0.
-    pub split_ratio: [u32; 3],
+    pub split_ratio: SplitRatio,
+    /// How they become whole numbers.
+    pub split_rule: SplitRule,
     /// Decides which item falls into which split; below 2^53.
     pub split_seed: u64,
     /// How an answer is scored.
@@ -202,6 +205,8 @@ choice! {
         Label = "label",
         /// The text.
         Text = "text",
+        /// As SkillOpt reads LiveMathematicianBench.
+        SkillOpt = "skillopt",
     }
 }
 

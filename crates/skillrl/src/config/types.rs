@@ -8,6 +8,7 @@ use super::path::AskedPath;
 use super::tasks::TasksConfig;
 use super::worlds::{AlfworldConfig, ExecConfig, WebshopConfig};
 use serde::{Deserialize, Serialize};
+use skill_core::{SplitRatio, SplitRule};
 
 /// A complete configuration: what the file says, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,7 +126,9 @@ pub struct QaConfig {
     /// A directory with the three splits, or one file to be split.
     pub data: AskedPath,
     /// The shares of train, val and test; not all 0.
-    pub split_ratio: [u32; 3],
+    pub split_ratio: SplitRatio,
+    /// How they become whole numbers.
+    pub split_rule: SplitRule,
     /// Decides which question falls into which split; below 2^53.
     pub split_seed: u64,
     /// How a reply is scored.

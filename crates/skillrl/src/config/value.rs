@@ -5,6 +5,7 @@ use super::keys::ValueType;
 use super::secret::{self, UrlFault};
 use super::suggest;
 use serde_json::{Map, Number, Value};
+use skill_core::SplitRatio;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 
 /// Longer values are cut in messages.
@@ -118,6 +119,9 @@ fn choice(words: &[&str], value: &DeValue<'_>) -> Option<Value> {
 }
 
 fn ratio(value: &DeValue<'_>) -> Option<Value> {
+    if text(value) == Some(SplitRatio::AUTO) {
+        return Some(SplitRatio::Auto.into());
+    }
     let shares: Vec<u32> = value
         .as_array()?
         .iter()

@@ -5,6 +5,7 @@ use super::types::choice;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use skill_core::{SplitRatio, SplitRule};
 
 /// How an agent plays: keys that all worlds share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -170,7 +171,9 @@ world! {
         /// How goals become splits.
         goal_split: GoalSplit,
         /// The shares of train, val and test; not all 0.
-        split_ratio: [u32; 3],
+        split_ratio: SplitRatio,
+        /// How they become whole numbers.
+        split_rule: SplitRule,
         /// Decides which goal falls into which split.
         split_seed: u64,
         /// The most goals of train.
@@ -214,7 +217,9 @@ world! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         items: Option<AskedPath>,
         /// The shares of train, val and test; not all 0.
-        split_ratio: [u32; 3],
+        split_ratio: SplitRatio,
+        /// How they become whole numbers.
+        split_rule: SplitRule,
         /// Decides which item falls into which split.
         split_seed: u64,
         /// How many processes run side by side.

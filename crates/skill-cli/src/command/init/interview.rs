@@ -108,7 +108,9 @@ fn data<R: BufRead, W: Write>(
         settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt.replace("\\n", "\n"))?));
     }
     if !sample.is_split {
-        questions.say("  it is split into train, val and test by 2 : 1 : 7; env.split_ratio changes that")?;
+        questions.say(
+            "  it is split into train, val and test: 1:1:1 below 400 items, 2:1:2 from 400 on; env.split_ratio changes that",
+        )?;
     }
     Ok(())
 }

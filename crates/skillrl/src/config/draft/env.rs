@@ -22,7 +22,7 @@ const PRESETS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("extract", "\"last_tag\""),
             ("scorer", "\"choice\""),
-            ("choice_by", "\"label\""),
+            ("choice_by", "\"skillopt\""),
             ("answer_field", "\"correct_choice\""),
             ("shuffle_choices", "true"),
         ],

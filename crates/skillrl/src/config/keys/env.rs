@@ -34,8 +34,18 @@ pub(super) const ENV: &[KeySpec] = &[
         "split_ratio",
         ValueType::Ratio,
         Outcome,
-        Value("[2, 1, 7]"),
-        "The shares of train, val and test.",
+        Value("\"auto\""),
+        "The shares of train, val and test, such as [2, 1, 7]. auto: 1:1:1 below 400 items and 2:1:2 from 400\n\
+         on, with each type of task (task_type) in the same proportions in all three.",
+    )
+    .of_kinds(RATIO),
+    KeySpec::new(
+        "split_rule",
+        ValueType::Integer { min: 1, max: 2 },
+        Outcome,
+        Value("2"),
+        "How shares become whole numbers of items. 2: as SkillOpt does, with floating-point remainders. 1: exact,\n\
+         as in runs from before this key. Without effect where split_ratio is auto.",
     )
     .of_kinds(RATIO),
     KeySpec::new(
@@ -227,9 +237,10 @@ pub(super) const ENV: &[KeySpec] = &[
     ),
     task(
         "choice_by",
-        ValueType::Choice(&["either", "label", "text"]),
+        ValueType::Choice(&["either", "label", "text", "skillopt"]),
         Value("\"either\""),
-        "By what an answer may name a choice.",
+        "By what an answer may name a choice. skillopt: by its label, else by its text, else by a label that\n\
+         is the first word.",
     ),
     task(
         "tolerance",

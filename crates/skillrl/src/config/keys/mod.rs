@@ -46,7 +46,7 @@ pub enum ValueType {
     Texts,
     /// Tables of one member each, at least one: rules for answers.
     Rules,
-    /// Three whole numbers, not all 0: the shares of train, val and test.
+    /// Three whole numbers, not all 0: the shares of train, val and test; or `auto`.
     Ratio,
     /// A table of texts, without secrets.
     Headers,
@@ -92,7 +92,8 @@ impl ValueType {
                 "a list of tables, like [{ contains = \"Berlin\" }, { max_words = 100 }]".to_owned()
             }
             Self::Ratio => {
-                "three whole numbers for train, val and test that are not all 0, like [2, 1, 7]".to_owned()
+                "\"auto\", or three whole numbers for train, val and test that are not all 0, like [2, 1, 7]"
+                    .to_owned()
             }
             Self::Headers => "a table of texts, like { x-title = \"skillrl\" }".to_owned(),
             Self::Body => "a table, like { reasoning_effort = \"low\" }".to_owned(),

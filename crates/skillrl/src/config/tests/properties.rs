@@ -20,7 +20,10 @@ fn valid_value(key: &KeySpec) -> BoxedStrategy<Value> {
             proptest::collection::vec("[ -~]{0,9}!", 1..4).prop_map(|texts| json!(texts)).boxed()
         }
         ValueType::Rules => (0..9_u32).prop_map(|words| json!([{ "max_words": words }])).boxed(),
-        ValueType::Ratio => [1..99_u32, 0..99, 0..99].prop_map(|shares| json!(shares)).boxed(),
+        ValueType::Ratio => {
+            prop_oneof![Just(json!("auto")), [1..99_u32, 0..99, 0..99].prop_map(|shares| json!(shares)),]
+                .boxed()
+        }
         ValueType::Headers => "[ -~]{0,9}!".prop_map(|text| json!({ "x-title": text })).boxed(),
         ValueType::Body => {
             ("[a-z \"\\\\]{0,9}", any::<i32>()).prop_map(|(name, number)| json!({ name: [number] })).boxed()

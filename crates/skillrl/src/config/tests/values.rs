@@ -88,6 +88,8 @@ fn values_that_are_taken() {
     check("env.data=other.jsonl", r#""other.jsonl""#);
     check("env.split_ratio=[8, 1, 1]", "[8,1,1]");
     check("env.split_ratio=[1,0,0]", "[1,0,0]");
+    check("env.split_ratio=auto", r#""auto""#);
+    check("env.split_rule=1", "1");
     check("env.split_seed=7", "7");
     check("env.scorer=contains", r#""contains""#);
     check("env.scorer=\"contains\"", r#""contains""#);
@@ -201,14 +203,15 @@ fn values_that_are_refused() {
     );
     refused("env.scorer=em", &format!("takes {SCORERS}, not \"em\""));
     refused("env.scorer=EM_F1", &format!("takes {SCORERS}, not \"EM_F1\"; did you mean \"em_f1\"?"));
-    const RATIO: &str =
-        "takes three whole numbers for train, val and test that are not all 0, like [2, 1, 7], not";
+    const RATIO: &str = "takes \"auto\", or three whole numbers for train, val and test that are not all 0, like [2, 1, 7], not";
     refused("env.split_ratio=[0, 0, 0]", &format!("{RATIO} [0, 0, 0]"));
     refused("env.split_ratio=[1, 2]", &format!("{RATIO} [1, 2]"));
     refused("env.split_ratio=[1, 2, 3, 4]", &format!("{RATIO} [1, 2, 3, 4]"));
     refused("env.split_ratio=[0.2, 0.1, 0.7]", &format!("{RATIO} [0.2, 0.1, 0.7]"));
     refused("env.split_ratio=[-1, 1, 1]", &format!("{RATIO} [-1, 1, 1]"));
     refused("env.split_ratio=2:1:7", &format!("{RATIO} \"2:1:7\""));
+    refused("env.split_ratio=Auto", &format!("{RATIO} \"Auto\""));
+    refused("env.split_rule=3", "takes a whole number from 1 to 2, not 3");
     refused("train.epochs=0", &format!("{COUNT}, not 0"));
     refused("train.batch_size=0", &format!("{COUNT}, not 0"));
     refused("train.batch_size=true", &format!("{COUNT}, not true"));
