@@ -1,7 +1,7 @@
 //! Shades of a colour count as that colour.
 
 /// The colours that are looked for, in this order.
-const COLOURS: [&str; 102] = [
+pub const COLOURS: [&str; 102] = [
     "alabaster",
     "apricot",
     "aqua",

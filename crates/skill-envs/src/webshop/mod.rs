@@ -57,7 +57,7 @@ pub use action::Action;
 pub use analyzer::terms;
 pub use bundled::{ATTRIBUTES_FILE, Bundled, INSTRUCTIONS_FILE, PRODUCTS_FILE};
 pub use catalogue::{Catalogue, Product, option_value};
-pub use colours::normalize_color;
+pub use colours::{COLOURS, normalize_color};
 pub use config::{GoalKind, GoalRange, MissingProducts, ObservationForm, SplitRanges, WebshopConfig};
 pub use files::{
     AttributeEntry, Dropped, GoalOptions, HumanInstruction, read_attributes, read_human_instructions,

@@ -1,12 +1,12 @@
 //! Vectors of the parts of the shop.
 
 use crate::recorded::{HUMAN, difference};
-use crate::sessions::{info, search_difference, with_known_nouns};
+use crate::sessions::{info, leave_out_untagged, search_difference};
 use serde_json::{Map, Value, json};
 use skill_core::PyRandom;
 use skill_envs::webshop::{
-    Action, Goal, GoalOptions, Kind, Part, Price, Product, TypeMatch, matched_attributes, matched_options,
-    normalize_color, nouns, option_value, terms, token_set_ratio,
+    Action, COLOURS, Goal, GoalOptions, Kind, Part, Price, Product, TypeMatch, matched_attributes,
+    matched_options, normalize_color, nouns, option_value, terms, token_set_ratio,
 };
 
 enum Group {
@@ -185,8 +185,12 @@ fn reward(case: &Value) -> (Value, Value) {
     let product = HUMAN.catalogue().get(text(&case["asin"])).unwrap();
     let chosen = case["options"].as_object().unwrap().values().map(text);
     let ours = HUMAN.reward(goal, product, chosen, case["price"].as_f64().unwrap());
-    let ours = with_known_nouns(ours, [&product.title, &goal.name], &case["info"]);
-    (json!([ours.total(), info(&ours)]), json!([case["reward"], case["info"]]))
+    let mut ours = json!({ "reward": ours.total(), "info": info(&ours) });
+    let mut recorded = json!({ "reward": case["reward"], "info": case["info"] });
+    match leave_out_untagged("reward", [&product.title, &goal.name], &mut ours, &mut recorded, "info") {
+        Some(fault) => (fault.into(), Value::Null),
+        None => (ours, recorded),
+    }
 }
 
 /// An exception there; here such a goal is refused before it is played.
@@ -200,12 +204,20 @@ fn color(case: &Value) -> (Value, Value) {
 }
 
 fn color_set(group: &Value) -> Vec<String> {
-    // The recorded list is a part of the colours; each stays as it is, but for an earlier one inside of it.
-    let is_color = |color: &str| {
-        color.contains(normalize_color(color))
-            && normalize_color(&format!("#{color}#")) != format!("#{color}#")
+    // The recorded list is a part of the colours. Each of them is one of ours to the letter, and becomes the first of
+    // the recorded ones, in their order, that stands in it: itself, unless an earlier one does. One has an earlier one
+    // in it that is not in the recorded part.
+    const UNRECORDED: [(&str, &str); 1] = [("stonewash", "ash")];
+    let recorded = strings(group);
+    assert!(recorded.is_sorted() && COLOURS.is_sorted());
+    let becomes = |color: &String| {
+        let unrecorded = UNRECORDED.iter().find(|(outer, _)| outer == color).map(|(_, inner)| *inner);
+        let first = recorded.iter().map(String::as_str).find(|inner| color.contains(inner));
+        let expect = unrecorded.or(first).unwrap();
+        let ours = json!([COLOURS.contains(&color.as_str()), normalize_color(color)]);
+        difference(color, &ours, &json!([true, expect]))
     };
-    strings(group).into_iter().filter(|color| !is_color(color)).collect()
+    recorded.iter().filter_map(becomes).collect()
 }
 
 fn action(case: &Value) -> (Value, Value) {
