@@ -64,10 +64,19 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row("best skill", &|side| side.best_skill.clone()),
         row(&format!("selection{metric}"), &|side| score(side.selection)),
         row(&format!("test{metric}"), &|side| score(side.test)),
-        row("calls", &|side| grouped(side.calls)),
-        row("tokens", &|side| grouped(side.tokens)),
-        row("cost", &|side| side.money.map_or_else(|| "no prices".to_owned(), |money| format!("{money:.4}"))),
+        row("calls", &|side| used(side.calls, side.n_steps)),
+        row("tokens", &|side| used(side.tokens, side.n_steps)),
+        row("cost", &|side| match side.money {
+            Some(money) => format!("{money:.4}"),
+            None if side.calls == 0 && side.n_steps > 0 => "unknown".to_owned(),
+            None => "no prices".to_owned(),
+        }),
     ]
+}
+
+/// A number that a run with steps cannot have left at 0, unless it did not record it.
+fn used(number: u64, n_steps: usize) -> String {
+    if number == 0 && n_steps > 0 { "unknown".to_owned() } else { grouped(number) }
 }
 
 fn paired(split: &str, compared: &Comparison) -> String {

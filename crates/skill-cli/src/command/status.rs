@@ -56,12 +56,7 @@ pub(crate) fn described(status: &RunOverview) -> String {
             let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
         }
         None => {
-            let _ = writeln!(
-                text,
-                "  used   {}, {}",
-                counted(status.calls, "call"),
-                counted(status.tokens, "token")
-            );
+            let _ = writeln!(text, "  used   {}", used(status));
         }
     }
     if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left) {
@@ -77,6 +72,15 @@ pub(crate) fn described(status: &RunOverview) -> String {
 }
 
 /// How to go on with a run that stands still.
+/// Calls and tokens of a run, as far as it recorded them.
+pub(crate) fn used(of: &RunOverview) -> String {
+    let known = |is_known: bool, number: u64, noun: &str| {
+        if is_known { counted(number, noun) } else { format!("unknown {noun}s") }
+    };
+    let calls = known(of.knows_calls(), of.calls, "call");
+    format!("{calls}, {}", known(of.knows_tokens(), of.tokens, "token"))
+}
+
 fn next(status: &RunOverview) -> Option<String> {
     const GOES_ON: &str = "the command that started it goes on from here";
     match (status.phase, &status.hint) {
@@ -175,7 +179,11 @@ fn listed(statuses: &[RunOverview]) -> String {
             steps,
             score(status.baseline),
             score(status.best),
-            crate::table::grouped(calls),
+            if status.live.is_some() || status.knows_calls() {
+                crate::table::grouped(calls)
+            } else {
+                "unknown".to_owned()
+            },
             what,
         ]
     });

@@ -165,6 +165,19 @@ impl RunOverview {
     }
 }
 
+impl RunOverview {
+    /// True if the run recorded what it used. A run with steps and without a call did not: it was imported from a
+    /// program that does not count, or its stages were answered without counts.
+    pub fn knows_calls(&self) -> bool {
+        self.calls > 0 || self.n_steps == 0
+    }
+
+    /// True if the run recorded its tokens, see [`Self::knows_calls`].
+    pub fn knows_tokens(&self) -> bool {
+        self.tokens > 0 || self.n_steps == 0
+    }
+}
+
 /// The runs in a directory: the directory itself, or those at most two levels below it, by path.
 ///
 /// Links are not followed, so that nothing outside the directory is found.

@@ -1,8 +1,8 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
-use crate::command::status::{now, seconds, spent};
+use crate::command::status::{now, seconds, spent, used};
 use crate::report_line::{metric_words, short_step_line, step_line};
-use crate::table::{counted, harmless};
+use crate::table::harmless;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -92,7 +92,7 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
         (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
         (None, Some(reason)) => harmless(reason).replace('\n', " "),
         (None, None) => {
-            format!("used {}, {}", counted(overview.calls, "call"), counted(overview.tokens, "token"))
+            format!("used {}", used(overview))
         }
     };
     let said = [scores, last].into_iter().flat_map(|text| broken(&text, width)).map(Line::from);
