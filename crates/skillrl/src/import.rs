@@ -44,6 +44,8 @@ pub struct ImportOptions {
 pub enum ImportKind {
     /// A configuration of SkillOpt.
     SkilloptConfig,
+    /// A configuration of skillrl 1.0, as its runs keep it.
+    SkillrlConfig,
     /// A run of SkillOpt.
     SkilloptRun,
     /// A run of skillrl 1.0.
@@ -57,6 +59,7 @@ impl ImportKind {
     pub fn describe(self) -> &'static str {
         match self {
             Self::SkilloptConfig => "a SkillOpt configuration",
+            Self::SkillrlConfig => "a skillrl 1.0 configuration",
             Self::SkilloptRun => "a SkillOpt run",
             Self::SkillrlRun => "a skillrl 1.0 run",
             Self::GepaCandidate => "a GEPA candidate",
@@ -161,10 +164,14 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
     let source = Source::of(&options.from)?;
     let place = Place::of(&options.to);
     let (kind, outcome) = match source {
-        Source::Config(path) => {
-            let name = place.named("toml").unwrap_or(CONFIG_FILE).to_owned();
-            (ImportKind::SkilloptConfig, skillopt::import(&path, &place.root, &name)?)
-        }
+        Source::Config(path) => (
+            ImportKind::SkilloptConfig,
+            skillopt::import(&path, &place.root, place.named("toml").unwrap_or(CONFIG_FILE))?,
+        ),
+        Source::SkillrlConfig(path) => (
+            ImportKind::SkillrlConfig,
+            skillopt::import_skillrl(&path, place.named("toml").unwrap_or(CONFIG_FILE))?,
+        ),
         Source::Run { dir, is_skillopt } => {
             let kind = if is_skillopt { ImportKind::SkilloptRun } else { ImportKind::SkillrlRun };
             (kind, run::import(&dir, kind)?)

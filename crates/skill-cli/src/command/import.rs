@@ -47,6 +47,9 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
             let config = first.display();
             writeln!(text, "next: look through {config}, then: skillrl estimate {config}")
         }
+        ImportKind::SkillrlConfig => {
+            writeln!(text, "next: write the models and the tasks into {}", first.display())
+        }
         ImportKind::SkilloptRun | ImportKind::SkillrlRun => {
             writeln!(text, "next: skillrl report {to}, skillrl blame {to}, or skillrl export {to} --to DIR")
         }

@@ -49,6 +49,14 @@ pub(super) fn import(
     if texts.is_empty() {
         return Err(ImportError::Candidate { message: "the candidate holds no text".to_owned() });
     }
+    let n_others = candidate.len() - texts.len();
+    if n_others >= texts.len() {
+        let message = format!(
+            "the file holds no candidate: {n_others} of its {} members are not texts",
+            candidate.len()
+        );
+        return Err(ImportError::Candidate { message });
+    }
     let is_main = |wanted: &str| texts.iter().position(|(name, _)| name.eq_ignore_ascii_case(wanted));
     let main_idx = MAIN_NAMES.iter().find_map(|name| is_main(name)).unwrap_or_default();
     let mut package = SkillPackage::default();

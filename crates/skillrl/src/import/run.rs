@@ -66,7 +66,10 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     let settings = run_record::without_secrets(&config);
     let from = match kind {
         ImportKind::SkilloptRun => "SkillOpt",
-        ImportKind::SkillrlRun | ImportKind::SkilloptConfig | ImportKind::GepaCandidate => "skillrl 1.0",
+        ImportKind::SkillrlRun
+        | ImportKind::SkillrlConfig
+        | ImportKind::SkilloptConfig
+        | ImportKind::GepaCandidate => "skillrl 1.0",
     };
     let config = json!({IMPORTED_FROM: from, IMPORTED_SETTINGS: settings});
     if let Some(summary) = summary {

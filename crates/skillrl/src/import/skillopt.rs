@@ -53,7 +53,7 @@ const SUBSET: &str =
     "only so many items are evaluated there; here it is the whole split: give it fewer items";
 
 /// Keys of training, gate and evaluation; those of models and environments have modules of their own.
-const RULES: [(&str, Rule); 45] = [
+const RULES: [(&str, Rule); 44] = [
     ("num_epochs", Rule::Same("train.epochs", Off::Never)),
     ("batch_size", Rule::Same("train.batch_size", Off::Never)),
     ("accumulation", Rule::Same("train.accumulation", Off::Number(1))),
@@ -68,10 +68,6 @@ const RULES: [(&str, Rule); 45] = [
     ("gate_mixed_weight", Rule::Same("gate.mixed_weight", Off::Never)),
     ("eval_test", Rule::Same("eval.test", Off::Never)),
     ("skill_update_mode", Rule::Same("train.update_mode", Off::Word("patch"))),
-    (
-        "lr_control_mode",
-        Rule::None(Off::Word("fixed"), "the optimizer chooses the number of edits, or nobody limits it"),
-    ),
     ("use_gate", Rule::Same("gate.enabled", Off::Yes)),
     ("use_semantic_density", Rule::None(Off::No, "a bonus for words like `must` is added to scores there")),
     ("semantic_density_weight", Rule::None(Off::Never, "belongs to use_semantic_density")),
@@ -180,20 +176,68 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
     skillopt_model::map(&mut draft);
     let files = skillopt_env::map(&mut draft, &Found { find: &found, dir });
     map_training(&mut draft);
+    // SkillOpt measures nothing once more at the end.
+    draft.set("eval.fresh", false);
+    let mut outcome = finish(path, name, draft)?;
+    outcome.files.extend(files);
+    Ok(outcome)
+}
+
+/// Lists the keys that nobody has taken, and writes the configuration.
+fn finish(path: &Path, name: &str, mut draft: Draft) -> Result<Outcome, ImportError> {
     let rest: Vec<Entry> = std::mem::take(&mut draft.entries).into_values().collect();
     for entry in rest.iter().filter(|entry| !is_blank(&entry.value)) {
         draft.lose(entry, "there is no such setting here");
     }
     if let Some(fault) = draft.fault.take() {
-        let advice = "mend the value, there or in the file of `_base_` that has it";
+        let advice = "fix the value, there or in the file of `_base_` that has it";
         return Err(ImportError::bad(path, fault, advice));
     }
     let text = render(path, &mut draft);
     let Draft { mut outcome, .. } = draft;
-    outcome.files = files;
-    outcome.files.insert(0, (name.to_owned(), text.into_bytes()));
+    outcome.files = vec![(name.to_owned(), text.into_bytes())];
     Ok(outcome)
 }
+
+/// Reads the settings that a run of skillrl 1.0 keeps. Models and tasks were objects in Python, and are in no file.
+pub(super) fn import_skillrl(path: &Path, name: &str) -> Result<Outcome, ImportError> {
+    let mut draft = Draft::new(load(path)?);
+    skillopt_env::map_run_dir(&mut draft);
+    for (flat, usual) in SKILLRL_SPLITS {
+        if let Some(entry) = draft.take(flat) {
+            match text(&entry.value).as_deref() {
+                Some(word) if word == usual => draft.idle(&entry, "is the split that is read here too"),
+                _ => draft.lose(&entry, format!("the split that is read here is `{usual}`")),
+            }
+        }
+    }
+    for (flat, reason) in SKILLRL_IDLE {
+        if let Some(entry) = draft.take(flat) {
+            draft.idle(&entry, reason);
+        }
+    }
+    if let Some(entry) = draft.take("optimizer_max_completion_tokens") {
+        match entry.value.as_u64() {
+            Some(tokens) => draft.set_from(&entry, "models.optimizer.max_tokens", tokens),
+            None => draft.lose(&entry, "is not a whole number"),
+        }
+    }
+    map_training(&mut draft);
+    // What skillrl 1.0 does not have, and is on by default here.
+    draft.set("train.slow_update", "off");
+    draft.set("train.meta_skill", false);
+    draft.set("eval.fresh", false);
+    draft.outcome.lose("models", "", "were objects in Python: write [models.target] and [models.optimizer]");
+    draft.outcome.lose("environment", "", "was an object in Python: write [env]");
+    finish(path, name, draft)
+}
+
+/// Splits of skillrl 1.0 by the key that names them, with the names that they have here.
+const SKILLRL_SPLITS: [(&str, &str); 2] = [("selection_split", "val"), ("test_split", "test")];
+
+/// Settings of skillrl 1.0 without effect on results.
+const SKILLRL_IDLE: [(&str, &str); 2] =
+    [("save_every_step", "a run here keeps the skill after each step"), ("verbose", "is --quiet or -v here")];
 
 fn map_training(draft: &mut Draft) {
     // What belongs to something that is off is idle, so the switches are looked at before they are taken.
@@ -258,19 +302,22 @@ fn map_slow_update(draft: &mut Draft) {
     draft.set(KEY, word);
 }
 
-/// A schedule here that is a mode of control there.
+/// Who decides the number of edits: one mode of control there is a schedule here.
 fn map_budget_control(draft: &mut Draft) {
-    const KEY: &str = "train.schedule";
-    const WORD: &str = "autonomous";
-    let is_known = keys::find(KEY).is_some_and(|(_, spec)| read_as(spec.value, &Value::from(WORD)).is_ok());
-    if !is_known || draft.text("lr_control_mode").as_deref() != Some(WORD) {
-        return;
-    }
-    if let Some(entry) = draft.take("lr_control_mode") {
-        draft.set_from(&entry, KEY, WORD);
-    }
-    if let Some(entry) = draft.take("lr_scheduler") {
-        draft.idle(&entry, "the optimizer chooses the number of edits");
+    const AUTONOMOUS: &str = "autonomous";
+    let is_rewritten = draft.text("skill_update_mode").as_deref().and_then(UpdateMode::from_reference)
+        == Some(UpdateMode::FullRewriteMinibatch);
+    let Some(entry) = draft.take("lr_control_mode") else { return };
+    match text(&entry.value).as_deref() {
+        _ if is_rewritten => draft.idle(&entry, "has no effect: a whole rewrite has no number of edits"),
+        Some("fixed") => draft.idle(&entry, "train.schedule decides here too"),
+        Some(AUTONOMOUS) => {
+            draft.set_from(&entry, "train.schedule", AUTONOMOUS);
+            if let Some(entry) = draft.take("lr_scheduler") {
+                draft.idle(&entry, "has no effect: the optimizer chooses the number of edits");
+            }
+        }
+        _ => draft.lose(&entry, "the number of edits has no limit there; here train.edit_budget is one"),
     }
 }
 
@@ -355,7 +402,9 @@ fn render(path: &Path, draft: &mut Draft) -> String {
 
 /// Whether a key is there without a value.
 fn is_blank(value: &Value) -> bool {
-    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+    value.is_null()
+        || value.as_str().is_some_and(|text| text.trim().is_empty())
+        || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 /// A flag, also in the words of YAML 1.1.

@@ -5,6 +5,7 @@ use super::config_file::Entry;
 use super::skillopt::{Draft, text};
 use super::source::{read, read_json};
 use serde_json::{Value, json};
+use skill_core::SplitRule;
 use std::path::{Path, PathBuf};
 
 /// How environments are called there and here: a kind, and a preset for those that have one.
@@ -38,6 +39,9 @@ const MANIFEST_FIELDS: [&str; 12] = [
     "task_type",
     "source_docs",
 ];
+
+/// The ratio of a configuration that names none.
+const SPLIT_RATIO: [u32; 3] = [2, 1, 7];
 
 /// Presets whose items name documents beside them: a copy of the items alone would be of no use.
 const WITH_DOCUMENTS: [&str; 2] = ["docvqa", "officeqa"];
@@ -90,10 +94,7 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         };
         draft.set_from(&entry, "skill.initial", path);
     }
-    if let Some(entry) = draft.take("out_root") {
-        let path = text(&entry.value).unwrap_or_default();
-        draft.set_from(&entry, "run.dir", path);
-    }
+    map_run_dir(draft);
     let (kind, preset) = match (&name, known) {
         (Some(entry), Some((_, kind, preset))) => {
             draft.set_from(entry, "env.kind", kind);
@@ -119,6 +120,19 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
     });
     limits(draft, kind, preset);
     files
+}
+
+/// A run here has a directory of its own, so that nothing is written into that of another program.
+pub(super) fn map_run_dir(draft: &mut Draft) {
+    if let Some(entry) = draft.take("out_root") {
+        let place = text(&entry.value).unwrap_or_default();
+        let name = place.rsplit(['/', '\\']).find(|name| !name.is_empty() && !name.starts_with('.'));
+        draft.set("run.dir", format!("runs/{}", name.unwrap_or("imported")));
+        draft.idle(
+            &entry,
+            "is the directory of SkillOpt's runs; a run here has a directory of its own, run.dir",
+        );
+    }
 }
 
 /// The data of tasks: split directories, or one file that is split.
@@ -192,6 +206,9 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
                 None => draft.lose(&ratio, "is not three whole numbers"),
             }
         }
+        // What SkillOpt takes where its configuration does not say; the default here is another.
+        draft.set("env.split_ratio", json!(SPLIT_RATIO));
+        draft.set("env.split_rule", SplitRule::Float.number());
         if let Some(seed) = seed {
             match seed.value.as_u64() {
                 Some(value) => draft.set_from(&seed, "env.split_seed", value),

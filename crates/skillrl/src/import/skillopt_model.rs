@@ -9,6 +9,10 @@ const QWEN_TEMPERATURE: f64 = 0.7;
 const QWEN_TIMEOUT_S: u64 = 300;
 const QWEN_MAX_TOKENS: u64 = 8_000;
 
+/// What SkillOpt asks a server of the generic backend for, where its environment does not say.
+const COMPATIBLE_TIMEOUT_S: u64 = 300;
+const COMPATIBLE_MAX_TOKENS: u64 = 8_000;
+
 /// Where MiniMax is.
 const MINIMAX_GLOBAL: &str = "https://api.minimax.io/v1";
 const MINIMAX_CHINA: &str = "https://api.minimaxi.com/v1";
@@ -24,10 +28,32 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 const AZURE_SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 const OTHER_BACKEND: &str = "belongs to a backend that is not used";
 
-/// Backends of a high-level label that fill both roles; others fill the target alone.
-const FOR_BOTH: [&str; 5] = ["claude_chat", "codex", "codex_exec", "copilot_chat", "openai_compatible"];
+/// Backends of a high-level label that fill the target alone; others fill both roles.
 const FOR_TARGET: [&str; 5] =
     ["claude_code_exec", "cursor_exec", "copilot_exec", "qwen_chat", "minimax_chat"];
+
+/// The chat backend, which is the one of a role that names none.
+const CHAT: &str = "openai_chat";
+
+/// Other names of backends, as SkillOpt resolves them.
+const ALIASES: [(&str, &str); 10] = [
+    ("azure", CHAT),
+    ("azure_openai", CHAT),
+    ("azure-openai", CHAT),
+    ("openai", "codex"),
+    ("claude", "claude_chat"),
+    ("anthropic", "claude_chat"),
+    ("qwen", "qwen_chat"),
+    ("minimax", "minimax_chat"),
+    ("copilot", "copilot_chat"),
+    ("cursor", "cursor_exec"),
+];
+
+/// Backends that SkillOpt asks without the effort of reasoning.
+const WITHOUT_EFFORT: [&str; 3] = ["qwen_chat", "minimax_chat", "openai_compatible"];
+
+/// Backends that are a server.
+const SERVED: [&str; 4] = [CHAT, "qwen_chat", "minimax_chat", "openai_compatible"];
 
 /// Keys of backends, by what they begin with.
 const BACKEND_KEYS: [&str; 8] =
@@ -51,7 +77,7 @@ pub(super) fn map(draft: &mut Draft) {
     for (role, backend) in &roles {
         map_role(draft, role, backend);
         if let Some(effort) = effort.as_ref().and_then(|effort| text(&effort.value))
-            && !matches!(backend.as_str(), "qwen_chat" | "minimax_chat")
+            && !WITHOUT_EFFORT.contains(&backend.as_str())
         {
             if EFFORTS.contains(&effort.as_str()) {
                 draft.set(&format!("models.{role}.reasoning_effort"), effort);
@@ -99,6 +125,7 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
         (&["claude_code_"], &["claude_code_exec"]),
         (&["cursor_"], &["cursor_exec"]),
         (&["copilot_"], &["copilot_chat", "copilot_exec"]),
+        (&["openai_compatible_"], &["openai_compatible"]),
     ];
     if !uses.iter().any(|(starts, backends)| is_used(starts, backends)) {
         return draft.idle(entry, OTHER_BACKEND);
@@ -107,17 +134,20 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
         "azure_openai_endpoint"
         | "azure_endpoint"
         | "qwen_chat_base_url"
+        | "openai_compatible_base_url"
         | "minimax_base_url"
         | "minimax_region" => {
             draft.outcome.map(entry.key.as_str(), "models.*.base_url");
         }
-        "qwen_chat_temperature" | "minimax_temperature" => {
+        "qwen_chat_temperature" | "openai_compatible_temperature" | "minimax_temperature" => {
             draft.outcome.map(entry.key.as_str(), "models.*.temperature");
         }
-        "qwen_chat_max_tokens" | "minimax_max_tokens" => {
+        "qwen_chat_max_tokens" | "openai_compatible_max_tokens" | "minimax_max_tokens" => {
             draft.outcome.map(entry.key.as_str(), "models.*.max_tokens");
         }
-        "qwen_chat_timeout_seconds" => draft.outcome.map(entry.key.as_str(), "models.*.timeout_s"),
+        "qwen_chat_timeout_seconds" | "openai_compatible_timeout_seconds" => {
+            draft.outcome.map(entry.key.as_str(), "models.*.timeout_s");
+        }
         "qwen_chat_enable_thinking" => draft.outcome.map(entry.key.as_str(), "models.*.extra_body"),
         "minimax_model" => draft.outcome.map(entry.key.as_str(), "models.*.model"),
         "azure_openai_api_version" | "azure_api_version" => {
@@ -144,22 +174,25 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
     }
 }
 
-/// Which backend plays a role.
+/// Which backend plays a role. A name that nobody knows is nobody's default: it is the backend, and is listed.
 fn backend(role: &str, asked: Option<&Entry>, label: Option<&Entry>) -> String {
-    let name =
-        |entry: Option<&Entry>| entry.and_then(|entry| text(&entry.value)).map(|name| name.to_lowercase());
-    let asked = name(asked).filter(|name| name != "openai_chat");
-    let label = name(label).filter(|label| {
-        FOR_BOTH.contains(&label.as_str()) || (role == "target" && FOR_TARGET.contains(&label.as_str()))
-    });
-    asked.or(label).unwrap_or_else(|| "openai_chat".to_owned())
+    let name = |entry: Option<&Entry>| {
+        let name = text(&entry?.value)?.to_lowercase();
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+        Some(alias.map_or(name, |(_, backend)| (*backend).to_owned()))
+    };
+    let asked = name(asked).filter(|name| name != CHAT);
+    let label = name(label).filter(|label| role == "target" || !FOR_TARGET.contains(&label.as_str()));
+    asked.or(label).unwrap_or_else(|| CHAT.to_owned())
 }
 
 fn map_role(draft: &mut Draft, role: &str, backend: &str) {
     let key = |name: &str| format!("models.{role}.{name}");
     let own = |draft: &Draft, name: &str| draft.text(&format!("{role}_{name}")).or_else(|| draft.text(name));
     let program = program_of(backend);
-    draft.set(&key("kind"), if program.is_some() { "agent" } else { "openai" });
+    // A backend without a counterpart must not become a server that happens to be the default: as an agent without a
+    // program the configuration is not complete, and says so.
+    draft.set(&key("kind"), if SERVED.contains(&backend) { "openai" } else { "agent" });
     let model = draft.take(&format!("{role}_model"));
     let name = match backend {
         "minimax_chat" => Some(draft.text("minimax_model").unwrap_or_else(|| MINIMAX_MODEL.to_owned())),
@@ -172,7 +205,7 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
         draft.outcome.map(model.key.as_str(), key("model"));
     }
     match backend {
-        "openai_chat" | "azure_openai" | "openai" => azure(draft, role, &own),
+        CHAT => azure(draft, role, &own),
         "qwen_chat" => {
             let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
             let temperature = number("qwen_chat_temperature").unwrap_or(QWEN_TEMPERATURE);
@@ -206,9 +239,21 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
             }
         }
         "openai_compatible" => {
-            let address = draft.text("openai_compatible_base_url");
+            let address = own(draft, "openai_compatible_base_url");
             place(draft, role, address, "OPENAI_COMPATIBLE_BASE_URL");
             draft.set(&key("api_key_env"), "OPENAI_COMPATIBLE_API_KEY");
+            let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
+            let temperature = number("openai_compatible_temperature");
+            let tokens = number("openai_compatible_max_tokens").map(|tokens| tokens.max(1.0) as u64);
+            let timeout = number("openai_compatible_timeout_seconds").map(|seconds| seconds.max(1.0) as u64);
+            if let Some(temperature) = temperature {
+                draft.set(&key("temperature"), temperature);
+            }
+            draft.set(&key("max_tokens"), tokens.unwrap_or(COMPATIBLE_MAX_TOKENS));
+            // That of the environment comes first there too.
+            if timeout.is_some() || role == "optimizer" || draft.value("exec_timeout").is_none() {
+                draft.set(&key("timeout_s"), timeout.unwrap_or(COMPATIBLE_TIMEOUT_S));
+            }
         }
         other => match program {
             Some(program) => agent(draft, role, program),

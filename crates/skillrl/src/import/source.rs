@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 const GEPA_STATE: &str = "gepa_state.bin";
 const GEPA_CANDIDATES: &str = "candidates.json";
 
+/// Settings that each run of skillrl 1.0 writes, and no configuration of SkillOpt has all of.
+const SKILLRL_KEYS: [&str; 4] = ["num_epochs", "lr_scheduler", "selection_split", "save_every_step"];
+
 /// The most bytes of a file that is read whole.
 const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -15,6 +18,8 @@ const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 pub(super) enum Source {
     /// A YAML file.
     Config(PathBuf),
+    /// The settings of a run of skillrl 1.0, in JSON.
+    SkillrlConfig(PathBuf),
     /// A run directory.
     Run { dir: PathBuf, is_skillopt: bool },
     /// JSON of GEPA.
@@ -36,6 +41,14 @@ impl Source {
                     if members.contains_key("env") && members.contains_key("target_model") =>
                 {
                     Ok(Self::Config(path.to_owned()))
+                }
+                // What skillrl 1.0 keeps of the configuration of a run.
+                Value::Object(members) if SKILLRL_KEYS.iter().all(|key| members.contains_key(*key)) => {
+                    Ok(Self::SkillrlConfig(path.to_owned()))
+                }
+                Value::Object(members) if members.contains_key("format_version") => {
+                    let advice = "name the run's directory: skillrl report, blame and export read it";
+                    Err(ImportError::bad(path, "is a file of this program already", advice))
                 }
                 value => Ok(Self::Gepa(value)),
             },

@@ -125,6 +125,137 @@ fn below(dir: &Path, path: &Path) -> String {
     path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/")
 }
 
+/// Imports a configuration of this text: what is written, and the lists.
+fn import_text(name: &str, text: &str) -> (toml::Table, Imported) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(name), text).unwrap();
+    let imported = import_to(&dir.path().join(name), &dir.path().join("new")).unwrap();
+    let written = std::fs::read_to_string(dir.path().join("new/skillrl.toml")).unwrap();
+    (written.parse().unwrap(), imported)
+}
+
+fn named<'a>(list: &'a [skillrl::import::Unmapped], key: &str) -> Vec<&'a str> {
+    list.iter().filter(|entry| entry.key == key).map(|entry| entry.reason.as_str()).collect()
+}
+
+/// What SkillOpt sends: a limit of 8,000 tokens, and no effort of reasoning.
+#[test]
+fn the_compatible_backend_keeps_its_limits() {
+    let text = "model: {backend: openai_compatible, optimizer: o, target: t, reasoning_effort: medium, \
+                openai_compatible_base_url: 'http://localhost:9/v1'}\nenv: {name: searchqa, data_path: d.json}\n";
+    let (written, imported) = import_text("c.yaml", text);
+    for role in ["optimizer", "target"] {
+        let model = &written["models"][role];
+        assert_eq!(model["kind"].as_str(), Some("openai"));
+        assert_eq!(model["base_url"].as_str(), Some("http://localhost:9/v1"));
+        assert_eq!(model["max_tokens"].as_integer(), Some(8_000));
+        assert_eq!(model.get("reasoning_effort"), None);
+    }
+    assert_eq!(named(&imported.idle, "model.reasoning_effort").len(), 1);
+    assert!(imported.mapped.iter().any(|mapped| mapped.key == "model.openai_compatible_base_url"));
+}
+
+/// A backend that is not known here is listed, and no server takes its place.
+#[test]
+fn an_unknown_backend_does_not_become_azure() {
+    for backend in ["copilot", "copilot_chat", "hermes", "no-such-thing"] {
+        let text = format!(
+            "model: {{backend: {backend}, optimizer: o, target: t}}\nenv: {{name: searchqa, data_path: d.json}}\n"
+        );
+        let (written, imported) = import_text("c.yaml", &text);
+        for role in ["optimizer", "target"] {
+            let model = &written["models"][role];
+            assert_eq!(model["kind"].as_str(), Some("agent"), "{backend}: {model}");
+            assert_eq!((model.get("api_key_env"), model.get("agent")), (None, None), "{backend}");
+            assert_eq!(named(&imported.unmapped, &format!("{role} backend")).len(), 1, "{backend}");
+        }
+        let incomplete = imported.unmapped.iter().any(|entry| entry.reason.contains("is not complete yet"));
+        assert!(incomplete, "{backend}: {:?}", imported.unmapped);
+    }
+    for (backend, kind) in [("azure", "openai"), ("azure_openai", "openai"), ("claude", "agent")] {
+        let text =
+            format!("model: {{backend: {backend}, optimizer: o, target: t}}\nenv: {{name: searchqa}}\n");
+        let (written, imported) = import_text("c.yaml", &text);
+        assert_eq!(written["models"]["target"]["kind"].as_str(), Some(kind));
+        assert!(named(&imported.unmapped, "target backend").is_empty(), "{backend}");
+    }
+}
+
+/// Who decides the number of edits is said once.
+#[test]
+fn the_mode_of_control_is_mapped_or_listed() {
+    for (mode, list, schedule) in [
+        ("fixed", "idle", "linear"),
+        ("autonomous", "mapped", "autonomous"),
+        ("none", "unmapped", "linear"),
+        ("other", "unmapped", "linear"),
+    ] {
+        let text = format!(
+            "env: {{name: searchqa, data_path: d.json}}\noptimizer: {{lr_control_mode: {mode}, lr_scheduler: linear}}\n"
+        );
+        let (written, imported) = import_text("c.yaml", &text);
+        assert_eq!(written["train"]["schedule"].as_str(), Some(schedule), "{mode}");
+        const KEY: &str = "optimizer.lr_control_mode";
+        let mapped = imported.mapped.iter().filter(|mapped| mapped.key == KEY).count();
+        let found = [mapped, named(&imported.unmapped, KEY).len(), named(&imported.idle, KEY).len()];
+        let expect = ["mapped", "unmapped", "idle"].map(|name| usize::from(name == list));
+        assert_eq!(found, expect, "{mode}");
+    }
+}
+
+/// A run here is none in the other program's directory, splits as SkillOpt does, and makes no calls that it does not.
+#[test]
+fn an_imported_configuration_is_the_same_run_in_a_directory_of_its_own() {
+    for (out_root, dir) in [
+        ("/abs/outputs/mine/", Some("runs/mine")),
+        ("outputs\\searchqa", Some("runs/searchqa")),
+        ("..", Some("runs/imported")),
+        ("''", None),
+    ] {
+        let text = format!("env: {{name: searchqa, data_path: d.json, out_root: {out_root}}}\n");
+        let (written, imported) = import_text("c.yaml", &text);
+        let found = written.get("run").and_then(|run| run.get("dir")).and_then(|dir| dir.as_str());
+        assert_eq!(found, dir, "{out_root}");
+        assert_eq!(named(&imported.idle, "env.out_root").len(), usize::from(dir.is_some()));
+        assert_eq!(written["eval"]["fresh"].as_bool(), Some(false));
+        assert_eq!(written["env"]["split_ratio"], toml::Value::from(vec![2_i64, 1, 7]));
+        assert_eq!(written["env"]["split_rule"].as_integer(), Some(2));
+    }
+}
+
+/// `config.json` of a run of skillrl 1.0 holds its settings, and no candidate of GEPA.
+#[test]
+fn the_settings_of_a_skillrl_run_can_be_imported() {
+    let text = std::fs::read_to_string(data("skillrl-1.0/config.json")).unwrap();
+    let (written, imported) = import_text("config.json", &text);
+    assert_eq!(imported.kind, ImportKind::SkillrlConfig);
+    assert_eq!(written["run"]["dir"].as_str(), Some("runs/colours"));
+    assert_eq!(written["train"]["edit_budget"].as_integer(), Some(2));
+    assert_eq!(written["train"]["schedule"].as_str(), Some("cosine"));
+    assert_eq!(written["train"]["slow_update"].as_str(), Some("off"));
+    assert_eq!(written["models"]["optimizer"]["max_tokens"].as_integer(), Some(4_096));
+    for missing in ["models", "environment"] {
+        assert_eq!(named(&imported.unmapped, missing).len(), 1);
+    }
+    let listed: BTreeSet<&str> = imported
+        .mapped
+        .iter()
+        .map(|mapped| mapped.key.as_str())
+        .chain(imported.unmapped.iter().chain(&imported.idle).map(|entry| entry.key.as_str()))
+        .collect();
+    let settings: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+    for key in settings.keys().filter(|key| *key != "extras") {
+        assert!(listed.contains(key.as_str()), "{key} is in none of {listed:?}");
+    }
+    // Other files of runs are neither.
+    for other in [json!({"version": "x", "total_steps": 3, "best_step": 1}), json!({"format_version": "1.0"})]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("other.json"), other.to_string()).unwrap();
+        import_to(&dir.path().join("other.json"), &dir.path().join("new")).unwrap_err();
+    }
+}
+
 /// The flat form that a run keeps of its configuration is one too.
 #[test]
 fn the_configuration_of_a_run_can_be_imported() {
@@ -172,9 +303,9 @@ fn a_bad_configuration_is_named_with_the_place_and_what_to_do() {
         (
             "wrong_type.yaml",
             "has \"eight\" for `train.batch_size`, which takes a whole number",
-            "mend the value",
+            "fix the value",
         ),
-        ("wrong_flag.yaml", "has 7 for `evaluation.eval_test`, which takes true or false", "mend the value"),
+        ("wrong_flag.yaml", "has 7 for `evaluation.eval_test`, which takes true or false", "fix the value"),
         ("gone.yaml", "cannot read", "check the path"),
         ("initial.md", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
         (".", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
@@ -288,6 +419,13 @@ fn a_run_of_skillrl_1_0_can_be_read() {
     insta::assert_json_snapshot!("skillrl_run.lists", shown(&imported)["unmapped"]);
     let run = dir.path().join("run");
     let summary = read_summary(&run).unwrap().unwrap();
+    // What it used is in none of its files, so it is unknown and not nothing.
+    let overview = RunOverview::read(&run).unwrap();
+    assert_eq!((overview.knows_calls(), overview.knows_tokens()), (false, false));
+    let compared = skillrl::report::compare(&run, &run).unwrap();
+    assert_eq!(compared.runs.map(|side| side.money), [None, None]);
+    let page = std::fs::read_to_string(skillrl::report::write(&run, None).unwrap()).unwrap();
+    assert!(page.contains("Calls<b>unknown</b>"), "{page}");
     assert_eq!((summary.env.as_str(), summary.total_accepts, summary.total_rejects), ("colours", 2, 1));
     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
     assert_eq!(summary.best_skill_hash, skill_at(&run).unwrap().hash());
@@ -304,7 +442,11 @@ fn a_run_of_skillopt_can_be_read() {
     let summary = read_summary(&run).unwrap().unwrap();
     // mixed = (0 + 0.25) / 2
     assert_eq!((summary.baseline_selection_score, summary.env.as_str()), (0.125, "searchqa"));
-    assert_eq!(RunOverview::read(&run).unwrap().env, "searchqa");
+    let overview = RunOverview::read(&run).unwrap();
+    assert_eq!(
+        (overview.env.as_str(), overview.knows_calls(), overview.knows_tokens()),
+        ("searchqa", true, true)
+    );
     assert_eq!(summary.extras["final_test_hard"], 0.5);
     assert_eq!(summary.token_summary.keys().collect::<Vec<_>>(), ["rollout"]);
     let text = std::fs::read_to_string(run.join("config.json")).unwrap();
