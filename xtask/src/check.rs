@@ -92,6 +92,12 @@ const CHECKS: &[Check] = &[
         is_external: IsExternal::No,
         run: simulated_runs,
     },
+    Check {
+        name: "caps",
+        about: "makes 60 runs up to a cap, half of them killed again and again (minutes)",
+        is_external: IsExternal::No,
+        run: caps,
+    },
 ];
 
 /// Makes cargo use the build that the tests have made, and not one for a package alone.
@@ -201,6 +207,12 @@ fn brief_benchmark(sh: &Shell) -> anyhow::Result<()> {
 
 fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
     crate::sim(sh, crate::DEFAULT_SEEDS, 0)
+}
+
+/// Every command that has a budget, under each cap, at 1, 64 and 256 workers.
+fn caps(sh: &Shell) -> anyhow::Result<()> {
+    let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "60");
+    Ok(cmd!(sh, "cargo test {AS_TESTED...} --test cli -- caps::").run()?)
 }
 
 /// The interpreter of the shared virtual environment; it is rebuilt when a requirement changes.

@@ -2,9 +2,10 @@
 
 use crate::chat::{ChatReply, ChatRequest};
 use crate::error::{ErrorClass, LlmError};
-use crate::layer::may_be_billed;
+use crate::layer::{is_billed, may_be_billed};
 use skill_core::Usage;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// One request that was sent for a call.
@@ -31,7 +32,8 @@ pub enum AttemptOutcome {
         class: ErrorClass,
         /// What happened.
         message: String,
-        /// What the provider may bill: an estimate of the prompt where the request was sent and no answer came.
+        /// What the provider may bill where the request was sent and no answer came: the most that its prompt may have
+        /// and the longest reply seen, at most the reply limit; without a budget an estimate of the prompt.
         may_be_billed: Usage,
     },
 }
@@ -50,10 +52,35 @@ impl AttemptOutcome {
     }
 }
 
+/// Records requests before they are sent, so that a process that is killed loses no count.
+///
+/// Every method has written what it is told when it returns: what is recorded survives the end of the process.
+pub(crate) trait SendRecord: Send + Sync + fmt::Debug {
+    /// Records that a request is about to be sent, with what is reserved for it; the number names it from then on.
+    fn begin(&self, reserved: Usage) -> Result<usize, LlmError>;
+
+    /// Replaces what was reserved for a request by what it used.
+    fn settle(&self, request: usize, used: Usage);
+
+    /// Removes a request that was not sent after all.
+    fn retract(&self, request: usize);
+}
+
 /// The attempts of one call, in order; layers add to it while the call runs.
 #[derive(Debug, Default)]
 pub struct AttemptLog {
     entries: Mutex<Entries>,
+    /// Where requests are recorded before they are sent; nowhere without a journal.
+    record: Option<Arc<dyn SendRecord>>,
+}
+
+/// Upper bounds on the tokens of the attempt under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Reserved for it before it is sent.
+    pub(crate) reserved: Usage,
+    /// Counted for it if it is sent and nobody learns what it used.
+    pub(crate) unanswered: Usage,
 }
 
 #[derive(Debug, Default)]
@@ -63,9 +90,86 @@ struct Entries {
     unsent: bool,
     /// Whether a request is sent and not over; `None` where no layer says it.
     out: Option<bool>,
+    /// `None` without a budget.
+    bounds: Option<Bounds>,
+    /// The number of the request under way in the record.
+    recorded: Option<usize>,
 }
 
 impl AttemptLog {
+    /// A log whose requests are recorded before they are sent.
+    #[cfg(feature = "journal")]
+    pub(crate) fn recorded_by(record: Arc<dyn SendRecord>) -> Self {
+        Self { entries: Mutex::default(), record: Some(record) }
+    }
+
+    /// An empty log for one attempt of the call, whose request is recorded where those of the call are.
+    pub(crate) fn for_attempt(&self) -> Self {
+        Self { entries: Mutex::default(), record: self.record.clone() }
+    }
+
+    /// Notes what the attempt under way may use.
+    pub(crate) fn note_bounds(&self, bounds: Bounds) {
+        self.lock().bounds = Some(bounds);
+    }
+
+    /// Records the request of the attempt under way, which is sent next.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be written; nothing may be sent then.
+    pub(crate) fn begin_request(&self, request: &ChatRequest) -> Result<(), LlmError> {
+        let Some(record) = &self.record else { return Ok(()) };
+        let bounds = self.lock().bounds;
+        let reserved =
+            bounds.map_or_else(|| may_be_billed(ErrorClass::Cancelled, request), |bounds| bounds.reserved);
+        let number = record.begin(reserved)?;
+        self.lock().recorded = Some(number);
+        Ok(())
+    }
+
+    /// Records what the request of the attempt under way used.
+    pub(crate) fn settle_request(&self, used: Usage) {
+        let recorded = self.lock().recorded.take();
+        if let (Some(record), Some(number)) = (&self.record, recorded) {
+            record.settle(number, used);
+        }
+    }
+
+    /// Removes the request of the attempt under way from the record: it was not sent.
+    pub(crate) fn retract_request(&self) {
+        let recorded = self.lock().recorded.take();
+        if let (Some(record), Some(number)) = (&self.record, recorded) {
+            record.retract(number);
+        }
+    }
+
+    /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else an
+    /// estimate of the prompt.
+    pub(crate) fn may_be_billed(&self, class: ErrorClass, request: &ChatRequest) -> Usage {
+        let bounds = self.lock().bounds;
+        match bounds {
+            Some(bounds) if is_billed(class) => bounds.unanswered,
+            Some(_) | None => may_be_billed(class, request),
+        }
+    }
+
+    /// What the attempt under way came to.
+    pub(crate) fn outcome(
+        &self,
+        outcome: &Result<ChatReply, LlmError>,
+        request: &ChatRequest,
+    ) -> AttemptOutcome {
+        match outcome {
+            Ok(reply) => AttemptOutcome::Reply(reply.usage),
+            Err(error) => AttemptOutcome::Failed {
+                class: error.class(),
+                message: error.to_string(),
+                may_be_billed: self.may_be_billed(error.class(), request),
+            },
+        }
+    }
+
     /// Notes a wait: for the pace, for the budget, or between attempts. Waits add up until somebody takes them.
     pub fn add_wait(&self, wait: Duration) {
         let mut entries = self.lock();

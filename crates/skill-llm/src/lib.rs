@@ -90,8 +90,8 @@ pub use http::{KeyHeader, KeySource, Server};
 #[cfg(feature = "journal")]
 pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
-    Budget, BudgetCaps, Budgeted, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried, RetryBudget,
-    RetryBudgetConfig, RetryPolicy, Spent, Traced, Trouble,
+    Budget, BudgetCaps, Budgeted, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried,
+    RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 #[cfg(feature = "journal")]
 pub use layer::{Journaled, NotInRecording, Recording};

@@ -10,7 +10,7 @@ use skill_llm::{
     Traced, Usage,
 };
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -205,6 +205,77 @@ fn an_outage_shorter_than_the_policy_costs_no_call() {
         let (errors, report) = outage(fault, 20);
         assert!(errors.is_empty(), "{fault:?}: {errors:?}");
         assert!(report.requests > 250, "{report:?}");
+    }
+}
+
+/// Tokens of a long reply, which is as long as its limit.
+const LONG_REPLY: u64 = 8_000;
+
+/// Calls with long replies under caps on tokens and money, in a storm; the provider bills what it has written, also where
+/// the answer breaks on its way.
+fn long_replies(n_workers: u32, seed: u64, caps: BudgetCaps) -> (Usage, Usage) {
+    let billed = Arc::new(Mutex::new(Usage::default()));
+    let counted = Arc::clone(&billed);
+    in_virtual_time(async move {
+        let provider = SimProvider::new(SimConfig::storm(seed, SECOND * 10), move |asked| {
+            let SimAnswer { text, usage } = SimAnswer::text(asked, "x");
+            let usage = Usage { output: LONG_REPLY, ..usage };
+            *counted.lock().unwrap() += usage;
+            SimAnswer { text, usage }
+        });
+        let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
+        config.server.timeout = SECOND * 60;
+        config.server.max_response_bytes = 100_000;
+        config.sampling.max_tokens = Some(u32::try_from(LONG_REPLY).unwrap());
+        let dialect = Arc::new(OpenAiChat::with_transport(config, provider).unwrap());
+        let pace =
+            PaceConfig { start_in_flight: n_workers, max_in_flight: n_workers, ..PaceConfig::default() };
+        let budget = Budget::new(caps);
+        let paced = Arc::new(Paced::new(dialect, Pacer::new(pace)));
+        let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&budget), PRICES));
+        let model = Arc::new(Retried::new(budgeted, storm_policy(seed), Arc::default()));
+        let mut workers = JoinSet::new();
+        for worker in 0..n_workers {
+            let model = Arc::clone(&model);
+            workers.spawn(async move {
+                for call_idx in 0.. {
+                    let question = format!("question {call_idx} of {worker} {}", "word ".repeat(400));
+                    let call = CallCtx::new(CallPlace::new(&question));
+                    let asked = ChatRequest::new(vec![Message::user(&question)]);
+                    if let Err(LlmError::BudgetExhausted { .. }) = model.chat(&asked, &call).await {
+                        break;
+                    }
+                }
+            });
+        }
+        workers.join_all().await;
+        let billed = *billed.lock().unwrap();
+        let spent = budget.spent();
+        assert!(spent.tokens >= billed.input + billed.output, "{spent:?} {billed:?}");
+        let spent = Usage { input: spent.tokens, ..Usage::default() };
+        (billed, spent)
+    })
+}
+
+#[test]
+fn long_replies_pass_no_cap_on_tokens_or_money() {
+    for n_workers in [1, 64, 256] {
+        for seed in 0..6 {
+            let tokens = 100_000 * (1 + seed);
+            let caps = BudgetCaps { tokens: Some(tokens), ..BudgetCaps::default() };
+            let (billed, spent) = long_replies(n_workers, seed, caps);
+            let used = billed.input + billed.output;
+            assert!(used <= tokens && spent.input <= tokens, "{n_workers} workers: {used} of {tokens}");
+            assert!(
+                spent.input + 2 * LONG_REPLY > tokens,
+                "{n_workers} workers stop early: {spent:?} of {tokens}"
+            );
+            let money = 1.0 + seed as f64;
+            let caps = BudgetCaps { money: Some(money), ..BudgetCaps::default() };
+            let (billed, _) = long_replies(n_workers, seed, caps);
+            let used = PRICES.cost(billed);
+            assert!(used <= money, "{n_workers} workers: {used} of {money}");
+        }
     }
 }
 

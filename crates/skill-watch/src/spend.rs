@@ -92,21 +92,19 @@ impl Ledger {
         }
         sum.last_call = since.last_call;
         for new in since.spent {
-            let is_same = |old: &&mut ModelSpent| old.provider == new.provider && old.model == new.model;
-            match sum.spent.iter_mut().find(is_same) {
-                Some(old) => {
-                    old.requests = old.requests.saturating_add(new.requests);
-                    old.usage += new.usage;
-                }
-                None => sum.spent.push(new),
-            }
+            ModelSpent::add_to(&mut sum.spent, new);
+        }
+        // What has no answer may have one the next time, and then counts as what it used.
+        let mut spent = sum.spent.clone();
+        for unanswered in since.unanswered {
+            ModelSpent::add_to(&mut spent, unanswered);
         }
         let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
-        let total = |of: fn(&ModelSpent) -> u64| sum.spent.iter().map(of).fold(0, u64::saturating_add);
+        let total = |of: fn(&ModelSpent) -> u64| spent.iter().map(of).fold(0, u64::saturating_add);
         Some(Spent {
             requests: total(|spent| spent.requests),
             tokens: total(|spent| spent.usage.input.saturating_add(spent.usage.output)),
-            money: spending.as_ref().and_then(|spending| spending.of_requests(&sum.spent)),
+            money: spending.as_ref().and_then(|spending| spending.of_requests(&spent)),
             seconds: journal.elapsed().map(|elapsed| elapsed.as_secs_f64()).unwrap_or_default(),
             caps: spending.map(|spending| spending.caps()).unwrap_or_default(),
         })

@@ -3,7 +3,7 @@
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
-use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate};
+use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate, approximate_caps};
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use std::fmt::Write as _;
@@ -16,6 +16,9 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {
         super::print_wrapped(&describe(&estimate, terminal_width()))?;
+    }
+    for cap in approximate_caps(&loaded.config) {
+        super::say(&format!("note: {}", cap.message()));
     }
     let dir = assemble::run_dir(&loaded);
     if run_status(&dir) != RunStatus::Absent {

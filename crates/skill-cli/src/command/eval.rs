@@ -16,6 +16,7 @@ use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::{evaluate_scores, recorded};
 use skillrl::pipeline::stage::silence::empty_replies;
+use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,6 +53,11 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         None => None,
     };
     let journal = out.as_ref().map(|out| out.journal.clone());
+    if let Some(journal) = &journal {
+        // The caps hold for all measurements in the directory.
+        count_spent(&engine.budget(), &engine.prices(), journal);
+    }
+    let n_sent_before = engine.budget().spent().calls;
     let layered = |model: Arc<dyn ChatModel>| {
         Metered::new(match &journal {
             Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
@@ -102,7 +108,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         super::print(&format!("{value}\n"))?;
     } else {
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
-        let n_sent = out.as_ref().map(|_| engine.budget().spent().calls);
+        let n_sent = out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before));
         super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against))?;
     }
     if let Some(compared) = compared.filter(|_| args.fail_on_drop) {

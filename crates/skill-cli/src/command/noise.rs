@@ -16,6 +16,7 @@ use skillrl::pipeline::run_dir::RunDir;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::{Draws, StageCtx};
+use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
 
     let target = engine.model(ModelRole::Target)?;
     let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };
-    let passes = measure(&loaded, env.as_ref(), &skill, target, &settings, show)?;
+    let passes = measure(&engine, &loaded, env.as_ref(), &skill, target, &settings, show)?;
     let rule = settings.evidence.rule(settings.gate, 1);
     let steps = n_steps(env.items(Split::Train).len(), &settings);
     let question =
@@ -90,6 +91,7 @@ fn cost(
 
 /// Both passes, through the journal of the run: what is measured here, a run from the same skill does not pay for again.
 fn measure(
+    engine: &Engine<'_>,
     loaded: &LoadedConfig,
     env: &dyn Env,
     skill: &SkillDoc,
@@ -100,6 +102,7 @@ fn measure(
     let path = assemble::run_dir(loaded);
     let dir = check_vacant(&path).and_then(|()| RunDir::open(&path)).map_err(skillrl::Error::Pipeline)?;
     let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
+    count_spent(&engine.budget(), &engine.prices(), &journal);
     let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
     let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
     let target = kept(target);

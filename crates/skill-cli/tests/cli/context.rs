@@ -25,14 +25,15 @@ pub(crate) mod code {
 
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
 ///
-/// A reader of the journal leaves the last two beside it.
-const TIMED_FILES: [&str; 6] = [
+/// A reader of the journal leaves two of the last three beside it, and a process that is killed all of them.
+const TIMED_FILES: [&str; 7] = [
     "events.jsonl",
     "timings.json",
     "report.html",
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
+    "journal.sqlite-sent",
 ];
 
 /// The only environment variable of the tests; each child gets it where a test says so.

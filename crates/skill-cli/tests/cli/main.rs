@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod caps;
 mod changed;
 mod context;
 mod demo;

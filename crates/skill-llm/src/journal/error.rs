@@ -18,6 +18,18 @@ pub enum JournalError {
         /// Whether the disk, or the size that the journal may have, is full.
         is_full: bool,
     },
+    /// The file of requests in flight, beside the journal, cannot be used.
+    #[error("cannot {action} {}: {message}", path.display())]
+    Sent {
+        /// `read`, `write`, `remove`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        message: String,
+        /// Whether the disk is full.
+        is_full: bool,
+    },
     /// There is no such file.
     #[error("{} is not there", path.display())]
     Missing {
@@ -75,11 +87,18 @@ impl JournalError {
         Self::Sqlite { action, path: path.to_owned(), message, is_full }
     }
 
+    pub(super) fn sent(action: &'static str, path: PathBuf, source: &std::io::Error) -> Self {
+        let is_full = source.kind() == std::io::ErrorKind::StorageFull;
+        Self::Sent { action, path, message: source.to_string(), is_full }
+    }
+
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Sqlite { is_full: true, .. } => "make room, then start the same command again to go on",
-            Self::Sqlite { .. } => "check the file, its permissions and the disk",
+            Self::Sqlite { is_full: true, .. } | Self::Sent { is_full: true, .. } => {
+                "make room, then start the same command again to go on"
+            }
+            Self::Sqlite { .. } | Self::Sent { .. } => "check the file, its permissions and the disk",
             Self::Missing { .. } => "name the directory of a run",
             // A run has no journal of another name: somebody named another file.
             Self::NotAJournal { path } if path.file_name().is_none_or(|name| name != super::JOURNAL_FILE) => {

@@ -3,6 +3,7 @@
 use super::error::JournalError;
 use super::key::{CallKey, KeyHash, ModelPart, RequestDigest};
 use super::record::{CallEntry, REPLY_COLUMNS, WaitingBytes, reply_at, unix_ms};
+use super::sent::CallSends;
 use super::writer::Command;
 use super::{Journal, Known, lock};
 use crate::attempt::Attempt;
@@ -13,7 +14,7 @@ use rusqlite::params;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 /// What a call came to, as those who share it see it.
 pub(crate) type SharedOutcome = Result<Arc<ChatReply>, LlmError>;
@@ -64,6 +65,8 @@ pub(crate) struct CallRecord<'call> {
     pub(crate) messages: &'call [Message],
     pub(crate) outcome: SharedOutcome,
     pub(crate) attempts: Vec<Attempt>,
+    /// The requests of the attempts; `None` for a call that sends nothing.
+    pub(crate) sends: Option<Arc<CallSends>>,
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
@@ -126,6 +129,19 @@ impl Journal {
         }
     }
 
+    /// Where the requests of a call to a model of this row are recorded before they are sent.
+    pub(crate) fn sends(&self, model_row: i64) -> Arc<CallSends> {
+        Arc::new(CallSends::new(Arc::clone(&self.shared.sent), model_row))
+    }
+
+    /// The row of a model, which is committed when this returns: what is recorded of requests in flight names it.
+    pub(crate) async fn enter_model(&self, model: &Arc<ModelPart>) -> Result<i64, JournalError> {
+        let (sender, receiver) = oneshot::channel();
+        self.shared.hurry.up();
+        self.send(Command::Model(Arc::clone(model), sender));
+        self.wait_for(receiver).await
+    }
+
     /// Records a call that is over; takes no time, and is committed soon.
     pub(crate) fn record_call(&self, record: CallRecord<'_>) {
         if let Ok(reply) = &record.outcome {
@@ -143,6 +159,7 @@ impl Journal {
             messages: record.messages.to_vec(),
             outcome: record.outcome,
             attempts: record.attempts,
+            sent: record.sends.map(|sends| sends.take()).unwrap_or_default(),
             finished_at: unix_ms(SystemTime::now()),
             _room: record.room,
             _waiting: WaitingBytes::new(&self.shared.backlog.bytes, n_bytes),

@@ -6,6 +6,7 @@ use super::error::JournalError;
 use super::lock;
 use super::query::JournalReader;
 use super::record::ModelSpent;
+use super::sent;
 use super::spent::{elapsed, requests_written, spent_within};
 use rusqlite::{Connection, params};
 use std::time::Duration;
@@ -17,6 +18,9 @@ pub struct SpentSince {
     pub last_call: i64,
     /// Requests and tokens by model.
     pub spent: Vec<ModelSpent>,
+    /// All requests that have no answer: those in flight, and those of processes that were killed. They are no part of
+    /// `spent`, and of a later answer as a whole again.
+    pub unanswered: Vec<ModelSpent>,
 }
 
 /// A finished unit of work other than a call.
@@ -44,11 +48,16 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn spent_since(&self, call: i64) -> Result<SpentSince, JournalError> {
+        let sent = self.sent()?;
         let connection = lock(&self.connection);
         let last_call = "SELECT coalesce(max(id), 0) FROM calls";
         let read = |connection: &Connection| {
             let last_call = connection.query_row(last_call, [], |row| row.get(0))?;
-            Ok(SpentSince { last_call, spent: spent_within(connection, call, last_call)? })
+            Ok(SpentSince {
+                last_call,
+                spent: spent_within(connection, call, last_call)?,
+                unanswered: sent::unanswered(connection, sent)?,
+            })
         };
         read(&connection).map_err(|error| self.unreadable(error))
     }

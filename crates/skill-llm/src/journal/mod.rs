@@ -8,6 +8,9 @@
 //! Writing happens on a thread of its own, in groups: a reply is committed at most some milliseconds after it came,
 //! and nobody waits for that. [`Journal::flush`] is there for whoever has to.
 //!
+//! Requests are recorded before they are sent, in a small file beside the database (`journal.sqlite-sent`) that is there
+//! while something is in flight: what a process that was killed had sent counts like an answered request.
+//!
 //! The tables are described in `tables.sql` beside this module; any SQLite tool can read them.
 
 mod error;
@@ -18,6 +21,8 @@ mod prune;
 mod query;
 mod record;
 mod schema;
+mod seen;
+mod sent;
 mod spent;
 mod stats;
 mod writer;
@@ -35,8 +40,10 @@ pub(crate) use flight::{CallRecord, Flight, Joined, SharedOutcome};
 pub(crate) use key::{KeyHash, ModelPart, RequestDigest};
 
 use crate::chat::ChatReply;
+use crate::layer::ModelSeen;
 use record::{ResultEntry, unix_ms};
 use rusqlite::{Connection, params};
+use sent::SentFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -151,6 +158,9 @@ struct Shared {
     room: Arc<Semaphore>,
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
+    seen_before: Vec<ModelSeen>,
+    /// The requests that are in flight.
+    sent: Arc<SentFile>,
     /// How many requests of this process are committed.
     requests: Arc<AtomicU64>,
     elapsed_before: Duration,
@@ -212,11 +222,14 @@ impl Journal {
     /// A file that cannot be opened, is no journal, or was written by a newer program.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalError> {
         let failed = |source| JournalError::sqlite("open", path, source);
-        let connection = schema::open_to_write(path, options.max_bytes)?;
+        let mut connection = schema::open_to_write(path, options.max_bytes)?;
+        sent::absorb(&mut connection, path)?;
         let reader = schema::open_to_read(path)?;
         let key_hash = schema::key_hash(&reader, path)?;
         let index = read_index(&reader).map_err(failed)?;
-        let spent_before = spent::spent(&reader).map_err(failed)?;
+        let spent_before = spent::spent(&reader, Vec::new()).map_err(failed)?;
+        let seen_before = seen::seen(&reader).map_err(failed)?;
+        let sent = Arc::new(SentFile::new(path));
         let elapsed_before = spent::elapsed(&reader).map_err(failed)?;
         let index = Arc::new(Mutex::new(index));
         let failure = Arc::new(Mutex::new(None));
@@ -235,6 +248,7 @@ impl Journal {
             path: path.to_owned(),
             index: Arc::clone(&index),
             requests: Arc::clone(&requests),
+            sent: Arc::clone(&sent),
             failure: Arc::clone(&failure),
             group_window: options.group_window,
             hurry: Arc::clone(&hurry),
@@ -262,6 +276,8 @@ impl Journal {
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
             backlog: Backlog::default(),
             spent_before,
+            seen_before,
+            sent,
             requests,
             elapsed_before,
             commands: Some(sender),
@@ -279,6 +295,11 @@ impl Journal {
     /// What the run had cost when the journal was opened, by model.
     pub fn spent_before(&self) -> &[ModelSpent] {
         &self.shared.spent_before
+    }
+
+    /// The latest replies that it held when it was opened, by model, for [`crate::Budget::recall`].
+    pub fn seen_before(&self) -> &[ModelSeen] {
+        &self.shared.seen_before
     }
 
     /// How many requests are committed, those of pruned calls and of earlier processes too.
@@ -341,6 +362,14 @@ impl Journal {
         let (sender, receiver) = oneshot::channel();
         self.send(Command::Flush(sender));
         self.shared.hurry.up();
+        self.wait_for(receiver).await
+    }
+
+    /// Waits for an answer of the thread that writes.
+    async fn wait_for<T: Send + 'static>(
+        &self,
+        receiver: oneshot::Receiver<Result<T, JournalError>>,
+    ) -> Result<T, JournalError> {
         // A blocking task keeps a paused clock from running ahead while the disk is waited for.
         let waited = tokio::task::spawn_blocking(move || receiver.blocking_recv()).await;
         match waited {
@@ -388,6 +417,7 @@ impl Drop for Shared {
             // The writer does not panic; if it did, what is committed is committed.
             drop(thread.join());
         }
+        self.sent.close();
     }
 }
 

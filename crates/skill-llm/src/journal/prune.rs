@@ -2,7 +2,7 @@
 
 use super::error::JournalError;
 use super::query::{CallFilter, JournalReader};
-use super::{MAX_BYTES, lock, schema};
+use super::{MAX_BYTES, lock, schema, sent};
 use rusqlite::{ToSql, params_from_iter};
 use serde::Serialize;
 use std::path::Path;
@@ -67,6 +67,8 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
     }
     let failed = |source| JournalError::sqlite("write", path, source);
     let mut connection = schema::open_to_write(path, MAX_BYTES)?;
+    // While the attempts that carry the same numbers are still there.
+    sent::absorb(&mut connection, path)?;
     let transaction = connection.transaction().map_err(failed)?;
     let (condition, values) = filter.condition();
     // What was paid stays counted: caps are on the whole run.

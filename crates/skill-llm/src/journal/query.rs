@@ -3,6 +3,7 @@
 use super::error::JournalError;
 use super::key::{CallKey, KeyHash};
 use super::record::{REPLY, REPLY_COLUMNS, reply_at, usage_at};
+use super::sent::{SentRow, unanswered};
 use super::spent::{elapsed, pruned};
 use super::{lock, read_reply_keys, schema};
 use crate::chat::ChatReply;
@@ -18,7 +19,7 @@ use std::sync::{Mutex, OnceLock};
 /// A journal that is only read, also while another process writes it.
 #[derive(Debug)]
 pub struct JournalReader {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) connection: Mutex<Connection>,
     key_hash: KeyHash,
     /// Where each reply is, once somebody has asked for one.
@@ -130,6 +131,10 @@ pub struct JournalTotals {
     pub pruned_requests: u64,
     /// Tokens of those.
     pub pruned_usage: Usage,
+    /// Requests that have no answer: in flight now, or when their process was killed.
+    pub unanswered_requests: u64,
+    /// Tokens that are reserved for those.
+    pub unanswered_usage: Usage,
     /// Results, such as rollouts.
     pub results: u64,
     /// Processes that have written to it.
@@ -224,8 +229,9 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn totals(&self) -> Result<JournalTotals, JournalError> {
+        let sent = self.sent()?;
         let connection = lock(&self.connection);
-        totals(&connection).map_err(|error| self.unreadable(error))
+        totals(&connection, sent).map_err(|error| self.unreadable(error))
     }
 
     /// Writes calls as JSON Lines, one object per call; without a filter the results too.
@@ -304,7 +310,7 @@ impl JournalReader {
     }
 }
 
-fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
+fn totals(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<JournalTotals> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let usage = connection.query_row(
         "SELECT CAST(total(input_tokens) AS INTEGER), CAST(total(cached_tokens) AS INTEGER), \
@@ -313,6 +319,11 @@ fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
         |row| usage_at(row, 0),
     )?;
     let (pruned_requests, pruned_usage) = pruned(connection)?;
+    let (mut unanswered_requests, mut unanswered_usage) = (0_u64, Usage::default());
+    for model in unanswered(connection, sent)? {
+        unanswered_requests = unanswered_requests.saturating_add(model.requests);
+        unanswered_usage += model.usage;
+    }
     Ok(JournalTotals {
         replies: count("SELECT count(*) FROM calls WHERE outcome = 'reply'")?,
         failed: count("SELECT count(*) FROM calls WHERE outcome <> 'reply'")?,
@@ -320,6 +331,8 @@ fn totals(connection: &Connection) -> rusqlite::Result<JournalTotals> {
         usage,
         pruned_requests,
         pruned_usage,
+        unanswered_requests,
+        unanswered_usage,
         results: count("SELECT count(*) FROM results")?,
         processes: count("SELECT count(*) FROM processes")?,
         elapsed_ms: i64::try_from(elapsed(connection)?.as_millis()).unwrap_or(i64::MAX),

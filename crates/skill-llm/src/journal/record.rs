@@ -1,6 +1,7 @@
 //! What goes into the journal and comes out of it.
 
 use super::key::{CallKey, ModelPart, RequestDigest, ResultKey};
+use super::sent::Ticket;
 use crate::attempt::{Attempt, AttemptOutcome};
 use crate::chat::{ChatReply, FinishReason, Message, ToolCall};
 use crate::error::LlmError;
@@ -21,6 +22,8 @@ pub(super) struct CallEntry {
     pub(super) messages: Vec<Message>,
     pub(super) outcome: Result<Arc<ChatReply>, LlmError>,
     pub(super) attempts: Vec<Attempt>,
+    /// The requests of the attempts, in order, as far as they were recorded before they were sent.
+    pub(super) sent: Vec<Ticket>,
     pub(super) finished_at: i64,
     /// Bounds what waits to be written.
     pub(super) _room: Option<OwnedSemaphorePermit>,
@@ -77,6 +80,20 @@ pub struct ModelSpent {
     pub requests: u64,
     /// Tokens of the replies.
     pub usage: Usage,
+}
+
+impl ModelSpent {
+    /// Adds it to what others have cost.
+    pub fn add_to(all: &mut Vec<Self>, new: Self) {
+        let is_same = |old: &&mut Self| old.provider == new.provider && old.model == new.model;
+        match all.iter_mut().find(is_same) {
+            Some(old) => {
+                old.requests = old.requests.saturating_add(new.requests);
+                old.usage += new.usage;
+            }
+            None => all.push(new),
+        }
+    }
 }
 
 /// Milliseconds since 1970.

@@ -22,10 +22,11 @@ const CHECKPOINT_PAGES: i64 = 4_096;
 const TABLES: &str = include_str!("tables.sql");
 
 /// What leads from each version to the next, from version 1 on.
-const MIGRATIONS: [&str; 2] = [include_str!("v1_to_v2.sql"), include_str!("v2_to_v3.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("v1_to_v2.sql"), include_str!("v2_to_v3.sql"), include_str!("v3_to_v4.sql")];
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// The oldest version that can be read as it is.
 const OLDEST_READABLE: u32 = 1;
@@ -132,6 +133,13 @@ fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
 pub(super) fn counts_pruned(connection: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(version >= 3)
+}
+
+/// Whether a journal keeps the requests of processes that were killed; one that is read as an older program left it does
+/// not.
+pub(super) fn counts_unanswered(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(version >= 4)
 }
 
 /// What the keys of a journal's calls are made with.

@@ -3,28 +3,39 @@
 use super::error::JournalError;
 use super::query::JournalReader;
 use super::record::{ModelSpent, usage_at};
+use super::sent::{self, SentRow};
 use super::{lock, schema};
 use rusqlite::{Connection, params};
 use skill_core::Usage;
 use std::time::Duration;
 
 impl JournalReader {
-    /// Requests and tokens by model, also of calls that were pruned.
+    /// Requests and tokens by model, also of calls that were pruned and of requests without an answer.
     ///
     /// # Errors
     ///
     /// A journal that cannot be read.
     pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
-        spent(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+        let sent = self.sent()?;
+        spent(&lock(&self.connection), sent).map_err(|error| self.unreadable(error))
+    }
+
+    /// What the file of requests in flight holds; read before the database, so that nothing is missed between them.
+    pub(super) fn sent(&self) -> Result<Vec<SentRow>, JournalError> {
+        sent::read(&self.path)
     }
 }
 
 // A server may count what it likes, and `sum` ends in an error where 63 bits are passed: `total` adds floating-point
 // numbers, exact up to 2^53, and the cast stops at the most that there is.
 
-/// What each model has cost, over all attempts.
-pub(super) fn spent(connection: &Connection) -> rusqlite::Result<Vec<ModelSpent>> {
-    spent_within(connection, 0, i64::MAX)
+/// What each model has cost, over all attempts; `sent` is what the file of requests in flight held before.
+pub(super) fn spent(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<Vec<ModelSpent>> {
+    let mut all = spent_within(connection, 0, i64::MAX)?;
+    for unanswered in sent::unanswered(connection, sent)? {
+        ModelSpent::add_to(&mut all, unanswered);
+    }
+    Ok(all)
 }
 
 /// What each model has cost in the calls after one and up to another; after none, what was pruned too.
@@ -76,13 +87,19 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> 
     )
 }
 
-/// How many requests were sent, those of pruned calls too; `None` if no process has written to the journal.
+/// How many requests were sent, those of pruned calls and those of processes that were killed too; `None` if no process has written to the journal.
 pub(super) fn requests_written(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     if connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM processes)", [], |row| row.get(0))? {
         return Ok(None);
     }
     let sent: i64 = connection.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0))?;
-    Ok(Some(sent.unsigned_abs().saturating_add(pruned(connection)?.0)))
+    let unanswered: i64 = if schema::counts_unanswered(connection)? {
+        connection.query_row("SELECT count(*) FROM unanswered", [], |row| row.get(0))?
+    } else {
+        0
+    };
+    let answered = sent.unsigned_abs().saturating_add(pruned(connection)?.0);
+    Ok(Some(answered.saturating_add(unanswered.unsigned_abs())))
 }
 
 /// How long all processes worked.

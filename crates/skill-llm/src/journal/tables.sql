@@ -54,7 +54,7 @@ CREATE TABLE calls (
 CREATE INDEX calls_by_place ON calls (place);
 
 -- What was really sent for a call; a reply that was copied from another journal has no attempts. The tokens of a request
--- that was sent and not answered (timeout, truncated, cancelled) are an estimate of its prompt, which may be billed.
+-- that was sent and not answered (timeout, truncated, cancelled) are the most that it may be billed with.
 CREATE TABLE attempts (
     call INTEGER NOT NULL REFERENCES calls (id) ON DELETE CASCADE,
     number INTEGER NOT NULL,      -- from 1
@@ -67,6 +67,7 @@ CREATE TABLE attempts (
     cached_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
     reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    sent INTEGER,                 -- the number under which it was recorded before it was sent
     PRIMARY KEY (call, number)
 ) WITHOUT ROWID;
 
@@ -78,6 +79,15 @@ CREATE TABLE pruned (
     cached_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     reasoning_tokens INTEGER NOT NULL
+);
+
+-- Requests that were in flight when their process was killed, with what was reserved for them: they count like attempts.
+CREATE TABLE unanswered (
+    number INTEGER PRIMARY KEY,   -- as in attempts.sent
+    model INTEGER NOT NULL REFERENCES models (id),
+    started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL
 );
 
 -- One row per finished unit of work other than a call, such as a rollout. No two have one key.

@@ -6,6 +6,7 @@
 use super::error::JournalError;
 use super::key::{ModelPart, plain_text};
 use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
+use super::sent::{SentFile, Ticket};
 use super::{CommitHook, Index, Known, lock};
 use crate::attempt::AttemptOutcome;
 use crate::error::with_causes;
@@ -29,6 +30,8 @@ pub(super) enum Command {
     Result(Box<ResultEntry>),
     /// Answered when everything that was sent before is committed.
     Flush(oneshot::Sender<Result<(), JournalError>>),
+    /// Answered with the row of the model, once that is committed.
+    Model(Arc<ModelPart>, oneshot::Sender<Result<i64, JournalError>>),
 }
 
 /// Ends the time in which a group is gathered.
@@ -60,6 +63,8 @@ pub(super) struct Writer {
     pub(super) index: Arc<Mutex<Index>>,
     /// Counts the requests that are committed.
     pub(super) requests: Arc<AtomicU64>,
+    /// Has a slot for each request until its call is committed.
+    pub(super) sent: Arc<SentFile>,
     pub(super) failure: Arc<Mutex<Option<JournalError>>>,
     pub(super) group_window: Duration,
     pub(super) hurry: Arc<Hurry>,
@@ -84,6 +89,9 @@ impl Writer {
             {
                 lock(&self.failure).get_or_insert_with(|| error.clone());
             }
+            for (model, waiting) in group.models {
+                drop(waiting.send(self.enter_model(&model, &mut known)));
+            }
             for waiting in group.flushes {
                 let failed = lock(&self.failure).clone();
                 drop(waiting.send(failed.map_or(Ok(()), Err)));
@@ -102,16 +110,34 @@ impl Writer {
     fn next_group(&self, commands: &Receiver<Command>) -> Option<Group> {
         let mut group = Group::default();
         group.take(commands.recv().ok()?);
-        if self.max_group > 1 && group.flushes.is_empty() {
+        if !group.models.is_empty() {
+            // Whoever waits for it was in a hurry before it came, and nobody else is.
+            self.hurry.wait(Duration::ZERO);
+        } else if self.max_group > 1 && group.flushes.is_empty() {
             self.hurry.wait(self.group_window);
         }
-        while group.entries.len() < self.max_group && group.flushes.is_empty() {
+        while group.entries.len() < self.max_group && !group.is_awaited() {
             match commands.try_recv() {
                 Ok(command) => group.take(command),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
         Some(group)
+    }
+
+    /// Commits the row of a model.
+    fn enter_model(&mut self, model: &Arc<ModelPart>, known: &mut KnownIds) -> Result<i64, JournalError> {
+        if let Some(error) = lock(&self.failure).clone() {
+            return Err(error);
+        }
+        let entered = self.connection.transaction().and_then(|transaction| {
+            let id = model_id(&transaction, model, known)?;
+            transaction.commit().map(|()| id)
+        });
+        entered.map_err(|error| {
+            *known = KnownIds::default();
+            JournalError::sqlite("write", &self.path, error)
+        })
     }
 
     fn write(
@@ -139,13 +165,14 @@ impl Writer {
             None => insert_process(&transaction, self.started_at).map_err(failed)?,
         };
         let mut rows = Vec::with_capacity(entries.len());
-        let mut requests = 0;
+        let (mut requests, mut new) = (0, Vec::new());
         for entry in &entries {
             let written = match (row_of(&self.index, entry), entry) {
                 // An equal one that is there already stays: somebody may have read it.
                 (Some(row), _) => Ok(row),
                 (None, Entry::Call(call)) => {
                     requests += call.attempts.len() as u64;
+                    new.push(call);
                     insert_call(&transaction, call, process, known)
                 }
                 (None, Entry::Result(result)) => insert_result(&transaction, result, process),
@@ -171,6 +198,7 @@ impl Writer {
         *n_committed = count;
         self.process = Some(process);
         call_hook(super::CommitPoint::After, count);
+        self.sent.release(new.into_iter().flat_map(|call| &call.sent));
         let mut index = lock(&self.index);
         for (entry, row) in entries.iter().zip(rows) {
             match entry {
@@ -206,6 +234,7 @@ enum Entry {
 struct Group {
     entries: Vec<Entry>,
     flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
+    models: Vec<(Arc<ModelPart>, oneshot::Sender<Result<i64, JournalError>>)>,
 }
 
 impl Group {
@@ -214,7 +243,13 @@ impl Group {
             Command::Call(call) => self.entries.push(Entry::Call(call)),
             Command::Result(result) => self.entries.push(Entry::Result(result)),
             Command::Flush(waiting) => self.flushes.push(waiting),
+            Command::Model(model, waiting) => self.models.push((model, waiting)),
         }
+    }
+
+    /// Whether somebody waits for it.
+    fn is_awaited(&self) -> bool {
+        !self.flushes.is_empty() || !self.models.is_empty()
     }
 }
 
@@ -319,6 +354,7 @@ fn insert_call(
             call.finished_at,
         ])?;
     let id = transaction.last_insert_rowid();
+    let mut sent = call.sent.iter();
     for (number, attempt) in (1_i64..).zip(&call.attempts) {
         let (outcome, error, usage) = outcome_columns(&attempt.outcome);
         let [input, cached, output, reasoning] = columns(usage);
@@ -326,8 +362,8 @@ fn insert_call(
         transaction
             .prepare_cached(
                 "INSERT INTO attempts (call, number, started_at, waited_us, took_us, outcome, error, input_tokens, \
-                 cached_tokens, output_tokens, reasoning_tokens) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 cached_tokens, output_tokens, reasoning_tokens, sent) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 id,
@@ -341,6 +377,7 @@ fn insert_call(
                 cached,
                 output,
                 reasoning,
+                sent.next().map(Ticket::number),
             ])?;
         debug_assert!(matches!(attempt.outcome, AttemptOutcome::Reply(_)) == error.is_none());
     }

@@ -1,12 +1,14 @@
 //! Caps of a run on calls, tokens, money and time.
 //!
-//! Every attempt reserves what it may use before it is sent and settles what it used after, so calls that run at the
-//! same time cannot pass a cap together by more than their estimates are wrong. Where the cap would be passed only
-//! because of what others have reserved, a call waits for them to settle, in order. Once a cap is reached, nothing is
-//! sent any more.
+//! Every attempt reserves the most that it may use before it is sent, and settles what it used after: the bytes of its
+//! prompt, or what the server's reports have shown of its tokens, and the whole limit of its reply. So calls that run at
+//! the same time cannot pass a cap together. Without a limit on replies a cap is approximate: the longest reply seen is
+//! reserved then. Where the cap would be passed only because of what others have reserved, a call waits for them to
+//! settle, in order. Once a cap is reached, nothing is sent any more.
 
-use super::estimate::{RunningMean, input_tokens, may_be_billed};
-use crate::attempt::AttemptLog;
+use super::estimate::{ModelSeen, PromptSize, Seen};
+use crate::anthropic::DEFAULT_MAX_TOKENS;
+use crate::attempt::{AttemptLog, Bounds};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
@@ -14,15 +16,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::Usage;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// The tokens that a model's first reply is taken to have, where the request sets no limit.
-pub const DEFAULT_OUTPUT_TOKENS: u64 = 1_024;
-/// How many times the mean of a model's replies is reserved for the next one.
-const RESERVED_MEANS: u64 = 2;
 /// Money is kept in units of 1e-12, so that sums are exact; a price per million tokens is a million of them per token.
 const UNITS_PER_ONE: f64 = 1e12;
 const UNITS_PER_TOKEN: f64 = 1e6;
@@ -70,6 +69,12 @@ impl Prices {
         money_of(self.units(usage))
     }
 
+    /// The most that these tokens cost, however many of them are cached.
+    fn most_units(&self, usage: Usage) -> u128 {
+        let cached = Usage { cached: usage.input, ..usage };
+        self.units(Usage { cached: 0, ..usage }).max(self.units(cached))
+    }
+
     fn units(&self, usage: Usage) -> u128 {
         let per_token = |price: f64| u128::from((price * UNITS_PER_TOKEN).round() as u64);
         let cached = usage.cached.min(usage.input);
@@ -77,6 +82,11 @@ impl Prices {
             + u128::from(cached) * per_token(self.cached)
             + u128::from(usage.output) * per_token(self.output)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is locked here is whole after every statement, so a panic elsewhere cannot have broken it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn units_of(money: f64) -> u128 {
@@ -97,6 +107,16 @@ struct Amount {
 }
 
 impl Amount {
+    /// A call with these tokens.
+    fn of(usage: Usage, prices: &Prices) -> Self {
+        Self { calls: 1, tokens: usage.input.saturating_add(usage.output), units: prices.units(usage) }
+    }
+
+    /// The most that a call with these tokens comes to.
+    fn at_most(usage: Usage, prices: &Prices) -> Self {
+        Self { units: prices.most_units(usage), ..Self::of(usage, prices) }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
@@ -119,6 +139,8 @@ impl Amount {
 pub struct Budget {
     caps: BudgetCaps,
     state: Mutex<State>,
+    /// What the replies of each model have shown, whoever asks it.
+    seen: Mutex<HashMap<ModelId, Arc<Mutex<Seen>>>>,
     /// The one permit belongs to the first of those that wait; the semaphore hands it on in order.
     turn: Semaphore,
     /// Wakes the first of those that wait.
@@ -164,7 +186,23 @@ impl Budget {
             begun: Instant::now(),
             exhausted: None,
         };
-        Arc::new(Self { caps, state: Mutex::new(state), turn: Semaphore::new(1), settled: Notify::new() })
+        Arc::new(Self {
+            caps,
+            state: Mutex::new(state),
+            seen: Mutex::default(),
+            turn: Semaphore::new(1),
+            settled: Notify::new(),
+        })
+    }
+
+    /// Takes in what earlier processes of the run saw of a model's replies, so that this one reserves as they did.
+    pub fn recall(&self, seen: &ModelSeen) {
+        let model = self.seen_of(&ModelId::new(&seen.provider, &seen.model));
+        lock(&model).recall(seen);
+    }
+
+    fn seen_of(&self, model: &ModelId) -> Arc<Mutex<Seen>> {
+        Arc::clone(lock(&self.seen).entry(model.clone()).or_default())
     }
 
     /// Begins the time of this process and adds what earlier processes of the run have spent.
@@ -189,17 +227,16 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole after every statement, so a panic elsewhere cannot have broken it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Reserves for one attempt; waits where others may leave something. Dropping the future reserves nothing.
     ///
-    /// The estimate is made anew whenever it is looked at, since what others used says what to expect.
+    /// The bounds are asked for whenever they are compared, since the replies of others change them.
     async fn reserve<'a>(
         &'a self,
-        estimate: impl Fn() -> Amount,
-        given_up: Amount,
+        bounds: impl Fn() -> Bounds,
+        prices: Prices,
         log: &'a AttemptLog,
     ) -> Result<Reservation<'a>, LlmError> {
         // The semaphore is never closed; and if it were, calls would only lose their order.
@@ -207,14 +244,17 @@ impl Budget {
         loop {
             // Before the state is read, so that no change in between is lost.
             let settled = self.settled.notified();
-            let own = estimate();
+            let bounds = bounds();
+            let own = Amount::at_most(bounds.reserved, &prices);
             let time_is_up = {
                 let mut state = self.lock();
                 match state.check(&self.caps, own) {
                     Room::Enough => {
                         state.reserved = state.reserved.plus(own);
                         state.under_way += 1;
-                        return Ok(Reservation { budget: self, own, given_up, log, used: None });
+                        log.note_bounds(bounds);
+                        let unanswered = bounds.unanswered;
+                        return Ok(Reservation { budget: self, own, unanswered, prices, log, used: None });
                     }
                     Room::Never(exhausted) => return Err(exhausted.into()),
                     Room::WhenOthersSettle => {}
@@ -283,7 +323,8 @@ struct Reservation<'a> {
     budget: &'a Budget,
     own: Amount,
     /// What it may have used if nobody waits for its reply: a request that is out may be billed.
-    given_up: Amount,
+    unanswered: Usage,
+    prices: Prices,
     /// Whether the request is out.
     log: &'a AttemptLog,
     /// What it has used; `None` if nobody waited for that.
@@ -292,14 +333,52 @@ struct Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
+        let used = match self.used {
+            Some(used) => used,
+            None if self.log.may_be_out() => {
+                self.log.settle_request(self.unanswered);
+                Amount::of(self.unanswered, &self.prices)
+            }
+            None => {
+                self.log.retract_request();
+                Amount::default()
+            }
+        };
+        // What it used is on record before others may have what it leaves.
         let mut state = self.budget.lock();
         state.reserved = state.reserved.minus(self.own);
         state.under_way = state.under_way.saturating_sub(1);
-        let given_up = if self.log.may_be_out() { self.given_up } else { Amount::default() };
-        let used = self.used.unwrap_or(given_up);
         state.spent = state.spent.plus(used);
         drop(state);
         self.budget.settled.notify_one();
+    }
+}
+
+/// How long a model's replies may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReplyLimit {
+    /// As long as the request says, else the configuration.
+    Asked(Option<u64>),
+    /// Whatever is requested: programs that play a model take no limit.
+    None,
+}
+
+impl ReplyLimit {
+    fn of(parameters: &Value) -> Self {
+        let max_tokens = parameters.pointer("/sampling/max_tokens").and_then(Value::as_u64);
+        match parameters.get("dialect").and_then(Value::as_str) {
+            Some("agent") => Self::None,
+            // Every request of this interface has a limit.
+            Some("anthropic") => Self::Asked(max_tokens.or(Some(u64::from(DEFAULT_MAX_TOKENS)))),
+            Some(_) | None => Self::Asked(max_tokens),
+        }
+    }
+
+    fn tokens(self, request: &ChatRequest) -> Option<u64> {
+        match self {
+            Self::Asked(max_tokens) => request.sampling.max_tokens.map(u64::from).or(max_tokens),
+            Self::None => None,
+        }
     }
 }
 
@@ -308,55 +387,53 @@ pub struct Budgeted {
     inner: Arc<dyn ChatModel>,
     budget: Arc<Budget>,
     prices: Prices,
-    /// The limit on a reply's tokens that the model's configuration sets.
-    max_tokens: Option<u64>,
-    output_tokens: Mutex<RunningMean>,
+    limit: ReplyLimit,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl Budgeted {
     /// Reserves for the calls of `inner` at these prices.
     pub fn new(inner: Arc<dyn ChatModel>, budget: Arc<Budget>, prices: Prices) -> Self {
-        let parameters = inner.parameters();
-        let max_tokens = parameters.pointer("/sampling/max_tokens").and_then(Value::as_u64);
-        Self { inner, budget, prices, max_tokens, output_tokens: Mutex::default() }
+        let limit = ReplyLimit::of(&inner.parameters());
+        let seen = budget.seen_of(inner.id());
+        Self { inner, budget, prices, limit, seen }
     }
 
-    /// What an attempt may use.
-    fn estimate(&self, request: &ChatRequest, input: u64) -> Amount {
-        let mean = self.mean().tokens().map(|mean| mean.saturating_mul(RESERVED_MEANS));
-        let expected = mean.unwrap_or(DEFAULT_OUTPUT_TOKENS);
-        let limit = request.sampling.max_tokens.map(u64::from).or(self.max_tokens);
-        let output = limit.map_or(expected, |limit| limit.min(expected));
-        self.amount(Usage { input, output, ..Usage::default() })
-    }
-
-    fn amount(&self, usage: Usage) -> Amount {
-        let tokens = usage.input.saturating_add(usage.output);
-        Amount { calls: 1, tokens, units: self.prices.units(usage) }
-    }
-
-    fn mean(&self) -> MutexGuard<'_, RunningMean> {
-        self.output_tokens.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What an attempt has used.
-    fn used(&self, outcome: &Result<ChatReply, LlmError>, request: &ChatRequest, log: &AttemptLog) -> Amount {
-        match outcome {
+    /// What an attempt has used, which is on record from then on.
+    fn used(
+        &self,
+        outcome: &Result<ChatReply, LlmError>,
+        request: &ChatRequest,
+        prompt: PromptSize,
+        log: &AttemptLog,
+    ) -> Amount {
+        let usage = match outcome {
             Ok(reply) => {
-                if reply.usage.output > 0 {
-                    self.mean().add(reply.usage.output);
-                }
-                self.amount(reply.usage)
+                self.learn(prompt, self.limit.tokens(request), reply.usage);
+                reply.usage
             }
             Err(error) => {
-                let unsent = log.take_unsent();
-                if unsent {
+                if log.take_unsent() {
                     // The layers above want to know it too.
                     log.note_unsent();
+                    log.retract_request();
                     return Amount::default();
                 }
-                self.amount(may_be_billed(error.class(), request))
+                log.may_be_billed(error.class(), request)
             }
+        };
+        log.settle_request(usage);
+        Amount::of(usage, &self.prices)
+    }
+
+    fn learn(&self, prompt: PromptSize, limit: Option<u64>, usage: Usage) {
+        let is_first_beyond = lock(&self.seen).reply(prompt, limit, usage);
+        if is_first_beyond {
+            let (model, limit, tokens) = (self.id(), limit.unwrap_or_default(), usage.output);
+            tracing::warn!(
+                %model,
+                "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
+            );
         }
     }
 }
@@ -373,14 +450,14 @@ impl ChatModel for Budgeted {
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let begun = Instant::now();
-        let input = input_tokens(request);
-        let given_up = self.amount(Usage { input, ..Usage::default() });
-        let reserve = self.budget.reserve(|| self.estimate(request, input), given_up, &call.attempts);
+        let (prompt, limit) = (PromptSize::of(request), self.limit.tokens(request));
+        let bounds = || lock(&self.seen).bounds(prompt, limit);
+        let reserve = self.budget.reserve(bounds, self.prices, &call.attempts);
         let reserved = super::before_sending(self.id(), call, reserve).await?;
         let mut reservation = reserved.inspect_err(|_| call.attempts.note_unsent())?;
         call.attempts.add_wait(begun.elapsed());
         let outcome = self.inner.chat(request, call).await;
-        reservation.used = Some(self.used(&outcome, request, &call.attempts));
+        reservation.used = Some(self.used(&outcome, request, prompt, &call.attempts));
         outcome
     }
 }

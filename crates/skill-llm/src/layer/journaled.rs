@@ -1,6 +1,6 @@
 //! The outermost layer: calls are answered from a journal, and what is paid for is recorded.
 
-use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
+use crate::attempt::{Attempt, AttemptLog, AttemptOutcome, SendRecord};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 
 /// A model whose replies are kept.
@@ -24,6 +24,8 @@ pub struct Journaled {
     inner: Arc<dyn ChatModel>,
     journal: Journal,
     model: Arc<ModelPart>,
+    /// The row of the model in the journal, once something is sent.
+    model_row: OnceCell<i64>,
     recording: Option<Recording>,
 }
 
@@ -49,7 +51,7 @@ impl Journaled {
     /// Keeps the calls of `inner` in a journal.
     pub fn new(inner: Arc<dyn ChatModel>, journal: Journal) -> Self {
         let model = Arc::new(ModelPart::of(inner.as_ref()));
-        Self { inner, journal, model, recording: None }
+        Self { inner, journal, model, model_row: OnceCell::new(), recording: None }
     }
 
     /// Takes replies from a recording too; they are copied into the journal.
@@ -76,6 +78,7 @@ impl Journaled {
             messages: &request.messages,
             outcome: Err(LlmError::Cancelled),
             attempts: Vec::new(),
+            sends: None,
             room: None,
         };
         if let Some(recording) = &self.recording {
@@ -98,12 +101,15 @@ impl Journaled {
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
             room = self.journal.admit() => room?,
         };
-        let call = call.with_own_attempts();
+        let model_row = *self.model_row.get_or_try_init(|| self.journal.enter_model(&self.model)).await?;
+        let sends = self.journal.sends(model_row);
+        let attempts = Arc::new(AttemptLog::recorded_by(Arc::clone(&sends) as Arc<dyn SendRecord>));
+        let call = CallCtx { attempts, ..call.clone() };
         let (started, began) = (SystemTime::now(), Instant::now());
         let mut unanswered = UnansweredCall {
             journal: &self.journal,
             attempts: &call.attempts,
-            record: Some(CallRecord { room: Some(room), ..record }),
+            record: Some(CallRecord { room: Some(room), sends: Some(sends), ..record }),
         };
         let outcome = self.inner.chat(request, &call).await.map(Arc::new);
         let record = unanswered.record.take();

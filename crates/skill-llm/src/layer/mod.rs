@@ -48,8 +48,9 @@ mod pace;
 mod retry;
 mod trace;
 
-pub use budget::{Budget, BudgetCaps, Budgeted, DEFAULT_OUTPUT_TOKENS, Prices, Spent};
-pub(crate) use estimate::may_be_billed;
+pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
+pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, SeenReply};
+pub(crate) use estimate::{is_billed, may_be_billed};
 #[cfg(feature = "journal")]
 pub use journaled::{Journaled, NotInRecording, Recording};
 pub use pace::{

@@ -335,6 +335,8 @@ impl ChatModel for Paced {
         let admitted = super::before_sending(self.id(), call, self.pacer.admit(kind, input_tokens(request)));
         let permit = admitted.await?;
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
+        // Before it is sent, so that it is counted even if this process is killed while it is out.
+        call.attempts.begin_request(request).inspect_err(|_| call.attempts.note_unsent())?;
         // From here on it may be billed: whoever drops this call while it is out finds that in the log.
         call.attempts.note_out(true);
         let outcome = self.inner.chat(request, call).await;

@@ -11,7 +11,7 @@ mod trouble;
 
 pub use trouble::Trouble;
 
-use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
+use crate::attempt::{Attempt, AttemptLog};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, GiveUpReason, LlmError};
@@ -300,7 +300,7 @@ impl Trial<'_> {
     /// Sends once, and records it.
     async fn attempt(&mut self, inner: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
         // The caller's log may be shared by calls that run at the same time; their waits are kept apart here.
-        let log = Arc::new(AttemptLog::default());
+        let log = Arc::new(self.call.attempts.for_attempt());
         let inner_call =
             CallCtx { deadline: Some(self.deadline), attempts: Arc::clone(&log), ..self.call.clone() };
         let waited_before = self.call.attempts.take_wait();
@@ -337,7 +337,7 @@ impl Trial<'_> {
             started: started.checked_add(waited_inside).unwrap_or(started),
             waited: waited_before.saturating_add(waited_inside),
             took: elapsed.saturating_sub(waited_inside),
-            outcome: AttemptOutcome::of(&outcome, request),
+            outcome: log.outcome(&outcome, request),
         });
         outcome
     }
@@ -452,7 +452,7 @@ impl Drop for UnansweredAttempt<'_> {
             started: self.started.checked_add(inside).unwrap_or(self.started),
             waited: self.waited_before.saturating_add(inside),
             took: self.sent.elapsed().saturating_sub(inside),
-            outcome: AttemptOutcome::of(&Err(LlmError::Cancelled), self.request),
+            outcome: self.log.outcome(&Err(LlmError::Cancelled), self.request),
         });
     }
 }

@@ -96,7 +96,13 @@ mod tests {
         for vacant in [
             &[][..],
             &[".gitignore", ".DS_Store", "Thumbs.db"],
-            &["run.lock", "journal.sqlite", "journal.sqlite-wal", "agent_traces/a.jsonl"],
+            &[
+                "run.lock",
+                "journal.sqlite",
+                "journal.sqlite-wal",
+                "journal.sqlite-sent",
+                "agent_traces/a.jsonl",
+            ],
             &["config.json", "data.jsonl"],
         ] {
             assert_eq!(said(vacant), "", "{vacant:?}");

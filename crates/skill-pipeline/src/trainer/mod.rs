@@ -189,11 +189,12 @@ impl RunBudget {
     }
 }
 
-/// Tells a budget what the journal says that earlier processes have spent, by the prices of the models.
+/// Tells a budget what the journal says that earlier processes have spent, by the prices of the models, and what it shows
+/// of their replies.
 pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
     let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
     for model in journal.spent_before() {
-        spent.calls += model.requests;
+        spent.calls = spent.calls.saturating_add(model.requests);
         let tokens = model.usage.input.saturating_add(model.usage.output);
         spent.tokens = spent.tokens.saturating_add(tokens);
         let is_model =
@@ -201,6 +202,9 @@ pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Jour
         if let Some((_, prices)) = prices.iter().find(is_model) {
             spent.money += prices.cost(model.usage);
         }
+    }
+    for seen in journal.seen_before() {
+        budget.recall(seen);
     }
     budget.begin(spent);
 }

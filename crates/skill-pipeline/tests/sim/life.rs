@@ -1,7 +1,7 @@
 //! One seed: a run with all that befalls it, process after process, and what must hold whatever befell.
 
 use crate::process::{End, Process};
-use crate::provider::{Answered, PRICES, Witness};
+use crate::provider::{Answered, Billed, PRICES, Witness};
 use crate::run_files::files;
 use crate::story::{Disturbance, Story};
 use crate::world::{World, answer};
@@ -107,6 +107,12 @@ async fn live(story: &Story) -> (Life, Remains) {
         let answered = witness.seen().answered.clone();
         life.max_in_flight = life.max_in_flight.max(witness.seen().max_in_flight);
         kept = Kept::read(dir.path());
+        let billed = witness.seen().billed;
+        assert!(
+            kept.spent.calls >= billed.calls && kept.spent.tokens >= billed.tokens,
+            "{billed:?} {:?}",
+            kept.spent
+        );
         for reply in &answered {
             assert!(kept.replies.contains(&reply.place), "the reply to {} was lost by {end:?}", reply.place);
             *n_answered.entry(reply.place.clone()).or_default() += 1;
@@ -145,7 +151,7 @@ async fn live(story: &Story) -> (Life, Remains) {
     (life, Remains { files: files(dir.path()), results: results(dir.path()) })
 }
 
-/// No reply that was kept was asked for again, and no cap was passed by more than what was in flight.
+/// No reply that was kept was asked for again, and no cap was passed, whatever earlier processes died of.
 fn check_what_was_sent(process: &Process<'_>, before: &Kept) {
     let seen = process.witness.seen();
     for (place, _) in &seen.arrived {
@@ -159,25 +165,11 @@ fn check_what_was_sent(process: &Process<'_>, before: &Kept) {
         let n_late = seen.arrived.iter().filter(|(_, since)| *since > cap).count();
         assert!(n_late <= workers, "{n_late} requests after {cap:?}, by {workers} workers");
     }
-    if let Some(cap) = caps.calls {
-        let sent = seen.arrived.len() as u64;
-        assert!(sent <= cap.saturating_sub(before.spent.calls), "{sent} calls, {:?} and {cap}", before.spent);
-    }
-    let tokens = |reply: &Answered| reply.usage.input + reply.usage.output;
-    let largest = |of: fn(&Answered) -> f64| seen.answered.iter().map(of).fold(0.0, f64::max);
-    if let Some(cap) = caps.tokens {
-        let used: u64 = seen.answered.iter().map(tokens).sum();
-        let most_in_flight = largest(|reply| (reply.usage.input + reply.usage.output) as f64);
-        let left = cap.saturating_sub(before.spent.tokens) as f64;
-        let over = most_in_flight * seen.max_in_flight as f64;
-        assert!(used as f64 <= left + over, "{used} tokens where {left} were left");
-    }
-    if let Some(cap) = caps.money {
-        let used: f64 = seen.answered.iter().map(|reply| PRICES.cost(reply.usage)).sum();
-        let most_in_flight = largest(|reply| PRICES.cost(reply.usage));
-        let left = (cap - before.spent.money).max(0.0);
-        assert!(used <= left + most_in_flight * seen.max_in_flight as f64, "{used} where {left} was left");
-    }
+    let Billed { calls, tokens, money } = seen.billed;
+    let before = before.spent;
+    assert!(caps.calls.is_none_or(|cap| calls <= cap), "{calls} calls of {caps:?}, after {before:?}");
+    assert!(caps.tokens.is_none_or(|cap| tokens <= cap), "{tokens} tokens of {caps:?}, after {before:?}");
+    assert!(caps.money.is_none_or(|cap| money <= cap + 1e-9), "{money} of {caps:?}, after {before:?}");
 }
 
 impl Kept {
@@ -197,7 +189,8 @@ impl Kept {
             spent.tokens += model.usage.input + model.usage.output;
             spent.money += PRICES.cost(model.usage);
         }
-        assert_eq!(spent.calls, reader.totals().unwrap().requests);
+        let totals = reader.totals().unwrap();
+        assert_eq!(spent.calls, totals.requests + totals.unanswered_requests);
         Self { replies, spent }
     }
 }
@@ -217,6 +210,11 @@ fn lose(dir: &Path, answered: &[Answered], last_flush: Option<Instant>) -> Vec<S
     let journal = rusqlite::Connection::open(dir.join("journal.sqlite")).unwrap();
     journal.pragma_update(None, "foreign_keys", true).unwrap();
     for place in &lost {
+        // What a kill leaves of them: the slots of their requests, which become these rows.
+        let left = "INSERT INTO unanswered SELECT sent, model, started_at, attempts.input_tokens, \
+                    attempts.output_tokens FROM attempts JOIN calls ON calls.id = attempts.call \
+                    WHERE place = ?1 AND calls.outcome = 'reply'";
+        assert!(journal.execute(left, [place]).unwrap() > 0, "{place} was not recorded before it was sent");
         let unit = place.rsplit_once(" / turn ").map_or(place.as_str(), |(unit, _)| unit);
         let n_calls =
             journal.execute("DELETE FROM calls WHERE place = ?1 AND outcome = 'reply'", [place]).unwrap();

@@ -2,7 +2,7 @@
 //! provider, kills, Ctrl-C and caps in the run.
 //!
 //! Whatever happens, the run ends after some restarts with the files of an undisturbed one, no reply that was kept is
-//! asked for again, no outage becomes a score, and no cap is passed by more than what is in flight. A seed that fails
+//! asked for again, no outage becomes a score, and no cap is passed. A seed that fails
 //! is run alone with `cargo xtask sim --seeds 1 --from SEED`.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a seed that fails is named")]

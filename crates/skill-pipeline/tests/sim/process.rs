@@ -1,6 +1,6 @@
 //! One process of a run, and how it ends.
 
-use crate::provider::{Models, Witness};
+use crate::provider::{MAX_REPLY_TOKENS, Models, Witness};
 use crate::story::{Disturbance, Moment, Story};
 use crate::world::{INITIAL_SKILL, Words};
 use futures_util::FutureExt as _;
@@ -94,7 +94,11 @@ impl Process<'_> {
         let listener = Arc::new(Listener { kill_at, heard: Mutex::default() });
         let models =
             Models::new(self.witness, story.pace(self.process_idx), story.policy, story.caps(self.n_raised));
-        let settings = TrainSettings { workers: story.workers(self.process_idx), ..story.world.settings() };
+        let settings = TrainSettings {
+            workers: story.workers(self.process_idx),
+            max_reply_tokens: MAX_REPLY_TOKENS,
+            ..story.world.settings()
+        };
         let listening: Arc<dyn EventSink> = Arc::clone(&listener) as Arc<dyn EventSink>;
         let trainer = Trainer::new(Arc::new(Words::new(story.world)), models.target, models.optimizer)
             .with_settings(settings)

@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 /// What stands before the place of a call, in its last message.
 const PLACE: &str = "place: ";
+/// No reply of the worlds is longer, so that all limits are known.
+pub(crate) const MAX_REPLY_TOKENS: u32 = 400;
 pub(crate) const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
 
 /// A whole answer.
@@ -22,7 +24,14 @@ pub(crate) const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0
 pub(crate) struct Answered {
     pub(crate) place: String,
     pub(crate) at: Instant,
-    pub(crate) usage: Usage,
+}
+
+/// What the provider has billed, over all processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Billed {
+    pub(crate) calls: u64,
+    pub(crate) tokens: u64,
+    pub(crate) money: f64,
 }
 
 /// What arrived at the provider.
@@ -31,6 +40,7 @@ pub(crate) struct Seen {
     /// The body that each place sends; the same in every process.
     bodies: BTreeMap<String, Vec<u8>>,
     in_flight: usize,
+    pub(crate) billed: Billed,
     /// Of the process that runs now, or ran last: when it began,
     begun: Instant,
     /// the place of every request, and how long after the beginning it came,
@@ -52,6 +62,7 @@ impl Witness {
         let seen = Seen {
             bodies: BTreeMap::new(),
             in_flight: 0,
+            billed: Billed::default(),
             begun: Instant::now(),
             arrived: Vec::new(),
             answered: Vec::new(),
@@ -93,13 +104,18 @@ impl Transport for Witness {
             assert_eq!(*first, request.body, "{place} does not ask the same again");
             let since = seen.begun.elapsed();
             seen.arrived.push((place.clone(), since));
+            seen.billed.calls += 1;
             seen.in_flight += 1;
             seen.max_in_flight = seen.max_in_flight.max(seen.in_flight);
         }
         let _in_flight = InFlight(self);
         let response = self.provider.send(request).await?;
         if let Some(usage) = usage_of_whole(&response) {
-            self.seen().answered.push(Answered { place, at: Instant::now(), usage });
+            assert!(usage.output <= u64::from(MAX_REPLY_TOKENS), "{place} has {} tokens", usage.output);
+            let mut seen = self.seen();
+            seen.billed.tokens += usage.input + usage.output;
+            seen.billed.money += PRICES.cost(usage);
+            seen.answered.push(Answered { place, at: Instant::now() });
         }
         Ok(response)
     }
@@ -161,6 +177,7 @@ impl Models {
             let mut config = OpenAiConfig::new("http://sim.invalid/v1", name);
             config.server.timeout = Duration::from_secs(60);
             config.server.max_response_bytes = 1_000_000;
+            config.sampling.max_tokens = Some(MAX_REPLY_TOKENS);
             prices.push((config.model_id().unwrap(), PRICES));
             let transport = Arc::clone(witness);
             let dialect = Arc::new(OpenAiChat::with_transport(config, transport).unwrap());

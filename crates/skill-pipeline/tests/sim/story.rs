@@ -115,8 +115,8 @@ impl Story {
         match self.capped.filter(|_| n_raised < 4) {
             None => {}
             Some(Capped::Calls) => caps.calls = Some(12 * factor),
-            Some(Capped::Tokens) => caps.tokens = Some(1_500 * factor),
-            Some(Capped::Money) => caps.money = Some(0.002 * factor as f64),
+            Some(Capped::Tokens) => caps.tokens = Some(3_000 * factor),
+            Some(Capped::Money) => caps.money = Some(0.02 * factor as f64),
             Some(Capped::Time) => caps.time = Some(Duration::from_secs(factor)),
         }
         caps

@@ -5,7 +5,9 @@ use crate::assemble;
 use crate::config::{Config, LoadedConfig, ModelConfig};
 use crate::cost::has_prices;
 use crate::error::Error;
-use crate::estimate::{Assumptions, Estimate, MAX_STEPS, Span, estimate, n_steps, probe};
+use crate::estimate::{
+    ApproximateCap, Assumptions, Estimate, MAX_STEPS, Span, approximate_caps, estimate, n_steps, probe,
+};
 use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_envs::{Env, Split};
@@ -104,6 +106,7 @@ pub(super) async fn cost(
             let estimate = estimate(&probed, settings, &loaded.config, Assumptions::default());
             let mut findings = vec![amounts(&loaded.config, &estimate)];
             findings.extend(caps(&loaded.config, &estimate));
+            findings.extend(approximate_caps(&loaded.config).iter().map(of_approximate_cap));
             findings
         }
         Err(error) => {
@@ -146,6 +149,17 @@ fn is_paid(model: &ModelConfig) -> bool {
         | ModelConfig::Agent(_) => true,
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => false,
     }
+}
+
+/// A cap that a run may pass by the replies that are in flight.
+fn of_approximate_cap(cap: &ApproximateCap) -> Finding {
+    let hint = match cap.set {
+        Some(key) => format!("set `{key}`, which also ends replies that never stop"),
+        None => "set `budget.calls`, which holds for every model".to_owned(),
+    };
+    let message =
+        format!("replies of the {} have no limit, so caps on tokens and money are approximate", cap.role);
+    Finding::warning(Check::Cost, message, hint)
 }
 
 /// Caps that the luckiest run would reach.

@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 9] = [
+const FILES_OF_THEIR_OWN: [&str; 10] = [
     "agent_traces",
     JOURNAL_FILE,
     "journal.sqlite-wal",
     "journal.sqlite-shm",
+    "journal.sqlite-sent",
     "events.jsonl",
     "timings.json",
     "report.html",

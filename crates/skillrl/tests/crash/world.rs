@@ -12,10 +12,11 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
 /// The files of a run that no promise is about.
-const OTHER_FILES: [&str; 7] = [
+const OTHER_FILES: [&str; 8] = [
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
+    "journal.sqlite-sent",
     "events.jsonl",
     "timings.json",
     "report.html",

@@ -110,6 +110,18 @@ fn describe(totals: &JournalTotals, rows: &[Row], width: Option<usize>) -> Strin
             ),
         );
     }
+    if totals.unanswered_requests > 0 {
+        let reserved = &totals.unanswered_usage;
+        line(
+            "in flight",
+            format!(
+                "{} requests more, now or when their process was killed, {} tokens in, {} out reserved: counted by the caps",
+                grouped(totals.unanswered_requests),
+                grouped(reserved.input),
+                grouped(reserved.output)
+            ),
+        );
+    }
     line("results", grouped(totals.results));
     line("time", format!("{} in {}", duration(totals.elapsed_ms), processes(totals.processes)));
     if rows.is_empty() {

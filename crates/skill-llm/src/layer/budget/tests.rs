@@ -1,3 +1,4 @@
+use super::super::estimate::SeenReply;
 use super::*;
 use crate::attempt::AttemptOutcome;
 use crate::chat::Message;
@@ -6,10 +7,11 @@ use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
 use proptest::prelude::*;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A request of 10 tokens for a reply of at most 5.
+/// A request of 40 bytes for a reply of at most 5 tokens: 117 are reserved for the first, with 72 for what servers add.
 const PROMPT: &str = "0123456789012345678901234567890123456789";
 const OUTPUT: u32 = 5;
 const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
@@ -48,16 +50,28 @@ impl ChatModel for Model {
     }
 }
 
+/// Reports of 1,000 tokens for 4,000 bytes, and 500 of at most 500 for the reply. For the first call 4,572 tokens are
+/// reserved; then 2,428: 928 of 4,000 bytes are 232 per mille, twice that of 4,000 are 1,856, and 72 and 500 are added.
+fn long_request() -> ChatRequest {
+    let mut request = ChatRequest::new(vec![Message::user("x".repeat(4_000))]);
+    request.sampling.max_tokens = Some(500);
+    request
+}
+
 fn budgeted(model: Model, budget: &Arc<Budget>) -> Arc<Budgeted> {
     Arc::new(Budgeted::new(Arc::new(model), Arc::clone(budget), PRICES))
 }
 
 /// Makes this many calls at once and says how many got a reply.
 async fn crowd(model: &Arc<Budgeted>, n_calls: usize) -> usize {
+    crowd_of(model, n_calls, request()).await
+}
+
+async fn crowd_of(model: &Arc<Budgeted>, n_calls: usize, request: ChatRequest) -> usize {
     let mut calls = JoinSet::new();
     for _ in 0..n_calls {
-        let model = Arc::clone(model);
-        calls.spawn(async move { model.chat(&request(), &CallCtx::default()).await });
+        let (model, request) = (Arc::clone(model), request.clone());
+        calls.spawn(async move { model.chat(&request, &CallCtx::default()).await });
     }
     let outcomes = calls.join_all().await;
     for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
@@ -75,18 +89,20 @@ fn assert_exhausted(error: &LlmError, expect: &str) {
 async fn each_cap_ends_the_run_and_says_so() {
     async fn check(caps: BudgetCaps, expect_replies: usize, expect: &str) {
         let budget = Budget::new(caps);
-        let model = budgeted(Model::using(10, 5), &budget);
-        assert_eq!(crowd(&model, 100).await, expect_replies, "{caps:?}");
+        let model = budgeted(Model::using(1_000, 500), &budget);
+        assert_eq!(crowd_of(&model, 100, long_request()).await, expect_replies, "{caps:?}");
         let begun = Instant::now();
-        let error = model.chat(&request(), &CallCtx::default()).await.unwrap_err();
+        let error = model.chat(&long_request(), &CallCtx::default()).await.unwrap_err();
         assert_exhausted(&error, expect);
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
     let caps = BudgetCaps::default();
     check(BudgetCaps { calls: Some(7), ..caps }, 7, "calls is reached: 7 of 7").await;
-    check(BudgetCaps { tokens: Some(150), ..caps }, 10, "tokens is reached: 150 of 150").await;
-    check(BudgetCaps { tokens: Some(149), ..caps }, 9, "tokens is reached: 135 of 149").await;
-    check(BudgetCaps { money: Some(0.0006), ..caps }, 10, "money is reached: 0.0006 of 0.0006").await;
+    check(BudgetCaps { tokens: Some(15_928), ..caps }, 10, "tokens is reached: 15000 of 15928").await;
+    check(BudgetCaps { tokens: Some(15_927), ..caps }, 9, "tokens is reached: 13500 of 15927").await;
+    check(BudgetCaps { tokens: Some(4_571), ..caps }, 0, "tokens is reached: 0 of 4571").await;
+    check(BudgetCaps { money: Some(0.060_928), ..caps }, 10, "money is reached: 0.0600 of 0.0609").await;
+    check(BudgetCaps { money: Some(0.060_927), ..caps }, 9, "money is reached: 0.0540 of 0.0609").await;
     check(BudgetCaps { calls: Some(0), ..caps }, 0, "calls is reached: 0 of 0").await;
     check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0 s of 0 s").await;
     let time = Budget::new(BudgetCaps { time: Some(SECOND * 3), ..caps });
@@ -109,7 +125,7 @@ async fn what_earlier_processes_spent_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_without_an_answer_is_a_call_with_the_tokens_of_its_prompt() {
+async fn an_attempt_without_an_answer_is_a_call_with_the_most_that_it_may_be_billed_with() {
     let budget = Budget::new(BudgetCaps { calls: Some(6), ..BudgetCaps::default() });
     let failing = Model { fails: true, ..Model::using(10, 5) };
     let inner = budgeted(failing, &budget);
@@ -125,36 +141,39 @@ async fn an_attempt_without_an_answer_is_a_call_with_the_tokens_of_its_prompt() 
     );
     assert_eq!(call.attempts.len(), 2, "what is not sent is no attempt");
     let Spent { calls, tokens, money, .. } = budget.spent();
-    assert_eq!((calls, tokens, money), (6, 60, 0.000_06));
+    assert_eq!((calls, tokens, money), (6, 6 * 117, 0.000_972));
     let expect = AttemptOutcome::Failed {
         class: ErrorClass::Truncated,
         message: "the answer of p broke off: ".to_owned(),
-        may_be_billed: Usage { input: 10, ..Usage::default() },
+        may_be_billed: Usage { input: 112, output: 5, ..Usage::default() },
     };
     assert_eq!(call.attempts.attempts()[0].outcome, expect, "the journal holds it too");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_nobody_waits_for_any_more_counts_with_its_prompt() {
+async fn a_request_that_nobody_waits_for_any_more_counts_with_its_prompt_and_its_limit() {
     let budget = Budget::new(BudgetCaps::default());
     let paced = Paced::new(Arc::new(Model::using(10, 5)), Pacer::new(PaceConfig::default()));
     let model = Budgeted::new(Arc::new(paced), Arc::clone(&budget), PRICES);
     let call = CallCtx::default();
     tokio::time::timeout(SECOND / 2, model.chat(&request(), &call)).await.unwrap_err();
     let Spent { calls, tokens, money, .. } = budget.spent();
-    assert_eq!((calls, tokens, money), (1, 10, 0.000_01));
+    assert_eq!((calls, tokens, money), (1, 117, 0.000_162));
+    // The longest reply until now is what another one may have had.
+    model.chat(&long_request(), &CallCtx::default()).await.unwrap();
+    tokio::time::timeout(SECOND / 2, model.chat(&long_request(), &CallCtx::default())).await.unwrap_err();
+    assert_eq!(budget.spent().tokens, 117 + 15 + 72 + 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_what_others_leave() {
-    // Room for one reservation of 15 tokens at a time, each of which uses 3.
-    let budget = Budget::new(BudgetCaps { tokens: Some(20), ..BudgetCaps::default() });
-    let model = budgeted(Model::using(2, 1), &budget);
+    // Room for one reservation at a time, of 117 tokens and then of 77, each of which uses 35.
+    let budget = Budget::new(BudgetCaps { tokens: Some(150), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(30, 5), &budget);
     let begun = Instant::now();
-    // The mean of the replies is 1, so that 12 tokens are reserved after the first.
     assert_eq!(crowd(&model, 10).await, 3);
     assert_eq!(begun.elapsed(), SECOND * 3);
-    assert_eq!(budget.spent().tokens, 9);
+    assert_eq!(budget.spent().tokens, 105);
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,13 +234,88 @@ async fn the_limit_of_the_configuration_is_reserved() {
     let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
     config.sampling.max_tokens = Some(5);
     let inner = Arc::new(OpenAiChat::with_transport(config, provider).unwrap());
-    let budget = Budget::new(BudgetCaps { tokens: Some(100), ..BudgetCaps::default() });
+    let budget = Budget::new(BudgetCaps::default());
     let model = Budgeted::new(inner, budget, PRICES);
     let open = ChatRequest::new(vec![Message::user(PROMPT)]);
-    assert_eq!(model.estimate(&open, 10).tokens, 15);
-    assert_eq!(model.estimate(&request(), 10).tokens, 15);
+    let reserved = |request: &ChatRequest| reserved(&model, request).output;
+    assert_eq!((reserved(&open), reserved(&request())), (5, 5));
     model.chat(&open, &CallCtx::default()).await.unwrap();
-    assert_eq!(model.estimate(&open, 10).tokens, 12, "the reply had one token, and twice that is reserved");
+    assert_eq!(reserved(&open), 5, "the reply had one token, and the next one may have five");
+}
+
+fn reserved(model: &Budgeted, request: &ChatRequest) -> Usage {
+    lock(&model.seen).bounds(PromptSize::of(request), model.limit.tokens(request)).reserved
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_the_longest_reply_is_reserved() {
+    let budget = Budget::new(BudgetCaps::default());
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    let small = budgeted(Model::using(10, 100), &budget);
+    assert_eq!(reserved(&small, &open), Usage { input: 112, output: 4_096, ..Usage::default() });
+    small.chat(&open, &CallCtx::default()).await.unwrap();
+    assert_eq!(reserved(&small, &open).output, 200, "one reply alone says little");
+    // Models of one name share what was seen.
+    budgeted(Model::using(10, 9_000), &budget).chat(&open, &CallCtx::default()).await.unwrap();
+    for _ in 0..50 {
+        small.chat(&open, &CallCtx::default()).await.unwrap();
+    }
+    assert_eq!(reserved(&small, &open).output, 9_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_passes_a_limit_has_none() {
+    let budget = Budget::new(BudgetCaps::default());
+    let model = budgeted(Model::using(10, 50), &budget);
+    assert_eq!(reserved(&model, &request()).output, 5);
+    model.chat(&request(), &CallCtx::default()).await.unwrap();
+    assert_eq!(reserved(&model, &request()).output, 100);
+}
+
+#[test]
+fn each_interface_has_its_own_limit() {
+    let tokens = |parameters: Value| ReplyLimit::of(&parameters).tokens(&request());
+    let default = |parameters: Value| ReplyLimit::of(&parameters).tokens(&ChatRequest::default());
+    assert_eq!(tokens(json!({"sampling": {"max_tokens": 9}})), Some(5), "the request has the last word");
+    assert_eq!(default(json!({"sampling": {"max_tokens": 9}})), Some(9));
+    assert_eq!(default(json!({"sampling": {"max_tokens": null}})), None);
+    assert_eq!(default(json!({"dialect": "anthropic"})), Some(u64::from(DEFAULT_MAX_TOKENS)));
+    assert_eq!(tokens(json!({"dialect": "agent"})), None, "a program is never told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_earlier_processes_saw_is_reserved() {
+    let seen = |latest: Vec<SeenReply>, longest_reply| ModelSeen {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        longest_reply,
+        latest,
+    };
+    let reply = |prompt_bytes, input, output| SeenReply {
+        prompt_bytes,
+        n_messages: 1,
+        usage: Usage { input, output, ..Usage::default() },
+    };
+    let budget = Budget::new(BudgetCaps::default());
+    let model = budgeted(Model::using(1_000, 500), &budget);
+    budget.recall(&seen(vec![reply(4_000, 1_000, 300), reply(0, 9_999, 300)], 700));
+    let open = ChatRequest { sampling: Default::default(), ..long_request() };
+    assert_eq!(reserved(&model, &open), Usage { input: 1_928, output: 700, ..Usage::default() });
+}
+
+/// The reply of a crowd is as long as its limit: the cap holds without one call at a time.
+#[tokio::test(start_paused = true)]
+async fn far_below_a_cap_no_call_waits() {
+    let caps = BudgetCaps { tokens: Some(10_000_000), money: Some(100.0), ..BudgetCaps::default() };
+    let budget = Budget::new(caps);
+    let model = budgeted(Model::using(1_000, 8_000), &budget);
+    let request = ChatRequest {
+        sampling: crate::chat::Sampling { max_tokens: Some(8_000), ..Default::default() },
+        ..long_request()
+    };
+    let begun = Instant::now();
+    assert_eq!(crowd_of(&model, 256, request).await, 256);
+    assert_eq!(begun.elapsed(), SECOND);
 }
 
 proptest! {
@@ -257,7 +351,9 @@ proptest! {
             let mut calls = JoinSet::new();
             for _ in 0..n_calls {
                 let model = Arc::clone(&model);
-                calls.spawn(async move { model.chat(&request(), &CallCtx::default()).await });
+                let mut request = request();
+                request.sampling.max_tokens = Some(u32::try_from(output_bytes.div_ceil(4)).unwrap());
+                calls.spawn(async move { model.chat(&request, &CallCtx::default()).await });
             }
             let mut refused = 0;
             while let Some(outcome) = calls.join_next().await {
@@ -267,12 +363,8 @@ proptest! {
             prop_assert_eq!(spent.calls, seen.requests, "every request is counted once");
             prop_assert_eq!(seen.requests, u64::try_from(n_calls - refused).unwrap());
             prop_assert!(calls_cap.is_none_or(|cap| spent.calls <= cap), "{spent:?} of {caps:?}");
-            let output = u64::try_from(output_bytes.div_ceil(4)).unwrap();
-            // Estimates hold up to 5 tokens of reply; what is longer passes the cap by what is in flight.
-            let more = output.saturating_sub(u64::from(OUTPUT)) * u64::try_from(seen.max_in_flight).unwrap();
-            prop_assert!(tokens_cap.is_none_or(|cap| spent.tokens <= cap + more), "{spent:?} of {caps:?}");
-            let more_money = PRICES.cost(Usage { output: more, ..Usage::default() });
-            prop_assert!(money_cap.is_none_or(|cap| spent.money <= cap + more_money + 1e-12), "{spent:?} of {caps:?}");
+            prop_assert!(tokens_cap.is_none_or(|cap| spent.tokens <= cap), "{spent:?} of {caps:?}");
+            prop_assert!(money_cap.is_none_or(|cap| spent.money <= cap + 1e-12), "{spent:?} of {caps:?}");
             if refused > 0 {
                 prop_assert!(model.chat(&request(), &CallCtx::default()).await.is_err());
             }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::attempt::AttemptOutcome;
 use crate::call::CallPlace;
 use crate::chat::Message;
 use crate::scripted::ScriptedModel;

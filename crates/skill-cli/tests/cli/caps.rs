@@ -1,0 +1,193 @@
+//! Caps of the whole program where the limits of replies are known: at 1, 64 and 256 workers, with and without `kill -9`
+//! at random moments, the server bills no more than a cap allows.
+//!
+//! CI makes a few of these runs, `cargo xtask check caps` all 60.
+#![cfg(unix)]
+
+use crate::context::{TestContext, code};
+use crate::server::{Server, body};
+use serde_json::json;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wiremock::{Request, ResponseTemplate};
+
+/// How many runs are made, where it is not [`N_RUNS`]; `cargo xtask check caps` sets it.
+const RUNS_VARIABLE: &str = "SKILLRL_CAPS_RUNS";
+const N_RUNS: usize = 6;
+
+const WORKERS: [u32; 3] = [1, 64, 256];
+/// Processes of a run that are killed.
+const N_KILLS: u64 = 4;
+/// Far longer than starting a program takes; only a failed test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tokens of every reply, which is as long as its limit.
+const REPLY_TOKENS: u64 = 8_000;
+const CALLS: u64 = 90;
+const TOKENS: u64 = 500_000;
+const MONEY: f64 = 5.0;
+const PRICE_INPUT: f64 = 1.0;
+const PRICE_OUTPUT: f64 = 10.0;
+
+/// What the server has billed, also to processes that were killed before they had the answer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Billed {
+    calls: u64,
+    tokens: u64,
+    money: f64,
+}
+
+/// A command, and the cap that it runs under.
+const JOBS: [(&str, &str); 10] = [
+    ("train", "tokens"),
+    ("eval", "calls"),
+    ("noise", "money"),
+    ("eval", "tokens"),
+    ("train", "calls"),
+    ("prune", "tokens"),
+    ("train", "money"),
+    ("prune", "calls"),
+    ("eval", "money"),
+    ("noise", "tokens"),
+];
+
+/// Bills every request as soon as it is here, and kills who sent the one of this number.
+fn answer(
+    billed: &Arc<Mutex<Billed>>,
+    killed_call: Option<u64>,
+    pid: Receiver<u32>,
+) -> impl Fn(usize, &Request) -> ResponseTemplate + Send + 'static {
+    let billed = Arc::clone(billed);
+    move |call, request| {
+        let prompt_tokens = request.body.len() as u64 / 4;
+        {
+            let mut billed = billed.lock().unwrap();
+            billed.calls += 1;
+            billed.tokens += prompt_tokens + REPLY_TOKENS;
+            billed.money += (prompt_tokens as f64 * PRICE_INPUT + REPLY_TOKENS as f64 * PRICE_OUTPUT) / 1e6;
+        }
+        assert_eq!(body(request)["max_tokens"], REPLY_TOKENS);
+        if Some(call as u64) == killed_call {
+            let pid = pid.recv_timeout(PATIENCE).unwrap();
+            // One that has ended at its cap is not there any more.
+            let _sent = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+        ResponseTemplate::new(200).set_body_json(json!({
+            "choices": [{"message": {"role": "assistant", "content": "word"}, "finish_reason": "length"}],
+            "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": REPLY_TOKENS},
+        }))
+    }
+}
+
+fn task(server: &Server) -> TestContext {
+    let model = |name| {
+        let more = format!(
+            ", max_tokens = {REPLY_TOKENS}, price_input = {PRICE_INPUT:.1}, price_output = {PRICE_OUTPUT:.1} }}"
+        );
+        server.model(name).replace(" }", &more)
+    };
+    let context = TestContext::with_task(&model("target"), &model("optimizer"));
+    let filler = "word ".repeat(100);
+    for (split, n_items) in [("train", 8), ("val", 400)] {
+        let items: Vec<String> = (0..n_items)
+            .map(|item| json!({"id": format!("{split}-{item}"), "question": format!("Repeat {item}: {filler}"), "answers": ["word"]}).to_string())
+            .collect();
+        context.write(&format!("task/data/{split}.jsonl"), &items.join("\n"));
+    }
+    context
+}
+
+/// SplitMix64: seeds of ours, so that a failure can be had again.
+fn random(seed: u64, limit: u64) -> u64 {
+    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % limit
+}
+
+fn check(run_idx: usize) {
+    // Every job at every number of workers, once undisturbed and once with kills.
+    let (workers, has_kills) = (WORKERS[run_idx % 3], run_idx / 3 % 2 == 1);
+    let (job, cap) = JOBS[(run_idx / 6 + 5 * (run_idx % 3)) % JOBS.len()];
+    let server = Server::start();
+    let context = task(&server);
+    let value = match cap {
+        "calls" => CALLS.to_string(),
+        "tokens" => TOKENS.to_string(),
+        _ => format!("{MONEY:.1}"),
+    };
+    let mut args = vec![job.to_owned(), "task/skillrl.toml".to_owned()];
+    args.extend(match job {
+        "eval" => vec!["--split".to_owned(), "val".to_owned(), "--out".to_owned(), "measured".to_owned()],
+        "prune" => vec!["--skill".to_owned(), "task/skill.md".to_owned()],
+        _ => Vec::new(),
+    });
+    for set in [format!("run.workers={workers}"), format!("budget.{cap}={value}")] {
+        args.extend(["--set".to_owned(), set]);
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+
+    let billed = Arc::new(Mutex::new(Billed::default()));
+    let mut n_killed = 0;
+    for kill in 0..if has_kills { N_KILLS } else { 0 } {
+        let killed_call = 1 + random(run_idx as u64 * N_KILLS + kill, CALLS / N_KILLS);
+        let (pid_in, pid) = mpsc::channel();
+        server.answer_with(answer(&billed, Some(killed_call), pid));
+        let mut child = context.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        pid_in.send(child.id()).unwrap();
+        n_killed += u32::from(child.wait().unwrap().signal().is_some());
+    }
+    server.answer_with(answer(&billed, None, mpsc::channel().1));
+    let last = context.run(&args);
+    let at = format!("run {run_idx}: {job} with {workers} workers, {n_killed} kills and a cap on {cap}");
+    assert_eq!(last.code, Some(code::BUDGET), "{at}: {}", last.stderr);
+    let billed = *billed.lock().unwrap();
+    let (used, cap) = match cap {
+        "calls" => (billed.calls as f64, CALLS as f64),
+        "tokens" => (billed.tokens as f64, TOKENS as f64),
+        _ => (billed.money, MONEY),
+    };
+    assert!(used <= cap, "{at}: {used} of {cap}");
+    // One more reply would not have been sure to fit.
+    let is_used_up = used + 2.0 * cap * REPLY_TOKENS as f64 / TOKENS as f64 > cap;
+    assert!(has_kills || is_used_up, "{at}: {used} of {cap}");
+    assert!(!has_kills || n_killed > 0, "{at}: nothing was killed");
+}
+
+#[test]
+fn the_server_bills_no_more_than_a_cap_allows() {
+    let n_runs = std::env::var(RUNS_VARIABLE).map_or(N_RUNS, |text| text.parse().unwrap());
+    for run_idx in 0..n_runs {
+        check(run_idx);
+    }
+}
+
+#[test]
+fn what_a_run_has_spent_counts_for_what_is_tried_in_it() {
+    let server = Server::start();
+    let context = task(&server);
+    let billed = Arc::new(Mutex::new(Billed::default()));
+    server.answer_with(answer(&billed, None, mpsc::channel().1));
+    let capped = ["--set", "budget.calls=5"];
+    let run = |args: &[&str]| context.run(&[args, &capped].concat()).code;
+    assert_eq!(run(&["noise", "task/skillrl.toml"]), Some(code::BUDGET));
+    assert_eq!(billed.lock().unwrap().calls, 5);
+    for command in [
+        &["train", "task/skillrl.toml"][..],
+        &["try", "train-1", "task/skillrl.toml"],
+        &["noise", "task/skillrl.toml"],
+        &["prune", "task/skillrl.toml", "--skill", "task/skill.md"],
+    ] {
+        assert_eq!(run(command), Some(code::BUDGET), "{command:?}");
+    }
+    assert_eq!(billed.lock().unwrap().calls, 5);
+    // An evaluation that is kept has a journal of its own, and counts by it.
+    let eval = ["eval", "task/skillrl.toml", "--split", "val", "--out", "measured"];
+    for _ in 0..2 {
+        assert_eq!(run(&eval), Some(code::BUDGET));
+        assert_eq!(billed.lock().unwrap().calls, 10);
+    }
+}

@@ -1,0 +1,121 @@
+PRAGMA foreign_keys = OFF;
+PRAGMA application_id = 1936421484;
+PRAGMA user_version = 4;
+BEGIN TRANSACTION;
+-- How the keys of calls are made: 'blake3', or 'sha256' in a journal that was begun with version 1.
+CREATE TABLE keys (
+    hash TEXT NOT NULL
+);
+INSERT INTO keys VALUES ('blake3');
+
+-- One row per process that has written to the journal.
+CREATE TABLE processes (
+    id INTEGER PRIMARY KEY,
+    version TEXT NOT NULL,        -- of the program
+    started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
+    elapsed_ms INTEGER NOT NULL   -- until its last commit
+);
+
+CREATE TABLE models (
+    id INTEGER PRIMARY KEY,
+    provider TEXT NOT NULL,
+    name TEXT NOT NULL,
+    parameters TEXT NOT NULL,     -- JSON: what the model adds to each request
+    UNIQUE (provider, name, parameters)
+);
+
+-- Each message once for each process, however many calls it is a part of. The program that writes knows which are
+-- there: an index over digests would cost a page of the log for nearly every row.
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL,
+    role TEXT NOT NULL,
+    text TEXT NOT NULL,
+    whole TEXT                    -- JSON: the whole message, where it is more than text
+);
+
+-- One row per call: its reply, or why there is none. No two replies have one key.
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL,            -- hash of model, request, place and occurrence
+    place TEXT NOT NULL,          -- where in the run
+    occurrence INTEGER NOT NULL,  -- how often the unit of work had made the same request before
+    model INTEGER NOT NULL REFERENCES models (id),
+    messages TEXT NOT NULL,       -- JSON: ids of messages, in order; see the view call_messages
+    request TEXT NOT NULL,        -- JSON: sampling, tools, response schema
+    outcome TEXT NOT NULL,        -- 'reply', or the class of the error
+    reply TEXT,                   -- what the model said
+    tool_calls TEXT,              -- JSON
+    finish TEXT,                  -- JSON: why the reply ended
+    error TEXT,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    cached_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    process INTEGER NOT NULL REFERENCES processes (id),
+    finished_at INTEGER NOT NULL  -- milliseconds since 1970, UTC
+);
+CREATE INDEX calls_by_place ON calls (place);
+
+-- What was really sent for a call; a reply that was copied from another journal has no attempts. The tokens of a request
+-- that was sent and not answered (timeout, truncated, cancelled) are the most that it may be billed with.
+CREATE TABLE attempts (
+    call INTEGER NOT NULL REFERENCES calls (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,      -- from 1
+    started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
+    waited_us INTEGER NOT NULL,   -- before it: pace, budget, and between attempts
+    took_us INTEGER NOT NULL,
+    outcome TEXT NOT NULL,        -- 'reply', or the class of the error
+    error TEXT,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    cached_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    sent INTEGER,                 -- the number under which it was recorded before it was sent
+    PRIMARY KEY (call, number)
+) WITHOUT ROWID;
+
+-- What calls had cost that were pruned, by model: what was paid stays counted.
+CREATE TABLE pruned (
+    model INTEGER PRIMARY KEY REFERENCES models (id),
+    requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL
+);
+
+-- Requests that were in flight when their process was killed, with what was reserved for them: they count like attempts.
+CREATE TABLE unanswered (
+    number INTEGER PRIMARY KEY,   -- as in attempts.sent
+    model INTEGER NOT NULL REFERENCES models (id),
+    started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL
+);
+
+-- One row per finished unit of work other than a call, such as a rollout. No two have one key.
+CREATE TABLE results (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL,
+    kind TEXT NOT NULL,           -- such as 'rollout'
+    place TEXT NOT NULL,          -- where it was made first
+    subject TEXT NOT NULL,        -- what it is about, such as the item
+    content TEXT NOT NULL,        -- JSON
+    process INTEGER NOT NULL REFERENCES processes (id),
+    finished_at INTEGER NOT NULL
+);
+CREATE INDEX results_by_place ON results (place);
+
+CREATE VIEW call_messages AS
+    SELECT calls.id AS call, each.key AS position, messages.role, messages.text, messages.whole
+    FROM calls, json_each(calls.messages) AS each JOIN messages ON messages.id = each.value;
+INSERT INTO "processes" VALUES(1,'0.1.0',1795000000000,2000);
+INSERT INTO "models" VALUES(1,'http://llm.example','m','{"temperature":0.5}');
+INSERT INTO "messages" VALUES(1,X'338CB1562E527658B98E069ACA3CE051797BA8BC141D635311A8DA027CEDEB08','system','be brief',NULL);
+INSERT INTO "messages" VALUES(2,X'0F5827BC6CA674142CFB427880913DC2F6EBFCAA5C295CAE89886E5745880A15','user','a',NULL);
+INSERT INTO "calls" VALUES(1,X'D1C725F945247C53B2E63ED1A17630CA140E3C7BF2594CD05A3873DEFDD564A5','step 1',0,1,'[1,2]','{"sampling":{}}','reply','an old reply',NULL,'"stop"',NULL,12,4,3,1,1,1795000000000);
+INSERT INTO "attempts" VALUES(1,1,1795000000000,0,1500,'reply',NULL,12,4,3,1,7);
+INSERT INTO "pruned" VALUES(1,2,0,0,0,0);
+INSERT INTO "unanswered" VALUES(8,1,1795000000000,0,5);
+COMMIT;
