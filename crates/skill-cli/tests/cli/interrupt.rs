@@ -136,7 +136,8 @@ fn a_provider_that_asks_for_a_long_wait_is_told_of_at_once() {
     let told = told.unwrap();
     assert!(
         told.starts_with("warning: 1 call is tried again after failures: ")
-            && told.contains("; attempt 2 of 3 in "),
+            // A stated wait gives its attempt back.
+            && told.contains("; attempt 2 of 4 in "),
         "{told}"
     );
     assert!(context.read("task/run/events.jsonl").contains("1 call is tried again after failures: "));
