@@ -1,5 +1,6 @@
 //! The rows of large runs.
 
+use super::evaluation::{ITEM_BYTES, WORKERS};
 use super::{RunReports, Timed, Took};
 use crate::row::{Goal, Row, Unit, median};
 
@@ -37,6 +38,21 @@ pub(crate) fn rows(reports: &RunReports) -> Vec<Row> {
             memory(&reports.help),
         ),
     ];
+    let took = reports.evaluation.took.iter();
+    let memory_of = median(took.clone().map(|took| took.peak_memory as f64 / 1e6));
+    let seconds = median(took.map(|took| took.seconds));
+    rows.push(row(
+        format!(
+            "`eval --out` of {} items of {:.1} kB, {} calls in flight: memory",
+            reports.evaluated_items,
+            ITEM_BYTES as f64 / 1e3,
+            WORKERS
+        ),
+        Goal::AtMost(90.0),
+        Unit::Megabytes,
+        memory_of,
+        format!("the most; {seconds:.1} s"),
+    ));
     if let Some(serve) = &reports.serve {
         let [list, metrics, run] = serve.first_bytes.map(|seconds| seconds * 1e3);
         rows.push(row(
