@@ -162,9 +162,10 @@ fn unescaped(part: &str) -> String {
 fn expected_url(page: &Value) -> String {
     let mut parts = address(page);
     let is_item = page["page"] == "item_page";
-    if let Some(list) = parts.iter_mut().find(|part| part.starts_with("['") && part.ends_with("']")) {
-        let words: Vec<&str> = list[2..list.len() - 2].split("', '").collect();
-        *list = words.join("+");
+    for part in &mut parts {
+        if let Some(list) = part.strip_prefix("['").and_then(|list| list.strip_suffix("']")) {
+            *part = list.split("', '").collect::<Vec<_>>().join("+");
+        }
     }
     if is_item && let Some(last) = parts.last_mut() {
         *last = last.replace('\'', "\"");
