@@ -1,29 +1,23 @@
 //! Runs as numbers, in the text format of Prometheus.
 
 use skill_report::RunPhase;
-use skill_watch::{Ledger, Listing, Row, Spent};
+use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
 
 /// The type of the answer.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A run, and what it has spent if a process works on it.
-struct Measured<'a> {
-    row: &'a Row,
-    spent: Option<Spent>,
-}
-
 /// A family of metrics: its name, its kind, its help, and its values for a run, each with further labels.
-type Family = (&'static str, &'static str, &'static str, fn(&Measured<'_>) -> Vec<(String, f64)>);
+type Family = (&'static str, &'static str, &'static str, fn(&Row) -> Vec<(String, f64)>);
 
 #[expect(clippy::cast_precision_loss, reason = "the format has floating-point numbers alone")]
 const FAMILIES: &[Family] = &[
     ("skillrl_run_info", "gauge", "One for each run, with its state and environment.", |run| {
-        let labels = format!("state=\"{}\",env=\"{}\"", run.row.state.as_str(), escaped(&run.row.files.env));
+        let labels = format!("state=\"{}\",env=\"{}\"", run.state.as_str(), escaped(&run.files.env));
         vec![(labels, 1.0)]
     }),
     ("skillrl_run_changed_timestamp_seconds", "gauge", "When a file of the run changed last.", |run| {
-        plain(run.row.changed_unix_ms as f64 / 1_000.0)
+        plain(run.changed_unix_ms as f64 / 1_000.0)
     }),
     ("skillrl_run_steps_total", "counter", "Finished steps.", |run| {
         of_files(run, |row| Some(f64::from(row.files.n_steps)))
@@ -36,13 +30,13 @@ const FAMILIES: &[Family] = &[
         "counter",
         "Candidates of finished steps by what became of them.",
         |run| {
-            let files = &run.row.files;
+            let files = &run.files;
             let counts = [
                 ("accepted", files.n_accepted),
                 ("rejected", files.n_rejected),
                 ("skipped", files.n_skipped),
             ];
-            if run.row.state == RunPhase::Damaged {
+            if run.state == RunPhase::Damaged {
                 return Vec::new();
             }
             counts.map(|(outcome, n)| (format!("outcome=\"{outcome}\""), n as f64)).to_vec()
@@ -53,7 +47,7 @@ const FAMILIES: &[Family] = &[
         "gauge",
         "Scores: the gate's on the selection split, the strict one on the test split.",
         |run| {
-            let files = &run.row.files;
+            let files = &run.files;
             let scores = [
                 ("selection", "first", files.baseline),
                 ("selection", "current", files.current),
@@ -78,13 +72,13 @@ const FAMILIES: &[Family] = &[
         "counter",
         "Tokens of these calls; those of the prompt hold the cached ones.",
         |run| {
-            let used = &run.row.files.used;
+            let used = &run.files.used;
             let kinds = [
                 ("prompt", used.prompt_tokens),
                 ("cached", used.cached_tokens),
                 ("reply", used.completion_tokens),
             ];
-            if run.row.state == RunPhase::Damaged {
+            if run.state == RunPhase::Damaged {
                 return Vec::new();
             }
             kinds.map(|(kind, n)| (format!("kind=\"{kind}\""), n as f64)).to_vec()
@@ -93,13 +87,13 @@ const FAMILIES: &[Family] = &[
     (
         "skillrl_run_money_total",
         "counter",
-        "What these calls cost, by the prices of the configuration.",
-        |run| of_files(run, |row| row.files.money),
+        "What the requests of the run cost, by the prices of the configuration.",
+        |run| of_spent(run, |spent| spent.money),
     ),
     (
         "skillrl_run_spent_requests_total",
         "counter",
-        "Requests that were sent, while a process works on the run.",
+        "Requests that were sent, retries and cancelled calls too.",
         |run| of_spent(run, |spent| Some(spent.requests as f64)),
     ),
     ("skillrl_run_spent_tokens_total", "counter", "Tokens of these requests, prompts and replies.", |run| {
@@ -127,31 +121,24 @@ fn plain(value: f64) -> Vec<(String, f64)> {
     vec![(String::new(), value)]
 }
 
-fn of_files(run: &Measured<'_>, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
-    if run.row.state == RunPhase::Damaged {
+fn of_files(run: &Row, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
+    if run.state == RunPhase::Damaged {
         return Vec::new();
     }
-    value(run.row).map(plain).unwrap_or_default()
+    value(run).map(plain).unwrap_or_default()
 }
 
-fn of_spent(run: &Measured<'_>, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
+fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
     run.spent.as_ref().and_then(value).map(plain).unwrap_or_default()
 }
 
-/// All metrics. What is spent is read for runs that are worked on: for all others the finished steps say it.
-pub(crate) fn write(listing: &Listing, ledger: &Ledger) -> String {
-    let runs: Vec<Measured<'_>> = listing
-        .runs()
-        .map(|(found, row)| {
-            let is_training = row.state == RunPhase::Training;
-            Measured { row, spent: if is_training { ledger.spent_now(&found.path) } else { None } }
-        })
-        .collect();
+/// All metrics.
+pub(crate) fn write(listing: &Listing) -> String {
     let mut text = String::new();
     for (name, kind, help, values) in FAMILIES {
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for run in &runs {
-            let own = format!("run=\"{}\"", escaped(&run.row.name));
+        for run in &listing.rows {
+            let own = format!("run=\"{}\"", escaped(&run.name));
             for (labels, value) in values(run) {
                 let comma = if labels.is_empty() { "" } else { "," };
                 let _ = writeln!(text, "{name}{{{own}{comma}{labels}}} {value}");

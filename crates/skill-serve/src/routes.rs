@@ -150,8 +150,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
     let known = app.runs.listing().await;
     // Whoever counts takes a run that is not there for one that has ended.
     let listing = if known.is_read { known } else { app.runs.fresh().await };
-    let ledger = Arc::clone(&app.watches.ledger);
-    let written = tokio::task::spawn_blocking(move || metrics::write(&listing, &ledger)).await;
+    let written = tokio::task::spawn_blocking(move || metrics::write(&listing)).await;
     match written {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -167,7 +166,11 @@ async fn find(app: &App, name: &str) -> Option<(Found, Row)> {
 
 /// The page of a run: what is known at once is sent at once, the report when it is made.
 async fn run(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    let Some((found, row)) = find(&app, &name).await else { return no_run(&app) };
+    let Some((found, mut row)) = find(&app, &name).await else { return no_run(&app) };
+    if row.state == RunPhase::Training {
+        // The listing may be that of before the run ended, which would show it as one in progress.
+        row.state = RunPhase::of(&found.path, row.files.is_finished);
+    }
     let (before, after) = app.pages.run(&row);
     let report = async move {
         let made = app.reports.of(app.runs.root(), &found).await;

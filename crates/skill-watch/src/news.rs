@@ -8,7 +8,7 @@ use crate::log::{Line, Log, StageAt};
 use crate::rollouts::{SHOWN, Shown, shown};
 use crate::row::{Row, Signature};
 use crate::runs::Runs;
-use crate::spend::{Ledger, Spent};
+use crate::spend::{FileState, Ledger, Spent, journal_state};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::live::LiveState;
@@ -30,8 +30,6 @@ const PERIOD: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub struct Watches {
     watched: Arc<Mutex<HashMap<String, Arc<Watch>>>>,
-    /// What runs have spent.
-    pub ledger: Arc<Ledger>,
 }
 
 /// A run that is looked at.
@@ -49,7 +47,7 @@ struct Seen {
     spent: Option<Spent>,
     done: u64,
     /// The state of the journal's files when it was read last, and for which stage.
-    journal: (Vec<(SystemTime, u64)>, Option<StageAt>),
+    journal: ([FileState; 2], Option<StageAt>),
     now: Option<Now>,
 }
 
@@ -178,7 +176,7 @@ impl Watches {
         watched.insert(name.to_owned(), Arc::clone(&watch));
         let work = look(
             Arc::clone(&self.watched),
-            Arc::clone(&self.ledger),
+            runs.ledger(),
             Arc::clone(runs),
             name.to_owned(),
             Arc::clone(&watch),
@@ -307,13 +305,7 @@ impl Seen {
     /// Reads the journal if it has changed; says whether rollouts came.
     fn look_into_journal(&mut self, run: &Path, stage: Option<&StageAt>, ledger: &Ledger) -> bool {
         let journal = run.join(JOURNAL_FILE);
-        let files = [journal.clone(), run.join(format!("{JOURNAL_FILE}-wal"))];
-        let states: Vec<(SystemTime, u64)> = files
-            .iter()
-            .filter_map(|file| std::fs::metadata(file).ok())
-            .map(|file| (file.modified().unwrap_or(UNIX_EPOCH), file.len()))
-            .collect();
-        let state = (states, stage.cloned());
+        let state = (journal_state(run), stage.cloned());
         if state == self.journal {
             return false;
         }

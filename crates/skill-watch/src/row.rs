@@ -2,6 +2,7 @@
 
 use crate::discover::Found;
 use crate::log::last_known_length;
+use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
@@ -53,6 +54,8 @@ pub struct Row {
     pub is_stop_requested: bool,
     /// What stands in its files.
     pub files: Files,
+    /// What it has spent; `None` where nobody can say.
+    pub spent: Option<Spent>,
     /// When one of its files changed last, in milliseconds since 1970.
     pub changed_unix_ms: u64,
 }
@@ -88,13 +91,11 @@ pub struct Files {
     pub test_after: Option<f64>,
     /// What the finished steps and evaluations used.
     pub used: StageTokens,
-    /// What that cost by the prices of the configuration, where it has any.
-    pub money: Option<f64>,
 }
 
 impl Row {
     /// The row of a run, whose files may be known.
-    pub(crate) fn of(found: &Found, files: Result<Files, String>) -> Self {
+    pub(crate) fn of(found: &Found, files: Result<Files, String>, ledger: &Ledger) -> Self {
         let path = &found.path;
         let (files, problem) = match files {
             Ok(files) => (files, None),
@@ -104,6 +105,11 @@ impl Row {
             Some(_) => RunPhase::Damaged,
             None => RunPhase::of(path, files.is_finished),
         };
+        let spent = match state {
+            RunPhase::Damaged => None,
+            RunPhase::Training => ledger.spent_now(path),
+            RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => ledger.spent_at_rest(path),
+        };
         let times = FILES.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok());
         let changed = times.map(|metadata| modified(&metadata)).max().unwrap_or_default();
         Self {
@@ -112,6 +118,7 @@ impl Row {
             problem,
             is_stop_requested: state == RunPhase::Training && is_stop_requested(path),
             files,
+            spent,
             changed_unix_ms: u64::try_from(changed.as_millis()).unwrap_or(u64::MAX),
         }
     }
@@ -141,10 +148,7 @@ impl Files {
         };
         let Some(state) = state else { return Ok(files) };
         let RunTotals { n_accepted, n_rejected, n_skipped, tokens, .. } = run.totals()?;
-        let tokens = summary.as_ref().map_or(tokens, |summary| summary.token_summary.clone());
-        for used in tokens.values() {
-            files.used += *used;
-        }
+        files.used = StageTokens::of_all(summary.as_ref().map_or(&tokens, |summary| &summary.token_summary));
         let spending = Spending::of(&run);
         let gate = spending.as_ref().map_or_else(Gate::default, Spending::gate);
         let n_steps = state.last_completed_step.0;
@@ -162,7 +166,6 @@ impl Files {
             best: Some(state.best_score),
             test_before: test.map(|[before, _]| before),
             test_after: test.map(|[_, after]| after),
-            money: spending.and_then(|spending| spending.of_stages(&tokens)),
             ..files
         })
     }

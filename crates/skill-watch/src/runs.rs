@@ -6,6 +6,7 @@
 use crate::discover::{Found, discover};
 use crate::lock;
 use crate::row::{Files, Row, Signature};
+use crate::spend::Ledger;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// The runs of a directory.
 pub struct Runs {
     root: PathBuf,
+    /// What the runs have spent.
+    ledger: Arc<Ledger>,
     known: Mutex<HashMap<PathBuf, Known>>,
     listing: Mutex<Arc<Listing>>,
     /// Held by whoever reads the directory.
@@ -68,6 +71,7 @@ impl Runs {
         discover(&root)?;
         Ok(Self {
             root,
+            ledger: Arc::default(),
             known: Mutex::default(),
             listing: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
@@ -77,6 +81,11 @@ impl Runs {
     /// The directory, with all links on the way to it resolved.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// What the runs have spent.
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
     }
 
     /// The runs as they are now, or as they were when reading takes long.
@@ -105,7 +114,8 @@ impl Runs {
     fn read(&self) {
         let listing = match discover(&self.root) {
             Ok((found, is_cut)) => {
-                let rows = found.iter().map(|found| Row::of(found, self.files(found))).collect();
+                let rows =
+                    found.iter().map(|found| Row::of(found, self.files(found), &self.ledger)).collect();
                 let there: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
                 lock(&self.known).retain(|path, _| there.contains(path));
                 Listing { is_read: true, rows, found, is_cut, problem: None }

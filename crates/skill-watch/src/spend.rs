@@ -1,21 +1,23 @@
-//! What runs have spent: as the process that works on one says, else as its journal says.
+//! What runs have spent: as the process that works on one says, else as its journal says, else as its files say.
 //!
 //! Of a journal each call is added up once, however often somebody asks.
 
 use crate::lock;
+use crate::row::Signature;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
-use skill_pipeline::run_dir::JOURNAL_FILE;
 use skill_pipeline::run_dir::live::Spend;
+use skill_pipeline::run_dir::{JOURNAL_FILE, Sent};
 use skillrl::config::BudgetConfig;
 use skillrl::spend::Spending;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most runs whose sums are kept.
-const MAX_KNOWN: usize = 256;
+const MAX_KNOWN: usize = 4_096;
 
 /// What a run has spent in requests that were sent, over all its processes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -28,6 +30,8 @@ pub struct Spent {
     pub money: Option<f64>,
     /// How long its processes worked, until their last commit.
     pub seconds: f64,
+    /// True if nothing was sent for the replies of the run: a replay, for example.
+    pub is_replay: bool,
     /// The caps that the process works under; where there is none, those of `config.toml`.
     pub caps: BudgetConfig,
 }
@@ -40,6 +44,7 @@ impl From<Spend> for Spent {
             tokens: spend.tokens,
             money: has_prices.then_some(spend.money),
             seconds: spend.seconds,
+            is_replay: false,
             caps: BudgetConfig {
                 calls: spend.cap_calls,
                 tokens: spend.cap_tokens,
@@ -48,6 +53,34 @@ impl From<Spend> for Spent {
             },
         }
     }
+}
+
+impl Spent {
+    /// What was sent, by the prices and caps of the run's configuration.
+    fn of(sent: &Sent, spending: Option<&Spending>) -> Self {
+        Self {
+            requests: sent.requests(),
+            tokens: sent.tokens(),
+            money: spending.and_then(|spending| spending.money(sent)),
+            seconds: match sent {
+                Sent::Journal { seconds, .. } => *seconds,
+                Sent::Files(_) => 0.0,
+            },
+            is_replay: sent.is_replay(),
+            caps: spending.map(Spending::caps).unwrap_or_default(),
+        }
+    }
+}
+
+/// The time and the length of a file, where it exists.
+pub(crate) type FileState = Option<(SystemTime, u64)>;
+
+/// The states of a journal's files.
+pub(crate) fn journal_state(run: &Path) -> [FileState; 2] {
+    [JOURNAL_FILE.to_owned(), format!("{JOURNAL_FILE}-wal")].map(|name| {
+        let metadata = std::fs::metadata(run.join(name)).ok()?;
+        Some((metadata.modified().unwrap_or(UNIX_EPOCH), metadata.len()))
+    })
 }
 
 /// The sums of the runs that were asked about.
@@ -60,26 +93,48 @@ pub struct Ledger {
 struct Sum {
     last_call: i64,
     spent: Vec<ModelSpent>,
+    /// The files as they were when a list last asked, and what the run had spent.
+    listed: Option<(Signature, [FileState; 2], Option<Spent>)>,
 }
 
 impl Ledger {
     /// What a run has spent that somebody works on; `None` where nobody can say.
     pub fn spent_now(&self, run: &Path) -> Option<Spent> {
-        match RunReader::open(run).ok()?.live() {
-            Some(live) => Some(live.pulse.spend.into()),
-            None => self.spent(run, &JournalReader::open(&run.join(JOURNAL_FILE)).ok()?),
+        let reader = RunReader::open(run).ok()?;
+        if let Some(live) = reader.live() {
+            return Some(live.pulse.spend.into());
         }
+        let by_journal = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok();
+        by_journal.and_then(|journal| self.spent(run, &journal)).or_else(|| {
+            let sent = reader.used().map(Sent::Files).ok()?;
+            Some(Spent::of(&sent, Spending::of(&reader).as_ref()))
+        })
     }
 
-    /// What a run has spent; `None` where it has no journal that can be read.
+    /// As [`Ledger::spent_now`], read again if its files have changed: for lists of runs that nobody works on.
+    pub(crate) fn spent_at_rest(&self, run: &Path) -> Option<Spent> {
+        let (sum, files, journal) = (self.sum(run), Signature::of(run), journal_state(run));
+        if let Some((known_files, known_journal, spent)) = &lock(&sum).listed
+            && (known_files, known_journal) == (&files, &journal)
+        {
+            return spent.clone();
+        }
+        let spent = self.spent_now(run);
+        lock(&sum).listed = Some((files, journal, spent.clone()));
+        spent
+    }
+
+    fn sum(&self, run: &Path) -> Arc<Mutex<Sum>> {
+        let mut known = lock(&self.known);
+        if known.len() >= MAX_KNOWN && !known.contains_key(run) {
+            known.clear();
+        }
+        Arc::clone(known.entry(run.to_owned()).or_default())
+    }
+
+    /// What a run has spent; `None` where its journal holds nothing or cannot be read.
     pub fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
-        let sum = {
-            let mut known = lock(&self.known);
-            if known.len() >= MAX_KNOWN && !known.contains_key(run) {
-                known.clear();
-            }
-            Arc::clone(known.entry(run.to_owned()).or_default())
-        };
+        let sum = self.sum(run);
         let mut sum = lock(&sum);
         let mut since = journal.spent_since(sum.last_call).ok()?;
         if since.last_call < sum.last_call {
@@ -99,14 +154,8 @@ impl Ledger {
         for unanswered in since.unanswered {
             ModelSpent::add_to(&mut spent, unanswered);
         }
+        let sent = Sent::of_journal(journal, spent).ok()??;
         let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
-        let total = |of: fn(&ModelSpent) -> u64| spent.iter().map(of).fold(0, u64::saturating_add);
-        Some(Spent {
-            requests: total(|spent| spent.requests),
-            tokens: total(|spent| spent.usage.input.saturating_add(spent.usage.output)),
-            money: spending.as_ref().and_then(|spending| spending.of_requests(&spent)),
-            seconds: journal.elapsed().map(|elapsed| elapsed.as_secs_f64()).unwrap_or_default(),
-            caps: spending.map(|spending| spending.caps()).unwrap_or_default(),
-        })
+        Some(Spent::of(&sent, spending.as_ref()))
     }
 }

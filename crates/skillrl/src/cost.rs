@@ -25,21 +25,22 @@ pub fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
     costs.reduce(|sum, cost| sum + cost)
 }
 
-/// The money that a run cost; `None` if the configuration names no price.
+/// The money that a run cost; `None` if the configuration names no price, or nothing was sent.
 ///
-/// Where a judge with prices of its own grades answers, the journal says whose calls are whose.
+/// Where a judge with prices of its own grades answers, the journal says whose calls are whose; where replies were
+/// copied from a recording, it says what was sent.
 pub fn run_cost(config: &Config, tokens: &TokensByStage, run: &Path) -> Option<f64> {
-    if !shares_stages_at_other_prices(config) {
+    if !is_told_by_journal(config, run) {
         return cost(config, tokens);
     }
     let rows = journal_rows(run)?;
     rows.iter().filter_map(|row| calls_cost(config, row)).reduce(|sum, cost| sum + cost)
 }
 
-/// The money that each stage cost, by its name; stages without a price are left out.
+/// The money that each stage cost, by its name; stages without a price, and those that sent nothing, are left out.
 pub fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path) -> IndexMap<String, f64> {
     let mut costs = IndexMap::new();
-    if shares_stages_at_other_prices(config) {
+    if is_told_by_journal(config, run) {
         for row in journal_rows(run).unwrap_or_default() {
             if let Some(cost) = calls_cost(config, &row) {
                 *costs.entry(row.stage).or_insert(0.0) += cost;
@@ -83,9 +84,17 @@ pub fn calls_cost(config: &Config, calls: &StageCalls) -> Option<f64> {
     price(model, calls.usage)
 }
 
+/// True if the tokens of stages do not tell what was paid, and the journal does.
+fn is_told_by_journal(config: &Config, run: &Path) -> bool {
+    let has_copies =
+        || JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).and_then(|journal| journal.has_copies());
+    shares_stages_at_other_prices(config) || has_copies().unwrap_or(false)
+}
+
+/// The calls for which something was sent.
 fn journal_rows(run: &Path) -> Option<Vec<StageCalls>> {
-    let reader = JournalReader::open(&run.join(JOURNAL_FILE)).ok()?;
-    reader.by_stage().ok()
+    let rows = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok()?.by_stage().ok()?;
+    Some(rows.into_iter().filter(|row| row.requests > 0).collect())
 }
 
 fn name_of(model: &ModelConfig) -> Option<&str> {

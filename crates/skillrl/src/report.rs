@@ -2,11 +2,14 @@
 
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, LoadedConfig};
+use crate::spend::Spending;
 use crate::{Error, assemble, cost};
 use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
-use skill_report::{Headline, Report, ReportError, ReportOptions, RunComparison, comparison_page, page};
+use skill_report::{
+    Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, comparison_page, page,
+};
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
@@ -33,12 +36,25 @@ pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let mut report = Report::read(&run, &options).map_err(of_report)?;
     if let Some(loaded) = loaded {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
-        let costs = cost::costs_by_stage(&loaded.config, &used, run.path());
-        for stage in &mut report.stages {
-            stage.money = costs.get(&stage.stage).copied();
-        }
+        report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
+        report.sent.money = Spending::from(loaded).money(&report.sent.counted);
     }
     Ok(report)
+}
+
+/// Reads where a run stands and what it has spent, by the prices of its configuration. What cannot be read makes it
+/// [`skill_report::RunPhase::Damaged`], with what is wrong.
+///
+/// # Errors
+///
+/// A directory without a run.
+pub fn overview(run: &Path) -> Result<RunOverview, PipelineError> {
+    let mut overview = RunOverview::read(run)?;
+    if let Some(sent) = &overview.sent {
+        let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
+        overview.money = spending.and_then(|spending| spending.money(sent));
+    }
+    Ok(overview)
 }
 
 /// The gate by which a run decided: that of its configuration, of the run that it was imported from, or the usual one.

@@ -8,7 +8,7 @@ use skill_core::Gate;
 use skill_llm::journal::ModelSpent;
 use skill_llm::{ModelId, Prices};
 use skill_pipeline::RunReader;
-use skill_pipeline::run_dir::format::TokensByStage;
+use skill_pipeline::run_dir::Sent;
 
 /// The caps and the prices of a run, as its `config.toml` has them.
 ///
@@ -19,13 +19,18 @@ pub struct Spending {
     prices: Vec<(ModelId, Prices)>,
 }
 
+impl From<LoadedConfig> for Spending {
+    fn from(loaded: LoadedConfig) -> Self {
+        let prices = Engine::without_keys(&loaded).prices();
+        let prices = prices.into_iter().filter(|(_, prices)| *prices != Prices::default()).collect();
+        Self { loaded, prices }
+    }
+}
+
 impl Spending {
     /// Reads them; `None` where the run keeps no configuration, or one that this version does not read.
     pub fn of(run: &RunReader) -> Option<Self> {
-        let loaded = configuration(run)?;
-        let prices = Engine::without_keys(&loaded).prices();
-        let prices = prices.into_iter().filter(|(_, prices)| *prices != Prices::default()).collect();
-        Some(Self { loaded, prices })
+        configuration(run).map(Self::from)
     }
 
     /// The caps.
@@ -38,8 +43,16 @@ impl Spending {
         assemble::settings(&self.loaded.config).map_or_else(|_| Gate::default(), |settings| settings.gate)
     }
 
-    /// What requests have cost; `None` if no model has a price.
-    pub fn of_requests(&self, spent: &[ModelSpent]) -> Option<f64> {
+    /// What a run has paid for what it sent; `None` if no model has a price, or nothing was sent.
+    pub fn money(&self, sent: &Sent) -> Option<f64> {
+        match sent {
+            _ if sent.requests() == 0 => None,
+            Sent::Journal { by_model, .. } => self.of_requests(by_model),
+            Sent::Files(stages) => cost::cost(&self.loaded.config, stages),
+        }
+    }
+
+    fn of_requests(&self, spent: &[ModelSpent]) -> Option<f64> {
         if self.prices.is_empty() {
             return None;
         }
@@ -50,10 +63,5 @@ impl Spending {
         });
         // The sum of nothing is -0.
         Some(costs.fold(0.0, |sum, cost| sum + cost))
-    }
-
-    /// What the calls of these stages have cost, as [`cost::cost`] says.
-    pub fn of_stages(&self, tokens: &TokensByStage) -> Option<f64> {
-        cost::cost(&self.loaded.config, tokens)
     }
 }

@@ -12,9 +12,7 @@ use skillrl::core::StepIdx;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::run_dir::format::StepRecord;
-use skillrl::reports::{
-    DiffLine, EditLine, ItemRow, Report, ReportOptions, RunOverview, StepRow, Trajectory,
-};
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow, Trajectory};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
@@ -28,7 +26,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 
 /// The run: where it stands, its headline, and a line for each step.
 fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
-    let status = RunOverview::read(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let status = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
     let history = run.history().map_err(skillrl::Error::Pipeline)?;
     if args.json {
         let shown = json!({ "status": status, "history": history });

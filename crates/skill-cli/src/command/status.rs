@@ -14,7 +14,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
         let path = args.dir.clone();
         return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path }).into());
     }
-    let statuses = runs.iter().map(|path| RunOverview::read(path)).collect::<Result<Vec<_>, _>>();
+    let statuses = runs.iter().map(|path| skillrl::report::overview(path)).collect::<Result<Vec<_>, _>>();
     let statuses = statuses.map_err(skillrl::Error::Pipeline)?;
     if args.json {
         let lines = statuses.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
@@ -56,7 +56,7 @@ pub(crate) fn described(status: &RunOverview) -> String {
             let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
         }
         None => {
-            let _ = writeln!(text, "  used   {}", used(status));
+            let _ = writeln!(text, "  spent  {}", sent(status));
         }
     }
     if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left) {
@@ -72,15 +72,6 @@ pub(crate) fn described(status: &RunOverview) -> String {
 }
 
 /// How to go on with a run that stands still.
-/// Calls and tokens of a run, as far as it recorded them.
-pub(crate) fn used(of: &RunOverview) -> String {
-    let known = |is_known: bool, number: u64, noun: &str| {
-        if is_known { counted(number, noun) } else { format!("unknown {noun}s") }
-    };
-    let calls = known(of.knows_calls(), of.calls, "call");
-    format!("{calls}, {}", known(of.knows_tokens(), of.tokens, "token"))
-}
-
 fn next(status: &RunOverview) -> Option<String> {
     const GOES_ON: &str = "the command that started it goes on from here";
     match (status.phase, &status.hint) {
@@ -127,6 +118,21 @@ pub(crate) fn now(live: &LiveState) -> String {
         let _ = write!(text, "; {} tried again: {}", pulse.retrying, harmless(trouble));
     }
     text
+}
+
+/// What a run has sent that nobody works on.
+pub(crate) fn sent(status: &RunOverview) -> String {
+    if status.is_replay {
+        return "0 calls, as the replies come from a recording".to_owned();
+    }
+    let known = |is_known: bool, number: u64, noun: &str| {
+        if is_known { counted(number, noun) } else { format!("unknown {noun}s") }
+    };
+    let calls = known(status.knows_calls(), status.calls, "call");
+    let tokens = known(status.knows_tokens(), status.tokens, "token");
+    let money =
+        status.money.map(|money| format!(", {money:.4} by the configured prices")).unwrap_or_default();
+    format!("{calls}, {tokens}{money}")
 }
 
 /// What a run has used, each against its cap where there is one.

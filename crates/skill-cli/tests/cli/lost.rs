@@ -106,7 +106,7 @@ fn a_pruned_journal_keeps_what_its_run_has_spent() {
     let stats = context.succeed(&["journal", "stats", "run"]);
     assert!(stats.contains("\npruned    8 requests more, 80 tokens in, 40 out: paid for, "), "{stats}");
     let status = context.succeed(&["status", "run"]);
-    assert!(status.contains("used   8 calls, 120 tokens"), "{status}");
+    assert!(status.contains("spent  8 calls, 120 tokens"), "{status}");
     let stopped = train(&context, "calls=8", &[]);
     stopped.assert_code(code::BUDGET);
     assert!(stopped.stderr.contains("cap on calls is reached (8 of 8)"), "{}", stopped.stderr);

@@ -2,6 +2,7 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::server::{self, Server};
+use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
@@ -49,6 +50,81 @@ fn wait_for(url: &str, run: &str) {
     while !get(url, "/").contains(&format!("data-run=\"{run}\"")) {
         assert!(began.elapsed() < PATIENCE, "{run} is not listed: {}", get(url, "/"));
     }
+}
+
+/// Requests, tokens and money in the row of a run.
+fn spent_in_list(list: &str, run: &str) -> [String; 3] {
+    let row = list.split(&format!("data-run=\"{}\"", run.replace('/', "&#x2f;"))).nth(1).unwrap();
+    let row = row.split("</tr>").next().unwrap();
+    let cells: Vec<&str> = row.split("<td").skip(1).map(|cell| cell.split_once('>').unwrap().1).collect();
+    let text = |cell: usize| cells[cell].split('<').next().unwrap().replace('\u{a0}', "").replace(',', "");
+    // Behind name, state, steps, two scores and decisions.
+    [6, 7, 8].map(text)
+}
+
+#[test]
+fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
+    let server = Server::start();
+    let priced =
+        |name: &str| server.model(name).replace(" }", ", price_input = 100.0, price_output = 100.0 }");
+    let context = TestContext::with_task(&priced("target"), &priced("optimizer"));
+    let train = |more: &[&str]| {
+        context.run(
+            &[["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"].as_slice(), more].concat(),
+        )
+    };
+    // What `noise` asks stands in the journal of the run and not in its results.
+    context.write("task/other.md", "# Repeating\n\n- Be brief.\n");
+    context.succeed(&["noise", "task/skillrl.toml", "--quiet", "--skill", "task/other.md"]);
+    train(&[]).assert_code(code::SUCCESS);
+    let n_sent = server.n_calls();
+    context.succeed(&["replay", "task/run", "--into", "task/again", "--quiet"]);
+    train(&["--set", "run.dir=task/stopped", "--set", "budget.calls=3"]).assert_code(code::BUDGET);
+    assert_eq!(server.n_calls(), n_sent + 3, "a replay sends nothing");
+
+    let (_serving, url) = Serving::start(&context, &["task", "--listen", "127.0.0.1:0"]);
+    for run in ["run", "again", "stopped"] {
+        wait_for(&url, run);
+    }
+    let (list, metrics) = (get(&url, "/"), get(&url, "/metrics"));
+    let json = |args: &[&str]| serde_json::from_str::<Value>(&context.succeed(args)).unwrap();
+    for (run, n_calls) in [("run", n_sent), ("again", 0), ("stopped", 3)] {
+        let path = format!("task/{run}");
+        let (status, report) = (json(&["status", &path, "--json"]), json(&["report", &path, "--json"]));
+        let sent = &report["sent"];
+        assert_eq!((&status["calls"], &sent["requests"]), (&n_calls.into(), &n_calls.into()), "{run}");
+        assert_eq!((&status["tokens"], &status["money"]), (&sent["tokens"], &sent["money"]), "{run}");
+        let listed = spent_in_list(&list, run);
+        assert_eq!(listed[..2], [n_calls.to_string(), sent["tokens"].to_string()], "{run}");
+        let line = |name: &str| {
+            let start = format!("{name}{{run=\"{run}\"}} ");
+            metrics.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
+        };
+        assert_eq!(line("skillrl_run_spent_requests_total"), Some(n_calls.to_string()));
+        let is_replay = run == "again";
+        assert_eq!((&status["is_replay"], &sent["is_replay"]), (&is_replay.into(), &is_replay.into()));
+        match sent["money"].as_f64() {
+            Some(money) => {
+                assert!(!is_replay && money > 0.0, "{run}");
+                assert!((listed[2].parse::<f64>().unwrap() - money).abs() < 0.001, "{listed:?} {money}");
+                assert_eq!(line("skillrl_run_money_total"), Some(money.to_string()));
+            }
+            None => {
+                assert!(is_replay, "{run}");
+                assert_eq!((listed[2].as_str(), line("skillrl_run_money_total")), ("–", None));
+            }
+        }
+    }
+    // The stages add up to the money of their table, which is less than what `noise` has paid for too.
+    let report = json(&["report", "task/run", "--json"]);
+    let stages = report["stages"].as_array().unwrap();
+    let sum: f64 = stages.iter().map(|stage| stage["money"].as_f64().unwrap()).sum();
+    let total = report["total"]["money"].as_f64().unwrap();
+    assert!((sum - total).abs() < 1e-9 && total > 0.0, "{sum} {total}");
+    assert!(total < report["sent"]["money"].as_f64().unwrap(), "{report}");
+    let replayed = json(&["report", "task/again", "--json"]);
+    assert_eq!((&replayed["total"]["money"], &replayed["stages"][0]["money"]), (&Value::Null, &Value::Null));
+    assert_eq!(replayed["total"]["calls"], report["total"]["calls"]);
 }
 
 #[test]
@@ -134,7 +210,7 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
         }
         server::healthy(request)
     });
-    let outcome = context.run(&args("run.dir=stopped"));
+    let outcome = context.run(&args("run.dir=task/stopped"));
     outcome.assert_code(code::STOPPED);
     assert!(outcome.stderr.contains("stopped after step 1 of 2"), "{}", outcome.stderr);
     assert!(!context.path("stopped/stop_after_step").exists());
@@ -143,6 +219,6 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
     assert!(refused.stderr.contains("no process works on the run in stopped"), "{}", refused.stderr);
     context.run(&["stop", "task"]).assert_code(code::RUN_DIR);
     server.answer_with(|_, request| server::healthy(request));
-    context.succeed(&args("run.dir=stopped"));
+    context.succeed(&args("run.dir=task/stopped"));
     assert_same_files(&context.untimed_files("stopped"), &context.untimed_files("undisturbed"));
 }

@@ -24,6 +24,18 @@ impl JournalReader {
     pub(super) fn sent(&self) -> Result<Vec<SentRow>, JournalError> {
         sent::read(&self.path)
     }
+
+    /// True if a reply has no request in this journal, since it was copied from another one.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn has_copies(&self) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM calls WHERE outcome = 'reply' \
+                   AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.call = calls.id))";
+        let found = lock(&self.connection).query_row(sql, [], |row| row.get(0));
+        found.map_err(|error| self.unreadable(error))
+    }
 }
 
 // A server may count what it likes, and `sum` ends in an error where 63 bits are passed: `total` adds floating-point

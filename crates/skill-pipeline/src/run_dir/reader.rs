@@ -187,6 +187,19 @@ impl RunReader {
         Ok(totals)
     }
 
+    /// Calls and tokens by stage that the results of the run are made from, those of its final evaluations too once it
+    /// is finished.
+    ///
+    /// # Errors
+    ///
+    /// As for [`totals`](Self::totals), and a summary that cannot be read.
+    pub fn used(&self) -> Result<TokensByStage, PipelineError> {
+        match self.summary()? {
+            Some(summary) => Ok(summary.token_summary),
+            None => Ok(self.totals()?.tokens),
+        }
+    }
+
     /// Adds up the steps up to `finished` that stand in order; returns the last of them.
     fn add_history(&self, totals: &mut RunTotals, finished: StepIdx) -> Result<StepIdx, PipelineError> {
         let path = self.path.join("history.json");

@@ -205,10 +205,7 @@ fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide 
         test,
         calls: used.calls,
         tokens: used.tokens(),
-        // The sum of nothing is -0.
-        money: (used.calls > 0 || report.n_steps == 0)
-            .then(|| report.stages.iter().try_fold(0.0, |sum, row| Some(sum + row.money?)))
-            .flatten(),
+        money: report.total.as_ref().and_then(|total| total.money),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::epochs::Maker;
 use super::source::Source;
-use super::tokens;
 use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
@@ -101,7 +100,7 @@ impl Headline {
     pub fn of_run(run: &RunReader, gate: Gate) -> Result<Option<Self>, ReportError> {
         let Some(state) = run.state()? else { return Ok(None) };
         let source = Source::read(run, &state)?;
-        Ok(Some(Self::read(&source, &tokens(&source)?, gate)?))
+        Ok(Some(Self::read(&source, &run.used()?, gate)?))
     }
 
     pub(super) fn read(

@@ -15,10 +15,11 @@ use conversation::Trajectories;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
-use overview::{RunPhase, Standing, kept};
+use overview::{RunPhase, Standing};
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
+use skill_pipeline::run_dir::Sent;
 use skill_pipeline::run_dir::format::{StageTokens, StepAction, TokensByStage};
 use skill_pipeline::{PipelineError, RunReader};
 use source::Source;
@@ -40,8 +41,6 @@ pub struct ReportOptions {
     pub max_step_characters: usize,
     /// The most items that are shown over time.
     pub max_items: usize,
-    /// What each stage cost, where prices are known.
-    pub money: IndexMap<String, f64>,
     /// The gate of the run; the default is the paper's.
     pub gate: Gate,
 }
@@ -55,7 +54,6 @@ impl Default for ReportOptions {
             max_steps: 400,
             max_step_characters: 600_000,
             max_items: 2_000,
-            money: IndexMap::new(),
             gate: Gate::default(),
         }
     }
@@ -90,8 +88,8 @@ pub struct Report {
     pub stages: Vec<StageRow>,
     /// All stages together.
     pub total: Option<StageRow>,
-    /// Requests that were sent, by the journal: retries and work that was given up too; `None` where it says nothing.
-    pub n_requests: Option<u64>,
+    /// What the run has sent.
+    pub sent: SentRow,
     /// The best skill.
     pub skill: Vec<SkillLine>,
     /// The items of the selection split over time.
@@ -127,6 +125,35 @@ pub struct StageRow {
     pub money: Option<f64>,
 }
 
+/// What a run has sent, over all its processes: retries, cancelled calls, and the requests of `noise`, `prune` and `try`
+/// too.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SentRow {
+    /// Requests.
+    pub requests: u64,
+    /// Their tokens, prompts and replies.
+    pub tokens: u64,
+    /// What they cost, where prices are known.
+    pub money: Option<f64>,
+    /// True if nothing was sent for the replies of the run: a replay, for example.
+    pub is_replay: bool,
+    /// The models of the requests, to price them by.
+    #[serde(skip)]
+    pub counted: Sent,
+}
+
+impl From<Sent> for SentRow {
+    fn from(sent: Sent) -> Self {
+        Self {
+            requests: sent.requests(),
+            tokens: sent.tokens(),
+            money: None,
+            is_replay: sent.is_replay(),
+            counted: sent,
+        }
+    }
+}
+
 /// A line of the best skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkillLine {
@@ -150,9 +177,9 @@ impl Report {
         let name = name_of(run.path());
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
         let env = env.unwrap_or_default().to_owned();
-        let Some(state) = run.state()? else { return Ok(Self::not_begun(run, name, env)) };
+        let Some(state) = run.state()? else { return Self::not_begun(run, name, env) };
         let source = Source::read(run, &state)?;
-        let tokens = tokens(&source)?;
+        let tokens = run.used()?;
         let headline = Headline::read(&source, &tokens, options.gate)?;
         let chosen = Chosen::of(&source.history, options.max_steps);
         let steps = steps::read(&source, &chosen, options.max_step_characters)?;
@@ -161,7 +188,7 @@ impl Report {
         let summary = source.summary.as_ref();
         let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
         let said = unfinished(phase).into_iter().chain(changed);
-        let stages = stages(&tokens, options);
+        let stages = stages(&tokens);
         Ok(Self {
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
@@ -173,7 +200,7 @@ impl Report {
             course: course(&source),
             total: total(&stages),
             stages,
-            n_requests: kept(run.path()).map(|(requests, _)| requests),
+            sent: Sent::of(run)?.into(),
             skill,
             trajectories: conversation::read(&source, options),
             not_measured: said.chain(not_measured(&headline, &source)).collect(),
@@ -184,10 +211,10 @@ impl Report {
         })
     }
 
-    fn not_begun(run: &RunReader, name: String, env: String) -> Self {
+    fn not_begun(run: &RunReader, name: String, env: String) -> Result<Self, ReportError> {
         let Standing { phase, reason, .. } = Standing::of(run.path(), false);
         let nothing = "The first skill is not measured yet: nothing can be said.".to_owned();
-        Self {
+        Ok(Self {
             name,
             env,
             version: None,
@@ -201,12 +228,20 @@ impl Report {
             course: Vec::new(),
             stages: Vec::new(),
             total: None,
-            n_requests: kept(run.path()).map(|(requests, _)| requests),
+            sent: Sent::of(run)?.into(),
             skill: Vec::new(),
             items: Items::default(),
             trajectories: Trajectories::default(),
             not_measured: unfinished(phase).into_iter().chain([nothing]).collect(),
+        })
+    }
+
+    /// Prices the stages by what each cost, and their sum by all of them: stages without a price are not in it.
+    pub fn price(&mut self, costs: &IndexMap<String, f64>) {
+        for stage in &mut self.stages {
+            stage.money = costs.get(&stage.stage).copied();
         }
+        self.total = total(&self.stages);
     }
 }
 
@@ -240,30 +275,18 @@ fn name_of(path: &Path) -> String {
     names.next().unwrap_or_else(|| "run".to_owned())
 }
 
-/// What the run used so far, by stage.
-fn tokens(source: &Source<'_>) -> Result<TokensByStage, PipelineError> {
-    if let Some(summary) = &source.summary {
-        return Ok(summary.token_summary.clone());
-    }
-    Ok(source.run.totals()?.tokens)
-}
-
-fn stages(tokens: &TokensByStage, options: &ReportOptions) -> Vec<StageRow> {
-    let rows = tokens.iter().map(|(stage, used)| StageRow {
-        stage: stage.clone(),
-        used: *used,
-        money: options.money.get(stage).copied(),
-    });
+fn stages(tokens: &TokensByStage) -> Vec<StageRow> {
+    let rows = tokens.iter().map(|(stage, used)| StageRow { stage: stage.clone(), used: *used, money: None });
     rows.collect()
 }
 
-/// The sum of stages; its money is known where that of each stage with calls is.
+/// The sum of stages; its money is that of the stages that have a price.
 fn total(stages: &[StageRow]) -> Option<StageRow> {
     let mut used = StageTokens::default();
     for row in stages {
         used += row.used;
     }
-    let money = stages.iter().try_fold(0.0, |sum, row| Some(sum + row.money?));
+    let money = stages.iter().filter_map(|row| row.money).reduce(|sum, money| sum + money);
     (!stages.is_empty()).then(|| StageRow { stage: "all".to_owned(), used, money })
 }
 

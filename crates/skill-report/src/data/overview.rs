@@ -5,10 +5,8 @@ use super::name_of;
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
-use skill_llm::journal::{JournalReader, ModelSpent};
-use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{JOURNAL_FILE, SUMMARY_FILE, is_held, is_run, is_stop_requested};
+use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,10 +42,17 @@ pub struct RunOverview {
     pub metric: GateMetric,
     /// Whether `best_skill.md` is not as the run left it.
     pub is_best_changed: bool,
-    /// Calls of the whole run; until its end the requests that its journal holds, or else those of finished steps.
+    /// Requests that were sent, by [`Sent`]; without a journal, the calls that its results are made from.
     pub calls: u64,
     /// Tokens of the same, prompts and replies.
     pub tokens: u64,
+    /// What they cost by the prices of the configuration, where they were asked for and it has any.
+    pub money: Option<f64>,
+    /// True if nothing was sent for the replies of the run: a replay, for example.
+    pub is_replay: bool,
+    /// The models of the requests, to price them by; `None` where its files cannot be read.
+    #[serde(skip)]
+    pub sent: Option<Sent>,
     /// What the process that works on it is doing.
     pub live: Option<LiveState>,
     /// Whether somebody has asked that process to stop.
@@ -157,6 +162,9 @@ impl RunOverview {
             is_best_changed: false,
             calls: 0,
             tokens: 0,
+            money: None,
+            is_replay: false,
+            sent: None,
             live: None,
             is_stop_requested: false,
             reason: None,
@@ -166,15 +174,15 @@ impl RunOverview {
 }
 
 impl RunOverview {
-    /// True if the run recorded what it used. A run with steps and without a call did not: it was imported from a
-    /// program that does not count, or its stages were answered without counts.
+    /// True if the run recorded what it sent. A run with steps and without a call did not, unless it is a replay: it was
+    /// imported from a program that does not count, or its stages were answered without counts.
     pub fn knows_calls(&self) -> bool {
-        self.calls > 0 || self.n_steps == 0
+        self.calls > 0 || self.n_steps == 0 || self.is_replay
     }
 
     /// True if the run recorded its tokens, see [`Self::knows_calls`].
     pub fn knows_tokens(&self) -> bool {
-        self.tokens > 0 || self.n_steps == 0
+        self.tokens > 0 || self.n_steps == 0 || self.is_replay
     }
 }
 
@@ -206,10 +214,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
     let live = run.live();
     let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
-    let used = match &summary {
-        Some(summary) => sum(&summary.token_summary),
-        None => kept(run.path()).unwrap_or_else(|| sum(&totals.tokens)),
-    };
+    let sent = Sent::of(run)?;
     // That of an imported run stands in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
     let metric_of_config = || GateMetric::parse(run.config().config.pointer("/gate/metric")?.as_str()?);
@@ -228,29 +233,16 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         test,
         metric: summary.as_ref().map(Summary::test_metric).or_else(metric_of_config).unwrap_or_default(),
         is_best_changed: matches!(run.best_skill(), Err(PipelineError::ChangedSkill { .. })),
-        calls: used.0,
-        tokens: used.1,
+        calls: sent.requests(),
+        tokens: sent.tokens(),
+        is_replay: sent.is_replay(),
+        sent: Some(sent),
         reason,
         hint,
         live,
         is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
         ..RunOverview::unknown(run.path())
     })
-}
-
-/// Calls and tokens of stages.
-fn sum(stages: &TokensByStage) -> (u64, u64) {
-    let used = StageTokens::of_all(stages);
-    (used.calls, used.tokens())
-}
-
-/// Requests and tokens by the journal, those of a step that is not finished and of calls that were pruned among them;
-/// `None` where it says nothing.
-pub(super) fn kept(run_dir: &Path) -> Option<(u64, u64)> {
-    let spent = JournalReader::open_at_rest(&run_dir.join(JOURNAL_FILE)).ok()?.spent().ok()?;
-    let total = |of: fn(&ModelSpent) -> u64| spent.iter().map(of).fold(0, u64::saturating_add);
-    let tokens = total(|spent| spent.usage.input.saturating_add(spent.usage.output));
-    (!spent.is_empty()).then(|| (total(|spent| spent.requests), tokens))
 }
 
 fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {

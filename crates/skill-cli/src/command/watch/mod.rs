@@ -71,7 +71,7 @@ struct Watched {
 
 impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
-        let overview = RunOverview::read(path).map_err(skillrl::Error::Pipeline)?;
+        let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
         Ok(Self { run, overview, history: Vec::new(), warnings: Vec::new(), state_changed: None })
     }
@@ -84,7 +84,7 @@ impl Watched {
         let live = self.run.live();
         // A process that came or went changes what the run is doing.
         if changed != self.state_changed || live.is_some() != self.overview.live.is_some() {
-            self.overview = RunOverview::read(self.run.path()).map_err(skillrl::Error::Pipeline)?;
+            self.overview = skillrl::report::overview(self.run.path()).map_err(skillrl::Error::Pipeline)?;
             // A history of many steps need not be in memory twice.
             self.history = Vec::new();
             // What is damaged is said by the overview; a file that is being replaced is there the next time.

@@ -1,6 +1,6 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
-use crate::command::status::{now, seconds, spent, used};
+use crate::command::status::{now, seconds, sent, spent};
 use crate::report_line::{metric_words, short_step_line, step_line};
 use crate::table::harmless;
 use ratatui::Frame;
@@ -92,7 +92,7 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
         (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
         (None, Some(reason)) => harmless(reason).replace('\n', " "),
         (None, None) => {
-            format!("used {}", used(overview))
+            format!("spent {}", sent(overview))
         }
     };
     let said = [scores, last].into_iter().flat_map(|text| broken(&text, width)).map(Line::from);
@@ -244,6 +244,9 @@ mod tests {
             is_best_changed: false,
             calls: 0,
             tokens: 0,
+            money: None,
+            is_replay: false,
+            sent: None,
             live: Some(live()),
             is_stop_requested: false,
             reason: None,
