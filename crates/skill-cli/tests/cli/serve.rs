@@ -57,7 +57,7 @@ fn spent_in_list(list: &str, run: &str) -> [String; 3] {
     let row = list.split(&format!("data-run=\"{}\"", run.replace('/', "&#x2f;"))).nth(1).unwrap();
     let row = row.split("</tr>").next().unwrap();
     let cells: Vec<&str> = row.split("<td").skip(1).map(|cell| cell.split_once('>').unwrap().1).collect();
-    let text = |cell: usize| cells[cell].split('<').next().unwrap().replace('\u{a0}', "").replace(',', "");
+    let text = |cell: usize| cells[cell].split('<').next().unwrap().replace(['\u{a0}', ','], "");
     // Behind name, state, steps, two scores and decisions.
     [6, 7, 8].map(text)
 }
