@@ -493,8 +493,9 @@ async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
     let script = format!("echo '{{\"hard\": 0, \"reason\": \"found {KEY}\"}}'");
     let result = run(&env(&script), &Fixed::saying(&["x"])).await.unwrap();
     assert_eq!(result.fail_reason, "found [key]");
-    let error =
-        run(&env(&format!("echo {KEY}; echo {KEY} >&2; exit 3")), &Fixed::saying(&["x"])).await.unwrap_err();
+    let error = run(&env("K=sk-of-the-run; echo $K-0123; echo $K-0123 >&2; exit 3"), &Fixed::saying(&["x"]))
+        .await
+        .unwrap_err();
     assert!(!format!("{error:?}").contains(KEY), "{error:?}");
 }
 
