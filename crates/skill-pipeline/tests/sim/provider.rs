@@ -131,7 +131,7 @@ fn place_of(body: &[u8]) -> String {
 /// What a response was billed with, if it is a whole answer.
 fn usage_of_whole(response: &HttpResponse) -> Option<Usage> {
     let body: Value = serde_json::from_slice(&response.body).ok()?;
-    let _choice = body["choices"].get(0)?;
+    let _text = body["choices"].get(0)?["message"]["content"].as_str()?;
     let count = |name: &str| body["usage"][name].as_u64().unwrap();
     Some(Usage { input: count("prompt_tokens"), output: count("completion_tokens"), ..Usage::default() })
 }
