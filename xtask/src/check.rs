@@ -191,7 +191,8 @@ fn features(sh: &Shell) -> anyhow::Result<()> {
     for package in ["skill-llm", "skill-envs"] {
         cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
     }
-    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet").run()?)
+    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet")
+        .run()?)
 }
 
 /// What would be published has all files that it needs; building it is left to a release.

@@ -99,19 +99,20 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> 
     )
 }
 
-/// How many requests were sent, those of pruned calls and those of processes that were killed too; `None` if no process has written to the journal.
+/// How many requests were sent, those of pruned calls and those of processes that were killed too; `None` if no process
+/// has written to the journal.
 pub(super) fn requests_written(connection: &Connection) -> rusqlite::Result<Option<u64>> {
-    if connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM processes)", [], |row| row.get(0))? {
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
+    let unanswered = match schema::counts_unanswered(connection)? {
+        true => count("SELECT count(*) FROM unanswered")?,
+        false => 0,
+    };
+    // A process that was killed before its first commit has no row, and may have sent something.
+    if unanswered == 0 && count("SELECT count(*) FROM processes")? == 0 {
         return Ok(None);
     }
-    let sent: i64 = connection.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0))?;
-    let unanswered: i64 = if schema::counts_unanswered(connection)? {
-        connection.query_row("SELECT count(*) FROM unanswered", [], |row| row.get(0))?
-    } else {
-        0
-    };
-    let answered = sent.unsigned_abs().saturating_add(pruned(connection)?.0);
-    Ok(Some(answered.saturating_add(unanswered.unsigned_abs())))
+    let sent = count("SELECT count(*) FROM attempts")?;
+    Ok(Some(sent.saturating_add(pruned(connection)?.0).saturating_add(unanswered)))
 }
 
 /// How long all processes worked.

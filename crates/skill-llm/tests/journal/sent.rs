@@ -75,6 +75,7 @@ async fn a_request_in_flight_is_counted_after_a_kill() {
         assert_spent(dead.open().spent_before(), 1, RESERVED);
         assert_eq!(names(&dead), ["journal.sqlite"]);
     }
+    assert_eq!(requests_written(&dead.path()).unwrap(), Some(1), "no journal that nobody has written to");
     let since = dead.reader().spent_since(0).unwrap();
     assert_spent(&since.unanswered, 1, RESERVED);
     assert!(since.spent.is_empty());
