@@ -114,9 +114,10 @@ fn a_reply_without_content_is_a_fault_unless_it_says_why() {
 #[test]
 fn a_reply_holds_no_secret_of_the_run() {
     const OTHER: &str = "sk-of-another/model-77";
+    let (front, behind) = OTHER.split_at(8);
     let body = serde_json::json!({"choices": [{
         "message": {
-            "content": [{"text": format!("I am {KEY}, not {OTHER}. ")}, {"text": &OTHER[..8]}, {"text": &OTHER[8..]}],
+            "content": [{"text": format!("I am {KEY}, not {OTHER}. ")}, {"text": front}, {"text": behind}],
             "tool_calls": [{
                 "id": format!("call-{KEY}"),
                 "function": {"name": KEY, "arguments": serde_json::json!({"key": OTHER, KEY: 1}).to_string()},
