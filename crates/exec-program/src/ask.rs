@@ -29,7 +29,10 @@ pub(crate) fn ask(request: &Value, answer: &mut Value) {
     if let Some(fields) = answer.as_object_mut() {
         fields.remove("conversation");
     }
-    answer["extras"]["token"] = endpoint["token"].clone();
+    // The token itself is scrubbed from all that the program prints.
+    let token = endpoint["token"].as_str().unwrap_or_default();
+    answer["extras"]["token"] = json!(token);
+    answer["extras"]["token_backwards"] = json!(token.chars().rev().collect::<String>());
 }
 
 /// One call of Chat Completions; the error is the first line of the answer, or what the system said.

@@ -210,7 +210,7 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
         }
         server::healthy(request)
     });
-    let outcome = context.run(&args("run.dir=task/stopped"));
+    let outcome = context.run(&args("run.dir=stopped"));
     outcome.assert_code(code::STOPPED);
     assert!(outcome.stderr.contains("stopped after step 1 of 2"), "{}", outcome.stderr);
     assert!(!context.path("stopped/stop_after_step").exists());
@@ -219,6 +219,6 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
     assert!(refused.stderr.contains("no process works on the run in stopped"), "{}", refused.stderr);
     context.run(&["stop", "task"]).assert_code(code::RUN_DIR);
     server.answer_with(|_, request| server::healthy(request));
-    context.succeed(&args("run.dir=task/stopped"));
+    context.succeed(&args("run.dir=stopped"));
     assert_same_files(&context.untimed_files("stopped"), &context.untimed_files("undisturbed"));
 }

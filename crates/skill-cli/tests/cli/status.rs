@@ -1,12 +1,12 @@
 //! The commands that look at runs: `status`, `show`, `diff`, `compare`, `inspect`.
 
-use crate::context::{TestContext, code};
+use crate::context::{TestContext, code, without_sent};
 use crate::server::{self, Server};
 
 #[test]
 fn a_finished_run_says_where_it_stands() {
     let context = TestContext::with_finished_demo();
-    insta::assert_snapshot!("status", context.succeed(&["status", "demo/run"]));
+    insta::assert_snapshot!("status", without_sent(&context.succeed(&["status", "demo/run"])));
     let json = context.succeed(&["status", "demo", "--json"]);
     let status: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
     assert_eq!(status["phase"], "finished");
@@ -91,7 +91,7 @@ fn a_step_is_shown_with_its_edits_and_the_difference() {
     let outcome = context.run(&["show", "demo/run", "--step", "13"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("hint: finished steps are 1 to 12"), "{}", outcome.stderr);
-    insta::assert_snapshot!("show_run", context.succeed(&["show", "demo/run"]));
+    insta::assert_snapshot!("show_run", without_sent(&context.succeed(&["show", "demo/run"])));
 }
 
 #[test]
