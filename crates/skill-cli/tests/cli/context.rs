@@ -246,7 +246,9 @@ pub(crate) fn assert_same_files(left: &Files, right: &Files) {
 /// Without the numbers of what was sent: work that was given up is a part of them, and how much of it had been sent then
 /// depends on how busy the machine is.
 pub(crate) fn without_sent(text: &str) -> String {
-    let sent = regex::Regex::new(r"spent( +)[\d,]+ calls, [\d,]+ tokens|[\d,]+ calls from (\S+), [\d,]+ sent").unwrap();
+    let sent =
+        regex::Regex::new(r"spent( +)[\d,]+ calls, [\d,]+ tokens|[\d,]+ calls from (\S+), [\d,]+ sent")
+            .unwrap();
     sent.replace_all(text, |found: &regex::Captures<'_>| match (found.get(1), found.get(2)) {
         (Some(spaces), _) => format!("spent{}[calls], [tokens]", spaces.as_str()),
         (None, run) => format!("[calls] from {}, [calls] sent", run.map_or("", |run| run.as_str())),

@@ -108,6 +108,9 @@ mod tests {
         check(&config("tokens = 1000", "", &format!("{open}, max_tokens = 100")), &[]);
         check(&config("tokens = 1000", "", "kind = \"anthropic\", model = \"m\""), &[]);
         check(&config("tokens = 1000", "", "kind = \"simulated\""), &[]);
-        check(&config("tokens = 1000", "", "kind = \"agent\", agent = \"codex\", model = \"m\""), &[("target", None)]);
+        check(
+            &config("tokens = 1000", "", "kind = \"agent\", agent = \"codex\", model = \"m\""),
+            &[("target", None)],
+        );
     }
 }
