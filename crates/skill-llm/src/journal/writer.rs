@@ -31,7 +31,7 @@ pub(super) enum Command {
     /// Answered when everything that was sent before is committed.
     Flush(oneshot::Sender<Result<(), JournalError>>),
     /// Answered with the row of the model, once that is committed.
-    Model(Arc<ModelPart>, oneshot::Sender<Result<i64, JournalError>>),
+    Model(Arc<ModelPart>, ModelSender),
 }
 
 /// Ends the time in which a group is gathered.
@@ -230,11 +230,14 @@ enum Entry {
     Result(Box<ResultEntry>),
 }
 
+/// Answered with the row of a model.
+type ModelSender = oneshot::Sender<Result<i64, JournalError>>;
+
 #[derive(Default)]
 struct Group {
     entries: Vec<Entry>,
     flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
-    models: Vec<(Arc<ModelPart>, oneshot::Sender<Result<i64, JournalError>>)>,
+    models: Vec<(Arc<ModelPart>, ModelSender)>,
 }
 
 impl Group {
