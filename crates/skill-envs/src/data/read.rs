@@ -5,7 +5,7 @@ use crate::error::EnvError;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,12 +64,14 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
                 .to_owned(),
         });
     };
-    let text = read_text(path)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let whole = |read: &dyn Fn(&str) -> Result<Vec<Record>, EnvError>| {
+        let text = read_text(path)?;
+        read(text.strip_prefix('\u{feff}').unwrap_or(&text))
+    };
     match format {
-        Format::Json => json_records(path, text),
-        Format::JsonLines => json_lines_records(path, text),
-        Format::Csv(delimiter) => super::csv::csv_records(path, text, delimiter),
+        Format::Json => whole(&|text| json_records(path, text)),
+        Format::JsonLines => json_lines_records(path),
+        Format::Csv(delimiter) => whole(&|text| super::csv::csv_records(path, text, delimiter)),
     }
 }
 
@@ -79,37 +81,58 @@ fn read_text(path: &Path) -> Result<String, EnvError> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
     if u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > MAX_FILE_BYTES) {
-        return Err(EnvError::BadData {
-            path: path.to_path_buf(),
-            message: format!("is larger than {MAX_FILE_BYTES} bytes"),
-        });
+        return Err(too_large(path));
     }
     String::from_utf8(bytes).map_err(|error| {
         let n_valid = error.utf8_error().valid_up_to();
         let valid = error.as_bytes().get(..n_valid).unwrap_or_default();
-        EnvError::BadLine {
-            path: path.to_path_buf(),
-            line: 1 + valid.iter().filter(|byte| **byte == b'\n').count(),
-            message: "is not UTF-8; save the file in this encoding".to_owned(),
-        }
+        not_utf8(path, 1 + valid.iter().filter(|byte| **byte == b'\n').count())
     })
 }
 
-fn json_lines_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
+fn too_large(path: &Path) -> EnvError {
+    EnvError::BadData { path: path.to_path_buf(), message: format!("is larger than {MAX_FILE_BYTES} bytes") }
+}
+
+fn not_utf8(path: &Path, line: usize) -> EnvError {
+    EnvError::BadLine {
+        path: path.to_path_buf(),
+        line,
+        message: "is not UTF-8; save the file in this encoding".to_owned(),
+    }
+}
+
+/// The records of a file that is never in memory whole.
+fn json_lines_records(path: &Path) -> Result<Vec<Record>, EnvError> {
+    let read_error = |source| EnvError::ReadData { path: path.to_path_buf(), source };
+    let mut lines = BufReader::new(File::open(path).map_err(read_error)?.take(MAX_FILE_BYTES + 1));
     let file = Arc::new(path.to_path_buf());
-    let mut records = Vec::new();
-    for (line_idx, line) in text.split('\n').enumerate() {
+    let (mut records, mut bytes) = (Vec::new(), Vec::new());
+    let (mut line_number, mut n_bytes) = (0, 0);
+    loop {
+        bytes.clear();
+        let n_read = lines.read_until(b'\n', &mut bytes).map_err(read_error)?;
+        if n_read == 0 {
+            return Ok(records);
+        }
+        line_number += 1;
+        n_bytes += n_read;
+        if u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes > MAX_FILE_BYTES) {
+            return Err(too_large(path));
+        }
+        let line = std::str::from_utf8(&bytes).map_err(|_| not_utf8(path, line_number))?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let line = line.strip_prefix('\u{feff}').filter(|_| line_number == 1).unwrap_or(line);
         if line.trim().is_empty() {
             continue;
         }
-        let place = Place { file: Arc::clone(&file), line: line_idx + 1, element: None };
+        let place = Place { file: Arc::clone(&file), line: line_number, element: None };
         let value = serde_json::from_str(line).map_err(|error| {
             let fault = json_fault(line, &error);
             place.error(format!("is not JSON: {fault}; a .jsonl file holds one whole object on each line"))
         })?;
         records.push(record(value, place)?);
     }
-    Ok(records)
 }
 
 fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {

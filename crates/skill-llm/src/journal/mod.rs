@@ -41,7 +41,7 @@ pub(crate) use key::{KeyHash, ModelPart, RequestDigest};
 
 use crate::chat::ChatReply;
 use crate::layer::ModelSeen;
-use record::{ResultEntry, unix_ms};
+use record::{ResultEntry, WaitingBytes, unix_ms};
 use rusqlite::{Connection, params};
 use sent::SentFile;
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ pub const MAX_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 /// The most calls that are under way or not committed yet; further ones wait before they are sent.
 const MAX_UNCOMMITTED: usize = 16_384;
 
-/// The most bytes of prompts and replies that wait to be committed; while there are more, no call is sent.
+/// The most bytes of prompts, replies and results that wait to be committed; while there are more, no call is sent.
 ///
 /// The thread that writes keeps up with thousands of calls a second, so this matters only where very many are answered
 /// at the same moment; it bounds the memory that they take.
@@ -348,6 +348,7 @@ impl Journal {
             key,
             kind: kind.to_owned(),
             subject: subject.to_owned(),
+            _waiting: WaitingBytes::new(&self.shared.backlog.bytes, stored.content.len()),
             stored,
             finished_at: unix_ms(SystemTime::now()),
         })));

@@ -58,6 +58,8 @@ pub(super) struct ResultEntry {
     pub(super) subject: String,
     pub(super) stored: Arc<StoredResult>,
     pub(super) finished_at: i64,
+    /// Bounds what waits to be written.
+    pub(super) _waiting: WaitingBytes,
 }
 
 /// A result as the journal holds it.
