@@ -122,10 +122,12 @@ async fn evaluate_as(
     let agent = Agent::new(env, skill, target, ctx);
     let work = async |_, (item, draw): (&Item, usize)| {
         let Rollout { result, used } = agent.work_on(item, draw).await?;
-        Ok(Rollout { result: kept(result), used })
+        // A place for each item is reserved up front: a small one.
+        Ok(Box::new(Rollout { result: kept(result), used }))
     };
     let rollouts = ctx.map_ordered(draws_of(env.items(split), ctx), work).await?;
-    let counted = |Rollout { result, used }| {
+    let counted = |rollout: Box<Rollout>| {
+        let Rollout { result, used } = *rollout;
         ctx.used.add(used);
         result
     };
