@@ -58,7 +58,7 @@ fn build_tests(sh: &Shell) -> anyhow::Result<()> {
 
 fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
-    let quiet = ["--status-level", "slow", "--final-status-level", "slow"];
+    let quiet = ["--no-fail-fast", "--status-level", "slow", "--final-status-level", "slow"];
     Ok(cmd!(sh, "cargo nextest run --cargo-metadata {metadata} --binaries-metadata {programs} {quiet...}")
         .run()?)
 }

@@ -103,7 +103,7 @@ fn a_log_with_a_page_that_never_came_loses_what_follows() {
     let mut n_refused = 0;
     // The file is long enough already, and some of its last pages are of zeros or of something else.
     for (from_end, n_wrong, byte) in
-        [(FRAME, FRAME, 0), (1, 1, 0xff), (FRAME, 24, 0), (2 * FRAME, 100, 0x55), (n_bytes / 2, 4096, 0)]
+        [(FRAME, FRAME, 0), (1, 1, 0xff), (FRAME, 24, 0), (2 * FRAME, 100, 0x55), (n_bytes / 2, 4096, 0x55)]
     {
         let world = dead.copy();
         let path = world.run_dir().join("journal.sqlite-wal");
