@@ -45,6 +45,12 @@ const CHECKS: &[Check] = &[
         run: mcp_client,
     },
     Check {
+        name: "default-build",
+        about: "builds the program without the features of the tests, and compares two demos",
+        is_external: IsExternal::Yes,
+        run: default_build,
+    },
+    Check {
         name: "alfworld",
         about: "plays recorded games on the original engine of ALFWorld behind a server",
         is_external: IsExternal::Yes,
@@ -59,19 +65,19 @@ const CHECKS: &[Check] = &[
     Check {
         name: "features",
         about: "builds the libraries without their environments and without the journal",
-        is_external: IsExternal::Yes,
+        is_external: IsExternal::No,
         run: features,
     },
     Check {
         name: "packages",
         about: "packs each published crate with every file that it needs",
-        is_external: IsExternal::Yes,
+        is_external: IsExternal::No,
         run: packages,
     },
     Check {
         name: "bench",
         about: "runs every part of the benchmark once, briefly and unoptimized",
-        is_external: IsExternal::Yes,
+        is_external: IsExternal::No,
         run: brief_benchmark,
     },
     Check {
@@ -214,6 +220,40 @@ fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
 fn caps(sh: &Shell) -> anyhow::Result<()> {
     let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "60");
     Ok(cmd!(sh, "cargo test {AS_TESTED...} --test cli -- caps::").run()?)
+}
+
+/// The program as most people build it, without the features of the tests: it builds without a warning, and its demo
+/// gives the same bytes every time.
+fn default_build(sh: &Shell) -> anyhow::Result<()> {
+    let built = cmd!(sh, "cargo build --package skill-cli --bin skillrl").quiet().read_stderr()?;
+    if built.lines().any(|line| line.starts_with("warning:")) {
+        bail!("the default program builds with warnings:\n{built}");
+    }
+    let program = crate::built(sh, "debug", "skillrl");
+    let once = || cmd!(sh, "{program} demo").quiet().read();
+    if once()? != once()? {
+        bail!("two demos printed different texts");
+    }
+    left_out(sh, &program)
+}
+
+/// A program without traces warns whoever configured a collector for them.
+fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
+    let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
+        let command = cmd!(sh, "{program} {command...}")
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+            .env("OTEL_SDK_DISABLED", is_disabled)
+            .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+            .env_remove("OTEL_TRACES_EXPORTER");
+        Ok(command.quiet().ignore_stdout().read_stderr()?.contains("built without the feature `otel`"))
+    };
+    if !is_told(&["demo"], "false")? {
+        bail!("a demo without traces said nothing of the collector that was named");
+    }
+    if is_told(&["demo"], "true")? || is_told(&["completions", "bash"], "false")? {
+        bail!("it was said that no traces are sent, where nobody waits for any");
+    }
+    Ok(())
 }
 
 /// The interpreter of the shared virtual environment; it is rebuilt when a requirement changes.
