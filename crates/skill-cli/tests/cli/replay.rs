@@ -178,15 +178,16 @@ fn what_cannot_be_replayed_is_said_with_a_hint() {
 #[test]
 fn a_live_replay_keeps_the_caps_of_the_configuration() {
     let context = TestContext::with_finished_demo();
-    // It sends 432 calls, by far the most of them to the target: the cap is on both models together.
+    // It sends about 432 calls, by far the most of them to the target: the cap is on both models together. What was sent
+    // for candidates that were given up is among them, and depends on how busy the machine is.
     let args =
         ["replay", "demo/run", "--set", "gate.metric=soft", "--into", "soft", "--quiet", "--live", "--set"];
-    for cap in ["budget.calls=200", "budget.calls=429"] {
+    for cap in ["budget.calls=200", "budget.calls=420"] {
         let outcome = context.run(&[args.as_slice(), &[cap]].concat());
         outcome.assert_code(code::BUDGET);
         assert!(outcome.stderr.contains("the run's cap on calls is reached"), "{}", outcome.stderr);
     }
-    context.succeed(&[args.as_slice(), &["budget.calls=432"]].concat());
+    context.succeed(&[args.as_slice(), &["budget.calls=450"]].concat());
 }
 
 /// `run.dir` on the command line is relative to where the command is given, and says nothing of the configuration.
