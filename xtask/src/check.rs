@@ -5,6 +5,7 @@
 
 use crate::ci::step;
 use anyhow::{Context as _, bail, ensure};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
@@ -52,8 +53,8 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "alfworld",
-        about: "plays recorded games on the original engine of ALFWorld behind a server",
-        is_external: IsExternal::Yes,
+        about: "plays recorded games on the original engine of ALFWorld, which pip compiles (minutes)",
+        is_external: IsExternal::No,
         run: original_alfworld,
     },
     Check {
@@ -110,13 +111,6 @@ const CHECKS: &[Check] = &[
 const AS_TESTED: &[&str] = &["--workspace", "--all-features"];
 /// The virtual environment that all Python checks share.
 const ENVIRONMENT: &str = "target/external/python";
-/// The packages of each Python check; their versions must agree.
-const REQUIREMENTS: [&str; 3] = [
-    "crates/skill-envs/tests/agent_sdks/requirements.txt",
-    "crates/skill-mcp/tests/sdk/requirements.txt",
-    "examples/alfworld-live/requirements.txt",
-];
-
 /// Runs the check of this name; without a name, lists them.
 pub(crate) fn run(sh: &Shell, name: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = name else {
@@ -155,7 +149,7 @@ fn python_programs(sh: &Shell) -> anyhow::Result<()> {
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.
 fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
-    let python = python(sh)?;
+    let python = python(sh, "crates/skill-envs/tests/agent_sdks/requirements.txt")?;
     crate::build_as_tested(sh)?;
     let example = crate::built(sh, "debug/examples", "agent_endpoint");
     Ok(cmd!(sh, "{python} crates/skill-envs/tests/agent_sdks/check.py {example}").run()?)
@@ -165,7 +159,7 @@ fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
 fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
     /// One for each kind of task; the engine takes seconds for a game.
     const N_GAMES: &str = "6";
-    let python = python(sh)?;
+    let python = python(sh, "examples/alfworld-live/requirements.txt")?;
     let skillrl = crate::default_program(sh)?;
     let script = "examples/alfworld-live/compare.py";
     Ok(cmd!(sh, "{python} {script} --skillrl {skillrl} --games {N_GAMES}").run()?)
@@ -181,7 +175,7 @@ fn pages(sh: &Shell) -> anyhow::Result<()> {
 
 /// The official SDK's client of the Model Context Protocol, which trains the demo by `skillrl mcp`.
 fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
-    let python = python(sh)?;
+    let python = python(sh, "crates/skill-mcp/tests/sdk/requirements.txt")?;
     crate::build_as_tested(sh)?;
     let program = crate::built(sh, "debug", "skillrl");
     Ok(cmd!(sh, "{python} crates/skill-mcp/tests/sdk/check.py {program}").run()?)
@@ -256,32 +250,25 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The interpreter of the shared virtual environment; it is rebuilt when a requirement changes.
-fn python(sh: &Shell) -> anyhow::Result<PathBuf> {
+/// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
+fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
     let directory = sh.current_dir().join(ENVIRONMENT);
-    let (python, installed) = (directory.join("bin/python"), directory.join("requirements.txt"));
-    let wanted = requirements(sh, &REQUIREMENTS)?;
-    if sh.path_exists(&python) && sh.read_file(&installed).is_ok_and(|installed| installed == wanted) {
+    let (python, record) = (directory.join("bin/python"), directory.join("installed.txt"));
+    let installed = sh.read_file(&record).unwrap_or_default();
+    let mut lines: BTreeSet<&str> = installed.lines().collect();
+    let wanted = sh.read_file(requirements)?;
+    if wanted.lines().all(|line| lines.contains(line)) {
         return Ok(python);
     }
-    sh.remove_path(&directory)?;
-    let made = cmd!(sh, "python3 -m venv {directory}").run();
-    made.context("these checks need Python's module `venv` (python3-venv in Debian)")?;
-    let file = directory.join("wanted.txt");
-    sh.write_file(&file, &wanted)?;
-    let quiet = ["--quiet", "--disable-pip-version-check"];
-    cmd!(sh, "{python} -m pip install {quiet...} --requirement {file}").run()?;
-    // Last, so that an installation that failed is repeated.
-    sh.write_file(&installed, wanted)?;
-    Ok(python)
-}
-
-/// The lines of these files, each once.
-fn requirements(sh: &Shell, files: &[impl AsRef<Path>]) -> anyhow::Result<String> {
-    let mut lines = std::collections::BTreeSet::new();
-    for file in files {
-        let text = sh.read_file(file.as_ref())?;
-        lines.extend(text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()));
+    if lines.is_empty() {
+        sh.remove_path(&directory)?;
+        let made = cmd!(sh, "python3 -m venv {directory}").run();
+        made.context("these checks need Python's module `venv` (python3-venv in Debian)")?;
     }
-    Ok(lines.into_iter().map(|line| line + "\n").collect())
+    let quiet = ["--quiet", "--disable-pip-version-check"];
+    cmd!(sh, "{python} -m pip install {quiet...} --requirement {requirements}").run()?;
+    lines.extend(wanted.lines());
+    // Last, so that an installation that failed is repeated.
+    sh.write_file(&record, lines.into_iter().map(|line| format!("{line}\n")).collect::<String>())?;
+    Ok(python)
 }
