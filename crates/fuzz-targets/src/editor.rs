@@ -62,7 +62,7 @@ fn check_folded(before: &SkillDoc, edit: &Edit, row: &EditRow, after: &SkillDoc)
     let (_, exact) = EditRules::reference().apply(before, std::slice::from_ref(edit));
     assert!(exact.iter().all(|row| row.folded.is_none() && row.nearest.is_none()));
     let Some(folded) = &row.folded else { return };
-    assert!(!before.source_text().contains(&edit.target), "the target stands there to the letter");
+    assert!(!before.source_text().contains(&edit.target), "the target occurs verbatim");
     let place = before.source_text().get(folded.start..folded.end).unwrap();
     assert!(place.starts_with(&folded.text));
     for region in protected_regions(before.source_text()) {

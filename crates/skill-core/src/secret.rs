@@ -90,7 +90,7 @@ const SECRET_NAMES: [&str; 13] = [
     "bearer",
 ];
 
-/// Whose key a run of characters is; `None` for what is no whole key.
+/// The provider whose key a run of characters is; `None` unless it is a whole key.
 ///
 /// ```
 /// use skill_core::secret::key_owner;

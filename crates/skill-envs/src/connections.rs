@@ -1,6 +1,6 @@
 //! Connections to a small HTTP server: how many there are, from whom, and which one has to go when another comes.
 //!
-//! Nobody can lock others out by opening connections and sending nothing: whoever comes takes the place of the oldest
+//! Idle connections cannot lock others out: a new connection takes the place of the oldest
 //! connection that has not asked for anything, or has nothing under way. A connection on which a request is under way is never
 //! closed for another one. Addresses elsewhere have a limit each, and leave seats to the machine itself.
 //!
@@ -99,7 +99,7 @@ impl Seats {
             if let Some(seat) = self.take(peer) {
                 return seat;
             }
-            // It keeps a notification for whoever waits next, so none is lost in between.
+            // It keeps a notification for the next waiter, so none is lost in between.
             self.changed.notified().await;
         }
     }

@@ -73,7 +73,7 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
             &[["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"].as_slice(), more].concat(),
         )
     };
-    // What `noise` asks stands in the journal of the run and not in its results.
+    // The calls of `noise` are in the journal of the run, not in its results.
     context.write("task/other.md", "# Repeating\n\n- Be brief.\n");
     context.succeed(&["noise", "task/skillrl.toml", "--quiet", "--skill", "task/other.md"]);
     train(&[]).assert_code(code::SUCCESS);

@@ -555,7 +555,7 @@ async fn nothing_shows_a_token() {
     assert!(!shown.contains(session.token()) && !shown.contains("sk-"), "{shown}");
 }
 
-/// Whoever runs on this machine may connect; who sends nothing takes the place of nobody who does.
+/// Any program on this machine may connect; an idle connection does not displace an active one.
 #[tokio::test]
 async fn half_open_connections_lock_no_agent_out() {
     let limits = EndpointLimits { max_connections: 4, ..EndpointLimits::default() };

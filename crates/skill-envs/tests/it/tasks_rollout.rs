@@ -353,7 +353,7 @@ async fn a_judge_that_gives_no_points_is_asked_again_and_is_never_a_score() {
     assert_eq!((result.soft, judge.asked().len()), (0.8, 3));
     let judge = Arc::new(Fixed::saying(&["I like it."]));
     let error = run(&rubric(&judge), &Fixed::saying(&["Paris"])).await.unwrap_err();
-    // It was asked again already, so whoever runs the attempt does not begin it again.
+    // It was retried already, so the caller does not restart the attempt.
     assert!(matches!(error, EnvError::NoPoints { .. }) && !error.is_retryable(), "{error}");
     assert!(
         error

@@ -17,7 +17,7 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
     let (blocks, has_content) = match body.get("content") {
         Some(Value::Array(blocks)) => (blocks.as_slice(), true),
         Some(Value::Null) => ([].as_slice(), false),
-        // A message that has lost its content is told apart from what is no message at all.
+        // A message without content differs from a body without a message.
         None if body.get("stop_reason").is_some() => ([].as_slice(), false),
         None => return Err(Fault::Unreadable("it has no `content`".to_owned())),
         Some(_) => return Err(Fault::Unreadable("`content` is not a list".to_owned())),

@@ -149,7 +149,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Why a body with a successful status is no reply.
+/// The reason why a body with a successful status is not a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It is not what the dialect promises: a fragment that says what is wrong.

@@ -99,7 +99,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// The requests that the file beside a journal holds; none where there is no file.
+/// Reads the requests recorded in the file beside a journal; none if the file does not exist.
 pub(super) fn read(journal: &Path) -> Result<Vec<SentRow>, JournalError> {
     let path = sent_path(journal);
     match std::fs::metadata(&path) {
