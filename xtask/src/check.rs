@@ -101,7 +101,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "caps",
-        about: "makes 60 runs up to a cap, half of them killed again and again (minutes)",
+        about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
         run: caps,
     },
@@ -212,7 +212,7 @@ fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
 
 /// Every command that has a budget, under each cap, at 1, 64 and 256 workers.
 fn caps(sh: &Shell) -> anyhow::Result<()> {
-    let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "60");
+    let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "78");
     Ok(cmd!(sh, "cargo test {AS_TESTED...} --test cli -- caps::").run()?)
 }
 

@@ -1,7 +1,7 @@
 //! Caps of the whole program where the limits of replies are known: at 1, 64 and 256 workers, with and without `kill -9`
 //! at random moments, the server bills no more than a cap allows.
 //!
-//! CI makes a few of these runs, `cargo xtask check caps` all 60.
+//! CI makes a few of these runs, `cargo xtask check caps` all 78.
 #![cfg(unix)]
 
 use crate::context::{TestContext, code};
@@ -41,7 +41,7 @@ struct Billed {
 }
 
 /// A command, and the cap that it runs under.
-const JOBS: [(&str, &str); 10] = [
+const JOBS: [(&str, &str); 13] = [
     ("train", "tokens"),
     ("eval", "calls"),
     ("noise", "money"),
@@ -52,6 +52,9 @@ const JOBS: [(&str, &str); 10] = [
     ("prune", "calls"),
     ("eval", "money"),
     ("noise", "tokens"),
+    ("replay", "calls"),
+    ("replay", "tokens"),
+    ("replay", "money"),
 ];
 
 /// Bills every request as soon as it is here, and kills who sent the one of this number.
@@ -108,6 +111,13 @@ fn random(seed: u64, limit: u64) -> u64 {
     (mixed ^ (mixed >> 31)) % limit
 }
 
+/// A run that was stopped at its cap: a replay goes further than its recording.
+fn record(server: &Server, context: &TestContext) {
+    server.answer_with(answer(&Arc::default(), None, mpsc::channel().1));
+    let recorded = context.run(&["train", "task/skillrl.toml", "--quiet", "--set", "budget.calls=20"]);
+    assert_eq!(recorded.code, Some(code::BUDGET), "{}", recorded.stderr);
+}
+
 fn check(run_idx: usize) {
     // Every job at every number of workers, once undisturbed and once with kills.
     let (workers, has_kills) = (WORKERS[run_idx % 3], run_idx / 3 % 2 == 1);
@@ -119,8 +129,13 @@ fn check(run_idx: usize) {
         "tokens" => TOKENS.to_string(),
         _ => format!("{MONEY:.1}"),
     };
-    let mut args = vec![job.to_owned(), "task/skillrl.toml".to_owned()];
+    if job == "replay" {
+        record(&server, &context);
+    }
+    let subject = if job == "replay" { "task/run" } else { "task/skillrl.toml" };
+    let mut args = vec![job.to_owned(), subject.to_owned()];
     args.extend(match job {
+        "replay" => ["--live", "--into", "again", "--quiet"].map(str::to_owned).into(),
         "eval" => vec!["--split".to_owned(), "val".to_owned(), "--out".to_owned(), "measured".to_owned()],
         "prune" => vec!["--skill".to_owned(), "task/skill.md".to_owned()],
         _ => Vec::new(),
