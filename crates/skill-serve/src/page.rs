@@ -4,8 +4,8 @@ use crate::lock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use skill_watch::{Listing, Row};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 const LAYOUT: &str = include_str!("../assets/layout.html");
@@ -107,37 +107,29 @@ impl Pages {
     }
 }
 
+/// All but what stays as it is in a path of names: slashes and the unreserved characters of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
 /// A name in a path: slashes stay, everything that could mean something else is written as its bytes.
 pub(crate) fn percent_encode(name: &str) -> String {
-    name.bytes().fold(String::with_capacity(name.len()), |mut path, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            let _ = write!(path, "%{byte:02X}");
-        }
-        path
-    })
+    utf8_percent_encode(name, ESCAPED).to_string()
 }
 
-/// A time for people, to the minute; the pages' scripts say it in local words.
+/// A time for people, to the minute; the pages' scripts say it in local words. A number that no calendar reaches is none.
 fn utc(unix_ms: u64) -> String {
-    let minutes = unix_ms / 60_000;
-    let (days, minute) = (minutes / 1_440, minutes % 1_440);
-    // Days since 0000-03-01, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
+    let time = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::utc;
+    use super::{percent_encode, utc};
+
+    #[test]
+    fn names_are_escaped_in_paths_and_slashes_stay() {
+        assert_eq!(percent_encode("runs/a-b_c.d~e"), "runs/a-b_c.d~e");
+        assert_eq!(percent_encode("50 %?#ä\"<"), "50%20%25%3F%23%C3%A4%22%3C");
+    }
 
     #[track_caller]
     fn check(unix_s: u64, expect: &str) {
@@ -151,5 +143,6 @@ mod tests {
         check(1_709_164_800, "2024-02-29 00:00 UTC");
         check(1_735_689_599, "2024-12-31 23:59 UTC");
         check(4_107_542_400, "2100-03-01 00:00 UTC");
+        assert_eq!(utc(u64::MAX), "");
     }
 }

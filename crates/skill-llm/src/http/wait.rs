@@ -6,15 +6,13 @@
 
 use crate::transport::HttpResponse;
 use serde_json::Value;
-use std::time::Duration;
+use std::borrow::Cow;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A plain number from here on is a time in seconds since 1970 (it is 2001), not a wait.
 const EPOCH_SECONDS_FROM: f64 = 1e9;
 /// A plain number from here on is a time in milliseconds since 1970 (it is 1973).
 const EPOCH_MILLISECONDS_FROM: f64 = 1e11;
-const SECONDS_PER_DAY: i64 = 86_400;
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 /// The headers that say what remains of a limit and when it is reset: each pair speaks of one limit.
 const LIMITS: [(&str, &str); 7] = [
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
@@ -101,26 +99,8 @@ fn reset_wait(response: &HttpResponse, text: &str) -> Option<Duration> {
 
 /// A time of RFC 3339, such as `2026-10-21T07:28:00Z`, as seconds since 1970.
 pub(crate) fn instant(text: &str) -> Option<f64> {
-    let (date, time) = text.split_once(['T', 't', ' '])?;
-    let date: Vec<i64> = date.split('-').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [year, month, day] = date.as_slice() else { return None };
-    let zone_at = time.find(['Z', 'z', '+', '-'])?;
-    let (clock, zone) = time.split_at_checked(zone_at)?;
-    let offset = match zone.split_at_checked(1)? {
-        ("Z" | "z", "") => 0.0,
-        (sign, zone) => {
-            let (hours, minutes) = zone.split_once(':')?;
-            let ahead = f64::from(hours.parse::<u8>().ok()?) * 3_600.0
-                + f64::from(minutes.parse::<u8>().ok()?) * 60.0;
-            if sign == "+" { ahead } else { -ahead }
-        }
-    };
-    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
-    Some(at(*year, *month, *day, whole)? + fraction - offset)
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(time.as_duration().as_secs_f64())
 }
 
 /// A duration such as `1h2m3.5s` or `20ms`, as Go writes them.
@@ -150,51 +130,14 @@ fn duration(text: &str) -> Option<Duration> {
 
 /// An HTTP date in any of the three forms of RFC 9110, section 5.6.7, as seconds since 1970.
 fn http_date(text: &str) -> Option<f64> {
-    let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
-    let (day, month, year, time) = match words.as_slice() {
-        // Sun, 06 Nov 1994 08:49:37 GMT, or Sunday, 06-Nov-94 08:49:37 GMT.
-        [_, day, month, year, time, zone] if zone.eq_ignore_ascii_case("gmt") => (day, month, year, time),
-        // Sun Nov  6 08:49:37 1994.
-        [_, month, day, time, year] => (day, month, year, time),
-        _ => return None,
+    // A minute may end in a leap second, which a clock of seconds since 1970 does not have: it is the next minute's
+    // first.
+    let (text, leap) = match text.contains(":60 ") {
+        true => (Cow::Owned(text.replacen(":60 ", ":59 ", 1)), 1.0),
+        false => (Cow::Borrowed(text), 0.0),
     };
-    let day = day.parse::<i64>().ok().filter(|day| (1..=31).contains(day))?;
-    let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))?;
-    let year = match (year.len(), year.parse::<i64>().ok()?) {
-        // No server meant the last century when this was written.
-        (2, year) => 2000 + year,
-        (4, year) => year,
-        _ => return None,
-    };
-    at(year, i64::try_from(month).ok()? + 1, day, time)
-}
-
-/// A day and a clock time such as `07:28:00` as seconds since 1970.
-fn at(year: i64, month: i64, day: i64, time: &str) -> Option<f64> {
-    let clock: Vec<i64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [hour, minute, second] = clock.as_slice() else { return None };
-    let is_time = (0..24).contains(hour) && (0..60).contains(minute) && (0..=60).contains(second);
-    if !is_time || !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..10_000).contains(&year) {
-        return None;
-    }
-    let days = days_since_1970(year, month, day);
-    let seconds = i32::try_from(hour * 3_600 + minute * 60 + second).ok()?;
-    // Both are small enough to be exact.
-    Some(
-        f64::from(i32::try_from(days).ok()?) * f64::from(i32::try_from(SECONDS_PER_DAY).ok()?)
-            + f64::from(seconds),
-    )
-}
-
-/// Days of the Gregorian calendar: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    // The year begins in March, so that a leap day is its last.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    let time = httpdate::parse_http_date(&text).ok()?;
+    Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs_f64() + leap)
 }
 
 #[cfg(test)]
