@@ -34,9 +34,9 @@ pub enum Fault {
     Reset,
     /// The connection is closed in the middle of the body.
     Truncated,
-    /// 200 without a choice.
+    /// 200 without a choice, or without a vector.
     EmptyChoices,
-    /// 200 with a message whose content is null.
+    /// 200 with a message whose content is null, or null for each vector.
     NullContent,
     /// 200 with a body that is no UTF-8.
     InvalidUtf8,

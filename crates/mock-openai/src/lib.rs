@@ -1,4 +1,5 @@
-//! A server that speaks enough of OpenAI's Chat Completions for tests over real sockets and for benchmarks.
+//! A server that speaks enough of OpenAI's Chat Completions and embeddings for tests over real sockets and for
+//! benchmarks.
 //!
 //! It is fast, so that a benchmark measures its client; it counts, so that a test can say that nothing was asked
 //! twice; and whatever it does by chance it decides from a seed, the bytes of the request and how often these bytes
@@ -20,6 +21,7 @@
 pub mod config;
 pub mod cpu;
 mod dice;
+pub mod embedding;
 pub mod fault;
 pub mod latency;
 mod reply;

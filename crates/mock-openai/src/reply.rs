@@ -1,5 +1,6 @@
 //! Bodies as the server writes them.
 
+use crate::embedding::EmbeddingRequest;
 use crate::fault::{Fault, FaultPlan};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
@@ -24,8 +25,8 @@ const NO_MODEL: &str = "mock";
 const HTML: &str = "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>\
     <body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx</center></body></html>\n";
 
-/// A reply as the dialect has it; `id` is unique to the request and its occurrence.
-pub(crate) fn completion(id: u64, request: &[u8], text: &str) -> String {
+/// A completion as the dialect has it; `id` is unique to the request and its occurrence.
+fn completion(id: u64, request: &[u8], text: &str) -> String {
     completion_of(id, request, &quoted(text), text.len())
 }
 
@@ -98,14 +99,63 @@ pub(crate) enum FaultAnswer {
     Cut(Vec<u8>),
 }
 
-/// What a fault does in the place of a reply of this text.
-pub(crate) fn fault_answer(
-    fault: Fault,
-    plan: &FaultPlan,
-    id: u64,
-    request: &[u8],
-    text: &str,
-) -> FaultAnswer {
+/// The reply that a request would get.
+#[derive(Clone, Copy)]
+pub(crate) enum Reply<'a> {
+    /// A completion of this text; the id is unique to the request and its occurrence.
+    Completion { id: u64, request: &'a [u8], text: &'a str },
+    /// Vectors.
+    Embeddings(&'a EmbeddingRequest),
+}
+
+impl Reply<'_> {
+    /// The whole body.
+    pub(crate) fn body(self) -> String {
+        match self {
+            Self::Completion { id, request, text } => completion(id, request, text),
+            Self::Embeddings(request) => request.reply(),
+        }
+    }
+
+    /// The body without a choice or a vector.
+    fn without_parts(self) -> String {
+        match self {
+            Self::Completion { id, request, .. } => {
+                let usage = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+                let id = format!("chatcmpl-{id:016x}");
+                let body = json!({"id": id, "object": "chat.completion", "created": CREATED,
+                    "model": model(request).unwrap_or(NO_MODEL), "choices": [], "usage": usage});
+                body.to_string()
+            }
+            Self::Embeddings(request) => request.reply_of(std::iter::empty()),
+        }
+    }
+
+    /// The body with null as the content, or as each vector.
+    fn with_null(self) -> String {
+        match self {
+            Self::Completion { id, request, .. } => completion_of(id, request, "null", 0),
+            Self::Embeddings(request) => {
+                request.reply_of(std::iter::repeat_n(serde_json::Value::Null, request.n_texts()))
+            }
+        }
+    }
+
+    /// The body with this text as the content, or as each vector.
+    fn with_text(self, content: &str) -> String {
+        match self {
+            Self::Completion { id, request, .. } => {
+                completion_of(id, request, &quoted(content), content.len())
+            }
+            Self::Embeddings(request) => {
+                request.reply_of(std::iter::repeat_n(content.into(), request.n_texts()))
+            }
+        }
+    }
+}
+
+/// The effect of a fault on a reply.
+pub(crate) fn fault_answer(fault: Fault, plan: &FaultPlan, reply: Reply<'_>) -> FaultAnswer {
     let rate_limited = |header: Option<(HeaderName, String)>| {
         let message = "Rate limit reached for requests per minute. Please try again later.";
         let (status, code) = (StatusCode::TOO_MANY_REQUESTS, Some("rate_limit_exceeded"));
@@ -140,25 +190,19 @@ pub(crate) fn fault_answer(
         ),
         Fault::Hang => return FaultAnswer::Nothing,
         Fault::Reset => return FaultAnswer::Reset,
-        Fault::Truncated => return FaultAnswer::Cut(truncated(&completion(id, request, text))),
-        Fault::EmptyChoices => {
-            let usage = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
-            let id = format!("chatcmpl-{id:016x}");
-            let body = json!({"id": id, "object": "chat.completion", "created": CREATED,
-                "model": model(request).unwrap_or(NO_MODEL), "choices": [], "usage": usage});
-            json_response(StatusCode::OK, body.to_string())
-        }
-        Fault::NullContent => json_response(StatusCode::OK, completion_of(id, request, "null", 0)),
+        Fault::Truncated => return FaultAnswer::Cut(truncated(&reply.body())),
+        Fault::EmptyChoices => json_response(StatusCode::OK, reply.without_parts()),
+        Fault::NullContent => json_response(StatusCode::OK, reply.with_null()),
         Fault::InvalidUtf8 => {
-            // A lone continuation byte inside the text: the JSON around it is whole.
-            const MARK: &str = "\u{1}";
-            let body = completion_of(id, request, &format!("\"{MARK}\""), text.len());
-            let body = body.into_bytes().into_iter().map(|byte| if byte == 1 { 0x80 } else { byte });
+            // A lone continuation byte inside a text: the JSON around it is whole.
+            const MARK: &str = "\u{7f}";
+            let body = reply.with_text(MARK).into_bytes();
+            let body = body.into_iter().map(|byte| if byte == 0x7f { 0x80 } else { byte });
             json_response(StatusCode::OK, body.collect::<Vec<u8>>())
         }
         Fault::Oversized => {
-            let content = format!("\"{}\"", "0123456789".repeat(OVERSIZED_BYTES / 10));
-            json_response(StatusCode::OK, completion_of(id, request, &content, OVERSIZED_BYTES))
+            let body = reply.with_text(&"0123456789".repeat(OVERSIZED_BYTES / 10));
+            json_response(StatusCode::OK, body)
         }
         Fault::Html => response(StatusCode::OK, "text/html", HTML),
     };

@@ -2,11 +2,13 @@
 
 use crate::config::{Replies, ServerConfig};
 use crate::dice::{hash, throw};
-use crate::reply::{Answer, FaultAnswer, completion, error_response, fault_answer, json_response, models};
+use crate::embedding::EmbeddingRequest;
+use crate::reply::{Answer, FaultAnswer, Reply, error_response, fault_answer, json_response, models};
 use crate::stats::{Counter, RequestKey};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
+use std::borrow::Cow;
 use std::future::pending;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -53,11 +55,11 @@ impl Shared {
     ) -> Result<Answer, NoResponse> {
         let (head, body) = request.into_parts();
         match (&head.method, head.uri.path()) {
-            (&Method::POST, "/v1/chat/completions") => {
+            (&Method::POST, path @ ("/v1/chat/completions" | "/v1/embeddings")) => {
                 let Ok(body) = Limited::new(body, MAX_REQUEST_BYTES).collect().await else {
                     return Err(NoResponse::RequestBroke);
                 };
-                self.complete(&head.headers, &body.to_bytes(), ending).await
+                self.answer(path, &head.headers, &body.to_bytes(), ending).await
             }
             (&Method::GET, "/v1/models") => {
                 self.counter.asked_for_something_else();
@@ -80,8 +82,9 @@ impl Shared {
         }
     }
 
-    async fn complete(
+    async fn answer(
         &self,
+        path: &str,
         headers: &HeaderMap,
         body: &Bytes,
         ending: &OnceLock<Ending>,
@@ -97,17 +100,32 @@ impl Shared {
         if latency > Duration::ZERO {
             tokio::time::sleep(latency).await;
         }
-        let text = match &self.config.replies {
-            Replies::Fixed(text) => text,
-            Replies::Workload(workload) => &workload.reply(body),
+        let text;
+        let embeddings;
+        let reply = if path == "/v1/embeddings" {
+            embeddings = match EmbeddingRequest::read(body) {
+                Ok(request) => request,
+                Err(message) => {
+                    let response =
+                        error_response(StatusCode::BAD_REQUEST, "invalid_request_error", None, &message);
+                    in_flight.failed(Some(StatusCode::BAD_REQUEST.as_u16()), message.len());
+                    return Ok(response);
+                }
+            };
+            Reply::Embeddings(&embeddings)
+        } else {
+            text = match &self.config.replies {
+                Replies::Fixed(text) => Cow::Borrowed(text.as_str()),
+                Replies::Workload(workload) => Cow::Owned(workload.reply(body)),
+            };
+            Reply::Completion { id: throw(*seed, key.in_place, occurrence, "id"), request: body, text: &text }
         };
-        let id = throw(*seed, key.in_place, occurrence, "id");
         let Some(fault) = fault else {
-            let body = completion(id, body, text);
+            let body = reply.body();
             in_flight.answered(body.len());
             return Ok(json_response(StatusCode::OK, body));
         };
-        let end = match fault_answer(fault, faults, id, body, text) {
+        let end = match fault_answer(fault, faults, reply) {
             FaultAnswer::Response(response) => {
                 let n_bytes = response.body().size_hint().lower();
                 in_flight

@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the server has seen since it began or was reset; `GET /stats` gives it as JSON.
 ///
-/// A request is counted once its body is here. Only `POST /v1/chat/completions` is counted, but for
-/// [`Stats::other_requests`].
+/// A request is counted once its body is here. Only `POST /v1/chat/completions` and `POST /v1/embeddings` are counted,
+/// but for [`Stats::other_requests`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
-    /// Requests for a completion.
+    /// Requests for a completion or for embeddings.
     pub requests: u64,
     /// Those that were answered with a complete reply: a 200 without a fault, handed to the socket.
     pub answered: u64,

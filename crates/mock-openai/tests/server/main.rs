@@ -3,6 +3,7 @@
 
 mod client;
 mod counts;
+mod embeddings;
 mod faults;
 mod program;
 mod training;
