@@ -24,21 +24,35 @@ const FORMAT: &str = "crates/skill-pipeline/src/run_dir/format.rs";
 const EPOCHS: &str = "crates/skill-pipeline/src/run_dir/epoch_format.rs";
 const PAIRED: &str = "crates/skill-pipeline/src/run_dir/paired_format.rs";
 const SUMMARY: &str = "crates/skill-pipeline/src/run_dir/summary_format.rs";
+const TIMINGS: &str = "crates/skill-pipeline/src/run_dir/timings.rs";
+const FILES: &str = "crates/skill-pipeline/src/run_dir/files.rs";
+const LINEAGE: &str = "crates/skill-core/src/lineage.rs";
 const LIVE: &str = "crates/skill-pipeline/src/run_dir/live.rs";
 const EDIT: &str = "crates/skill-core/src/edit.rs";
 const ROW: &str = "crates/skill-core/src/editor/row.rs";
 const ROLLOUT: &str = "crates/skill-core/src/rollout.rs";
+const TRAJECTORY: &str = "crates/skill-core/src/trajectory.rs";
+const REPLY: &str = "crates/skill-core/src/reply.rs";
 
 const SECTIONS: &[Section] = &[
-    Section { title: "`config.json`", text: "One object.", types: &[("ConfigFile", FORMAT)] },
     Section {
-        title: "`runtime_state.json`",
-        text: "One object, written last in a step: it commits the step.",
-        types: &[("RuntimeState", FORMAT), ("EpochEndState", FORMAT)],
+        title: "`config.json`",
+        text: "One object.\nIts last field, `checksum`, is the SHA-256 of all bytes before it.",
+        types: &[("ConfigFile", FORMAT)],
     },
     Section {
-        title: "`step_record.json`, `history.json`",
-        text: "One object, and a list of them.",
+        title: "`runtime_state.json`",
+        text: "One object, written last in a step: it commits the step.\nIts last field, `checksum`, is the SHA-256 of all bytes before it.",
+        types: &[
+            ("RuntimeState", FORMAT),
+            ("EpochEndState", FORMAT),
+            ("SkillId", LINEAGE),
+            ("Origin", LINEAGE),
+        ],
+    },
+    Section {
+        title: "`step_record.json`, `history.jsonl`, `history.json`",
+        text: "One object, the same as a line each, and at the end of the run a list of them.",
         types: &[
             ("StepRecord", FORMAT),
             ("StepAction", FORMAT),
@@ -52,7 +66,19 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "`rollout_results.json`, `results.json`",
         text: "A list with an object for each item.",
-        types: &[("RolloutResult", ROLLOUT), ("Turn", ROLLOUT)],
+        types: &[
+            ("RolloutResult", ROLLOUT),
+            ("Trajectory", TRAJECTORY),
+            ("TrajectoryMessage", TRAJECTORY),
+            ("ToolCall", REPLY),
+            ("TrajectoryTurn", TRAJECTORY),
+            ("ToolUse", TRAJECTORY),
+            ("Ending", TRAJECTORY),
+            ("FinishReason", REPLY),
+            ("ReplyTokens", REPLY),
+            ("TokenLogprob", REPLY),
+            ("TopLogprob", REPLY),
+        ],
     },
     Section {
         title: "`raw_patches.json`, `merged_patch.json`, `ranked_patch.json`",
@@ -91,13 +117,20 @@ const SECTIONS: &[Section] = &[
         types: &[("Summary", SUMMARY), ("FreshRecord", PAIRED), ("EpochEndCounts", FORMAT)],
     },
     Section {
-        title: "`timings.json`",
-        text: "One object: nothing measured in seconds stands in any record.",
+        title: "`timings.jsonl`, `timings.json`",
+        text: "An object a line, and the sum of the lines: no record holds seconds.",
         types: &[
-            ("Timings", "crates/skill-pipeline/src/run_dir/event_log.rs"),
-            ("ProcessTiming", "crates/skill-pipeline/src/run_dir/event_log.rs"),
-            ("SpeculationTiming", "crates/skill-pipeline/src/run_dir/event_log.rs"),
+            ("TimingsLine", TIMINGS),
+            ("FileMark", TIMINGS),
+            ("Timings", TIMINGS),
+            ("ProcessTiming", TIMINGS),
+            ("SpeculationTiming", TIMINGS),
         ],
+    },
+    Section {
+        title: "`files.jsonl`",
+        text: "An object a line: the hashes of the files of one part of the run.",
+        types: &[("FilesLine", FILES), ("RunPart", FILES)],
     },
     Section {
         title: "`events.jsonl`, `skillrl train --json`",

@@ -21,7 +21,7 @@ pub fn agent_actions(data: &[u8]) {
     let admissible = (first & 1 == 1).then_some(admissible.as_slice());
     let finish = if first & 2 == 2 { FinishReason::Length } else { FinishReason::Stop };
     let said = |text: &str| {
-        let reply = ChatReply { finish: finish.clone(), ..ChatReply::text(text, Usage::default()) };
+        let reply = ChatReply::new(text, Usage::default(), finish.clone());
         parse_action(&reply, admissible)
     };
 
@@ -47,10 +47,7 @@ pub fn agent_actions(data: &[u8]) {
     let called = |arguments: &str| {
         let id = "call".to_owned();
         let call = ToolCall { id, name: ACTION_TOOL.to_owned(), arguments: arguments.to_owned() };
-        let reply = ChatReply {
-            tool_calls: vec![call],
-            ..ChatReply::text("<action>look</action>", Usage::default())
-        };
+        let reply = ChatReply::text("<action>look</action>", Usage::default()).with_tool_calls(vec![call]);
         parse_action(&reply, admissible)
     };
     // Whatever stands in the arguments, the text beside a call is not the action.

@@ -3,8 +3,9 @@
 use crate::directory;
 use skill_core::{MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_pipeline::PipelineError;
-use skill_pipeline::run_dir::event_log::Timings;
-use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION, StageTokens};
+use skill_pipeline::run_dir::check::check;
+use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens};
+use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::run_dir::{EvaluationDir, RunDir};
 use skill_pipeline::stage::evaluate::Evaluation;
 use skill_pipeline::trainer::TrainState;
@@ -12,8 +13,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const SKILL: &str = "# Skill\n";
+/// So many of the files are those of format 1.
+const N_OF_FORMAT_1: usize = 7;
 /// The files that are read back, by the first byte of a part of the input.
-const FILES: [&str; 7] = [
+const FILES: [&str; 10] = [
     "config.json",
     "runtime_state.json",
     "history.json",
@@ -21,6 +24,9 @@ const FILES: [&str; 7] = [
     "baseline_selection_eval/summary.json",
     "skills/skill_v0000.md",
     "timings.json",
+    "history.jsonl",
+    "files.jsonl",
+    "timings.jsonl",
 ];
 
 /// Reads a run whose files hold these bytes: it is read the same twice, no file is touched by reading, and what was
@@ -32,11 +38,13 @@ pub fn run_dir(data: &[u8]) {
     let dir = directory();
     let run = RunDir::open(dir.path()).unwrap();
     make_good(&run);
+    drop(run);
     for part in data.split(|byte| *byte == 0xff) {
         if let Some((file, bytes)) = part.split_first() {
-            std::fs::write(dir.path().join(FILES[usize::from(*file) % FILES.len()]), bytes).unwrap();
+            std::fs::write(dir.path().join(file_of(*file)), bytes).unwrap();
         }
     }
+    let run = RunDir::open(dir.path()).unwrap();
     let before = bytes_of(dir.path());
     let first = said(&run);
     assert_eq!(first, said(&run));
@@ -48,17 +56,33 @@ pub fn run_dir(data: &[u8]) {
     }
     if let Ok(Some(state)) = run.read_state() {
         let (skill, history) = (SkillDoc::new(SKILL), run.read_history(state.last_completed_step));
-        run.write_progress(&skill, &skill, history.as_deref().unwrap_or(&[]), &state).unwrap();
-        assert_eq!(run.read_state().unwrap().as_ref(), Some(&state));
         if let Ok(history) = history {
+            run.write_progress(&skill, &skill, &history, &state).unwrap();
+            let written = run.read_state().unwrap();
+            // The number of lines follows from files.jsonl.
+            let written = written.map(|written| RuntimeState { files_lines: state.files_lines, ..written });
+            assert_eq!(written.as_ref(), Some(&state));
             assert_eq!(history.len(), usize::try_from(state.last_completed_step.0).unwrap());
             assert_eq!(run.read_history(state.last_completed_step).unwrap(), history);
         }
+    }
+    if let Ok(found) = check(dir.path()) {
+        assert!(found.damage.iter().all(|damage| !damage.file.is_empty()));
     }
     if let Ok(Some(state)) = TrainState::read(&run, &SkillDoc::new(SKILL)) {
         state.write(&run).unwrap();
         let again = TrainState::read(&run, &SkillDoc::new(SKILL)).unwrap();
         assert_eq!(format!("{again:?}"), format!("{:?}", Some(state)));
+    }
+}
+
+/// The files of format 2 have the last numbers, so that inputs which were found before them mean what they meant.
+fn file_of(number: u8) -> &'static str {
+    const FIRST_OF_FORMAT_2: u8 = 0xf0;
+    let (older, newer) = FILES.split_at(N_OF_FORMAT_1);
+    match number.checked_sub(FIRST_OF_FORMAT_2) {
+        Some(number) => newer[usize::from(number) % newer.len()],
+        None => older[usize::from(number) % older.len()],
     }
 }
 

@@ -90,8 +90,10 @@ pub fn temporary_dir() -> std::io::Result<TempDir> {
 pub fn make_run(dir: &Path, size: &RunSize) -> Result<(), PipelineError> {
     let dir = RunDir::open(dir)?;
     let mut story = Story::begin(&dir, size)?;
+    story.commit(&dir)?;
     for step in 1..=size.n_steps {
         story.take_step(&dir, StepIdx(step))?;
+        story.commit(&dir)?;
     }
     story.finish(&dir)
 }

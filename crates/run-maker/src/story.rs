@@ -5,7 +5,8 @@ use serde_json::json;
 use skill_core::stats::Paired;
 use skill_core::{
     Edit, EditOp, EditRules, FlipCounts, Gate, GateMetric, GateRule, ItemId, ItemScore, MeanScore, Patch,
-    RawPatch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, StepIdx, Turn, Usage,
+    RawPatch, Role, RolloutResult, SkillDoc, SkillHash, SkillId, SourceType, StepIdx, Trajectory,
+    TrajectoryMessage, Usage,
 };
 use skill_pipeline::PipelineError;
 use skill_pipeline::memory::{MemoryEntry, StepTrace};
@@ -115,11 +116,11 @@ impl<'size> Story<'size> {
         Ok(())
     }
 
-    pub(crate) fn finish(self, dir: &RunDir) -> Result<(), PipelineError> {
-        let size = self.size;
+    /// Writes the state, as a run does after its baseline and after each step.
+    pub(crate) fn commit(&self, dir: &RunDir) -> Result<(), PipelineError> {
         let state = RuntimeState {
             format_version: FORMAT_VERSION.to_owned(),
-            last_completed_step: StepIdx(size.n_steps),
+            last_completed_step: self.history.last().map_or(StepIdx(0), |record| record.step),
             current_score: self.score,
             current_skill_hash: self.hash.clone(),
             current_step: self.made_by,
@@ -131,8 +132,15 @@ impl<'size> Story<'size> {
             current_slow_epoch: None,
             best_slow_epoch: None,
             flips: FlipCounts::default(),
+            current_skill: Some(SkillId::of_step(self.made_by)),
+            best_skill: Some(SkillId::of_step(self.made_by)),
+            files_lines: None,
         };
-        dir.write_progress(&self.skill, &self.skill, &self.history, &state)?;
+        dir.write_progress(&self.skill, &self.skill, &self.history, &state)
+    }
+
+    pub(crate) fn finish(self, dir: &RunDir) -> Result<(), PipelineError> {
+        let size = self.size;
         let mut total = TokensByStage::new();
         total.insert("baseline".to_owned(), tokens(size.n_selection));
         for (stage, used) in self.history.iter().flat_map(|record| &record.tokens) {
@@ -150,6 +158,7 @@ impl<'size> Story<'size> {
         }
         let [before, after] = [scores.first(), scores.last()].map(Option::<&MeanScore>::copied);
         let n_steps = size.n_steps as usize;
+        dir.write_history(&self.history)?;
         dir.write_summary(&Summary {
             format_version: FORMAT_VERSION.to_owned(),
             version: concat!("run-maker ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -163,6 +172,7 @@ impl<'size> Story<'size> {
             epoch_ends: None,
             best_step: self.made_by,
             best_slow_epoch: None,
+            best_skill: Some(SkillId::of_step(self.made_by)),
             is_best_measured_last: false,
             best_skill_hash: self.hash,
             baseline_selection_score: self.baseline.hard,
@@ -273,11 +283,11 @@ fn result(size: &RunSize, split: &str, number: usize, n_accepted: u32) -> Rollou
         ["single", "bridge", "comparison"].get(number % 3).copied().unwrap_or_default().to_owned();
     made.fail_reason = if hard == 0.0 { "the answer is another one".to_owned() } else { String::new() };
     made.reference_text = format!("answer {}", number * 3);
-    made.conversation = vec![
-        Turn::new(Role::System, "You answer questions by a skill."),
-        Turn::new(Role::User, question.clone()),
-        Turn::new(Role::Assistant, format!("{reply}\nAnswer: {answer}")),
-    ];
+    made.trajectory = Trajectory::of_messages([
+        TrajectoryMessage::new(Role::System, "You answer questions by a skill."),
+        TrajectoryMessage::new(Role::User, question.clone()),
+        TrajectoryMessage::new(Role::Assistant, format!("{reply}\nAnswer: {answer}")),
+    ]);
     made.target_user_prompt.clone_from(&question);
     made.question = question;
     made.predicted_answer = answer;

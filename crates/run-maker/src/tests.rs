@@ -26,3 +26,36 @@ fn what_is_made_is_read_as_any_run() {
     assert_eq!(tested(EvaluationDir::TestBest), skill.hash());
     assert_eq!(run.summary().unwrap().unwrap().total_accepts, 2);
 }
+
+/// Bytes that this thread has given to the system to write.
+#[cfg(target_os = "linux")]
+fn n_written() -> u64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = counts.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
+    line.parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+fn n_bytes(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            found if found.is_dir() => n_bytes(&entry.path()),
+            found => found.len(),
+        })
+        .sum()
+}
+
+/// The bytes that a step writes do not grow with the steps before it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_writes_at_most_three_times_its_size() {
+    for n_steps in [50, 1_000] {
+        let dir = temporary_dir().unwrap();
+        let before = n_written();
+        make_run(dir.path(), &RunSize { n_steps, ..RunSize::RUN_OF_10_000_STEPS }).unwrap();
+        let (written, size) = (n_written() - before, n_bytes(dir.path()));
+        assert!(written <= 3 * size, "{n_steps} steps: {written} bytes written, {size} are left");
+        assert!(written > size, "{n_steps} steps: {written} bytes written, {size} are left");
+    }
+}

@@ -26,6 +26,8 @@ pub(crate) const DIVERGED: u8 = 9;
 pub(crate) const LINT: u8 = 10;
 /// `eval --fail-on-drop`: the skill is significantly worse than what it was compared with.
 pub(crate) const REGRESSED: u8 = 11;
+/// `check`: files of a run are not as the run wrote them.
+pub(crate) const DAMAGED: u8 = 12;
 /// A person stopped the run; the same command goes on with it.
 pub(crate) const STOPPED: u8 = 130;
 

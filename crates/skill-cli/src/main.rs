@@ -51,6 +51,11 @@ fn run(cli: Cli) -> ExitCode {
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Status(args) => command::status::run(&args),
+        Command::Check(args) => match command::check::run(&args) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(command::check::Damaged)) => return ExitCode::from(exit_code::DAMAGED),
+            Err(error) => Err(error),
+        },
         Command::Watch(args) => command::watch::run(&args),
         Command::Show(args) => command::show::run(&args),
         Command::Diff(args) => command::diff::run(&args),

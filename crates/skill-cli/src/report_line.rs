@@ -1,6 +1,6 @@
 //! What a run says in words: one line per step, and a few around them.
 
-use skillrl::core::{EpochIdx, GateMetric};
+use skillrl::core::{EpochIdx, GateMetric, Origin};
 use skillrl::llm::Spent;
 use skillrl::pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, Summary};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
@@ -149,11 +149,13 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
             ends.slow_accepts, ends.slow_rejects
         );
     }
-    let origin = match (summary.best_step.0, summary.best_slow_epoch) {
-        (_, Some(epoch)) => format!("the skill with the guidance of epoch {}", epoch.0),
-        (step, None) if summary.is_best_measured_last => format!("the skill with the notes of step {step}"),
-        (0, None) => "the initial skill: no step found a better one".to_owned(),
-        (step, None) => format!("the skill of step {step}"),
+    let origin = match summary.best().origin {
+        Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
+        Origin::Step { step } if summary.is_best_measured_last => {
+            format!("the skill with the notes of step {step}")
+        }
+        Origin::Initial => "the initial skill: no step found a better one".to_owned(),
+        origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => format!("the skill of {origin}"),
     };
     let _ = writeln!(
         text,

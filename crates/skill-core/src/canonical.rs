@@ -34,6 +34,31 @@ pub fn hex_sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
+/// A SHA-256 of bytes that come one part after the other.
+#[derive(Debug, Clone, Default)]
+pub struct RunningSha256 {
+    digest: Sha256,
+    n_bytes: u64,
+}
+
+impl RunningSha256 {
+    /// Adds a part.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.digest.update(bytes);
+        self.n_bytes += bytes.len() as u64;
+    }
+
+    /// Bytes so far.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// The hash of all bytes so far, as [`hex_sha256`] gives it.
+    pub fn hex(&self) -> String {
+        hexadecimal(&self.digest.clone().finalize())
+    }
+}
+
 fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,8 @@
 //!
 //! Anybody who wants the deterministic parts without a runtime:
 //!
-//! - [`skill`], [`edit`], [`rollout`], [`usage`], [`ids`]: the data that everything else is about;
+//! - [`skill`], [`edit`], [`rollout`], [`trajectory`], [`reply`], [`usage`], [`ids`]: the data that everything else is
+//!   about;
 //! - [`editor`]: applies edits to a skill, with a report row for each, and keeps away from the protected
 //!   [`region`]s;
 //! - [`tokens`]: how many tokens a text has, about;
@@ -61,6 +62,7 @@ mod fold;
 pub mod gate;
 pub mod ids;
 pub mod json;
+pub mod lineage;
 #[cfg(feature = "yaml")]
 pub mod lint;
 pub mod longitudinal;
@@ -69,6 +71,7 @@ pub mod package;
 pub mod plan;
 pub mod random;
 pub mod region;
+pub mod reply;
 pub mod rewrite;
 pub mod rollout;
 pub mod rule;
@@ -80,6 +83,7 @@ pub mod skill;
 pub mod split;
 pub mod stats;
 pub mod tokens;
+pub mod trajectory;
 pub mod usage;
 
 pub use autonomous::BudgetChoice;
@@ -90,6 +94,7 @@ pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
+pub use lineage::{Origin, SkillId};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
 pub use non_inferiority::NonInferiority;
 pub use package::{FrontMatterEdits, SkillPackage, apply_package_patch};
@@ -98,11 +103,13 @@ pub use random::PyRandom;
 pub use region::{
     Region, RegionKind, inject_slow_update, protected_regions, replace_slow_update, slow_update_guidance,
 };
-pub use rollout::{MeanScore, Role, RolloutResult, Turn};
+pub use reply::{FinishReason, ReplyTokens, Role, TokenLogprob, ToolCall, TopLogprob};
+pub use rollout::{MeanScore, RolloutResult};
 pub use rule::{GateMode, GateRule};
 pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
 pub use split::{RatioSplit, SplitRatio, SplitRule, split_counts};
 pub use tokens::estimate_tokens;
+pub use trajectory::{Ending, ToolUse, Trajectory, TrajectoryMessage, TrajectoryTurn};
 pub use usage::Usage;

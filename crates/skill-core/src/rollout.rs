@@ -1,6 +1,8 @@
 //! Rollout results: the trajectory of one task and its score.
 
 use crate::ids::ItemId;
+use crate::reply::{FinishReason, Role};
+use crate::trajectory::{Ending, Trajectory, TrajectoryMessage};
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -8,58 +10,19 @@ use serde_json::{Map, Value};
 /// A result with a `hard` below this is a failure, every other one a success.
 pub const SUCCESS_THRESHOLD: f64 = 1e-9;
 
-/// The key of [`RolloutResult::extras`] that says why the agent's last reply ended, where it did not end by itself.
+/// The key of [`RolloutResult::extras`] by which a program that plays rollouts says why its agent's last reply ended.
 pub const FINISH_REASON_KEY: &str = "finish_reason";
 
 /// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
 pub const FINISH_REASON_LENGTH: &str = "length";
 
-/// Who speaks in a [`Turn`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Instructions: the skill stands here.
-    System,
-    /// The task, or the environment.
-    User,
-    /// The agent.
-    Assistant,
-    /// The result of a tool call.
-    Tool,
-}
-
-impl Role {
-    /// The name used in prompts and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-}
-
-/// One turn of a trajectory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
-    /// Who speaks.
-    pub role: Role,
-    /// What was said.
-    pub content: String,
-}
-
-impl Turn {
-    /// A turn of text.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into() }
-    }
-}
-
 /// What came of running the agent on one item: a score, and the trajectory that explains it.
 ///
-/// The field names are those of skillrl 1.0's `rollout_results.json`.
+/// The field names are those of skillrl 1.0's `rollout_results.json`, but for the trajectory; a `conversation`, as older
+/// versions and skillrl 1.0 wrote it, is read as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenResult")]
+#[non_exhaustive]
 pub struct RolloutResult {
     /// The item.
     pub id: ItemId,
@@ -69,40 +32,38 @@ pub struct RolloutResult {
     /// The graded score in [0, 1].
     pub soft: f64,
     /// How many times the agent spoke.
-    #[serde(default)]
     pub n_turns: u32,
     /// Why the task failed; empty for a success.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub fail_reason: String,
     /// The item's category, where it has one.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub task_type: String,
     /// What the agent was asked to do, where that is not a question.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub task_description: String,
     /// The answer that was scored.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub predicted_answer: String,
     /// The question, where the task is one.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub question: String,
     /// What a right answer looks like; the analysts see it, the agent does not.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub reference_text: String,
     /// The system prompt of the agent's first call.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub target_system_prompt: String,
     /// The user prompt of the agent's first call.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub target_user_prompt: String,
-    /// Every turn, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conversation: Vec<Turn>,
+    /// What the agent was shown, what it said, and what came of it.
+    #[serde(skip_serializing_if = "says_nothing")]
+    pub trajectory: Trajectory,
     /// Tokens of all calls of this rollout.
-    #[serde(default)]
     pub usage: Usage,
     /// What only this environment knows.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub extras: Map<String, Value>,
 }
 
@@ -122,7 +83,7 @@ impl RolloutResult {
             reference_text: String::new(),
             target_system_prompt: String::new(),
             target_user_prompt: String::new(),
-            conversation: Vec::new(),
+            trajectory: Trajectory::default(),
             usage: Usage::default(),
             extras: Map::new(),
         }
@@ -134,18 +95,24 @@ impl RolloutResult {
     /// An evaluation of thousands of items needs no more in memory.
     #[must_use]
     pub fn without_trajectory(self) -> Self {
-        let turns = if self.is_silent() { self.conversation.clone() } else { Vec::new() };
-        let conversation = turns.into_iter().map(|turn| match turn.role {
-            Role::Assistant | Role::Tool => turn,
-            Role::System | Role::User => Turn::new(turn.role, ""),
-        });
+        let mut trajectory = Trajectory::default();
+        if self.is_silent() {
+            // Only what the silence is told by: who spoke, without what was asked.
+            for message in self.trajectory.conversation() {
+                let is_short = matches!(message.role, Role::Assistant | Role::Tool);
+                let text = if is_short { message.content.as_str() } else { "" };
+                trajectory.say(TrajectoryMessage::new(message.role, text));
+            }
+        }
+        let messages = std::mem::take(&mut trajectory.messages);
+        let trajectory = Trajectory { messages, ..self.trajectory.without_texts() };
         let is_short =
             |name: &str, value: &Value| name == FINISH_REASON_KEY || value.is_number() || value.is_boolean();
         let extras = self.extras.into_iter().filter(|(name, value)| is_short(name, value));
         Self {
             n_turns: self.n_turns,
             task_type: self.task_type,
-            conversation: conversation.collect(),
+            trajectory,
             usage: self.usage,
             extras: extras.collect(),
             ..Self::new(self.id, self.hard, self.soft)
@@ -154,15 +121,16 @@ impl RolloutResult {
 
     /// Whether the agent's last reply was cut at its token limit.
     pub fn is_cut(&self) -> bool {
-        self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
+        self.trajectory.last_finish() == Some(&FinishReason::Length)
+            || self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
     }
 
     /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was
     /// called, and nothing was scored.
     pub fn is_silent(&self) -> bool {
-        let is_asked = self.conversation.iter().any(|turn| turn.role == Role::Assistant);
-        let has_spoken = self.conversation.iter().any(|turn| match turn.role {
-            Role::Assistant => !turn.content.trim().is_empty(),
+        let is_asked = self.trajectory.conversation().any(|message| message.role == Role::Assistant);
+        let has_spoken = self.trajectory.conversation().any(|message| match message.role {
+            Role::Assistant => !message.content.trim().is_empty() || !message.tool_calls.is_empty(),
             // A tool answers what was said.
             Role::Tool => true,
             Role::System | Role::User => false,
@@ -175,6 +143,82 @@ impl RolloutResult {
     pub fn is_success(&self) -> bool {
         self.hard >= SUCCESS_THRESHOLD
     }
+}
+
+/// A result as this and older versions have written it.
+#[derive(Deserialize)]
+struct WrittenResult {
+    id: ItemId,
+    hard: f64,
+    soft: f64,
+    #[serde(default)]
+    n_turns: u32,
+    #[serde(default)]
+    fail_reason: String,
+    #[serde(default)]
+    task_type: String,
+    #[serde(default)]
+    task_description: String,
+    #[serde(default)]
+    predicted_answer: String,
+    #[serde(default)]
+    question: String,
+    #[serde(default)]
+    reference_text: String,
+    #[serde(default)]
+    target_system_prompt: String,
+    #[serde(default)]
+    target_user_prompt: String,
+    #[serde(default)]
+    trajectory: Option<Trajectory>,
+    /// Before there were trajectories.
+    #[serde(default)]
+    conversation: Vec<TrajectoryMessage>,
+    #[serde(default)]
+    usage: Usage,
+    #[serde(default)]
+    extras: Map<String, Value>,
+}
+
+impl From<WrittenResult> for RolloutResult {
+    fn from(written: WrittenResult) -> Self {
+        let mut extras = written.extras;
+        let trajectory =
+            written.trajectory.unwrap_or_else(|| older_trajectory(written.conversation, &mut extras));
+        Self {
+            id: written.id,
+            hard: written.hard,
+            soft: written.soft,
+            n_turns: written.n_turns,
+            fail_reason: written.fail_reason,
+            task_type: written.task_type,
+            task_description: written.task_description,
+            predicted_answer: written.predicted_answer,
+            question: written.question,
+            reference_text: written.reference_text,
+            target_system_prompt: written.target_system_prompt,
+            target_user_prompt: written.target_user_prompt,
+            trajectory,
+            usage: written.usage,
+            extras,
+        }
+    }
+}
+
+/// What older versions wrote beside a conversation, as a trajectory; the rest of the extras stays.
+fn older_trajectory(conversation: Vec<TrajectoryMessage>, extras: &mut Map<String, Value>) -> Trajectory {
+    let number =
+        |name: &str| extras.get(name).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let mut trajectory = Trajectory::of_messages(conversation);
+    trajectory.sample = number("draw").unwrap_or_default();
+    trajectory.invalid_actions = number("invalid_actions").unwrap_or_default();
+    trajectory.ending = extras.get("ended").and_then(|ended| Ending::deserialize(ended).ok());
+    extras.retain(|name, _| !["draw", "invalid_actions", "ended"].contains(&name.as_str()));
+    trajectory
+}
+
+fn says_nothing(trajectory: &Trajectory) -> bool {
+    *trajectory == Trajectory::default()
 }
 
 /// A score as everything else may rely on it: clamped to [0, 1], and 0 where it is not a number.
@@ -230,7 +274,9 @@ mod tests {
     #[test]
     fn silence_is_an_empty_reply_that_did_nothing() {
         let turns = |turns: &[(Role, &str)]| RolloutResult {
-            conversation: turns.iter().map(|(role, text)| Turn::new(*role, *text)).collect(),
+            trajectory: Trajectory::of_messages(
+                turns.iter().map(|(role, text)| TrajectoryMessage::new(*role, *text)),
+            ),
             ..RolloutResult::new(ItemId::new("a"), 0.0, 0.0)
         };
         let silent = turns(&[(Role::System, "be brief"), (Role::User, "well?"), (Role::Assistant, " \n")]);
@@ -248,5 +294,28 @@ mod tests {
             assert!(!spoken.is_silent(), "{spoken:?}");
             assert!(!spoken.clone().without_trajectory().is_silent(), "{spoken:?}");
         }
+    }
+
+    #[test]
+    fn results_of_older_versions_are_read() {
+        let older = serde_json::json!({
+            "id": "q1", "hard": 1, "soft": 0.5, "n_turns": 2, "target_system_prompt": "Play.",
+            "conversation": [{"role": "user", "content": "door 0"}, {"role": "assistant", "content": "go on"}],
+            "usage": {"input": 1, "output": 2},
+            "extras": {"ended": "won", "invalid_actions": 3, "draw": 2, "finish_reason": "length", "judge": {"points": 1}},
+        });
+        let result: RolloutResult = serde_json::from_value(older).unwrap();
+        let said: Vec<&str> =
+            result.trajectory.conversation().map(|message| message.content.as_str()).collect();
+        assert_eq!(said, ["door 0", "go on"]);
+        let Trajectory { sample, ending, invalid_actions, .. } = result.trajectory.clone();
+        assert_eq!((sample, ending, invalid_actions), (2, Some(Ending::Won), 3));
+        assert_eq!(result.extras.keys().collect::<Vec<_>>(), ["finish_reason", "judge"]);
+        assert!(result.is_cut());
+        let text = serde_json::to_string(&result).unwrap();
+        assert_eq!(serde_json::from_str::<RolloutResult>(&text).unwrap(), result);
+        let bare: RolloutResult =
+            serde_json::from_value(serde_json::json!({"id": "q1", "hard": 0, "soft": 0})).unwrap();
+        assert_eq!(bare, RolloutResult::new(ItemId::new("q1"), 0.0, 0.0));
     }
 }

@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 use skill_core::Role;
 use skill_envs::RolloutCtx;
-use skill_envs::endpoint::{Endpoint, EndpointSession, SessionSettings, SkillInPrompt, Trajectory};
+use skill_envs::endpoint::{Endpoint, EndpointSession, SessionRecord, SessionSettings, SkillInPrompt};
 use skill_llm::scripted::estimated_usage;
 use skill_llm::{
     ChatReply, ChatRequest, ContentPart, FinishReason, LlmError, Message, ScriptedModel, ToolCall, ToolChoice,
@@ -74,7 +74,7 @@ async fn serve(session: &mut EndpointSession, model: &ScriptedModel, end: impl F
     }
 }
 
-fn report(trajectory: &Trajectory, failure: Option<String>) -> Value {
+fn report(trajectory: &SessionRecord, failure: Option<String>) -> Value {
     let requests: Vec<Value> = trajectory.requests.iter().map(|call| json!(call.request())).collect();
     json!({
         "n_calls": trajectory.n_calls,
@@ -114,5 +114,5 @@ fn reply(request: &ChatRequest) -> ChatReply {
         (true, _) => FinishReason::Stop,
     };
     let usage = estimated_usage(request, &text);
-    ChatReply { text, tool_calls, usage, finish }
+    ChatReply::new(text, usage, finish).with_tool_calls(tool_calls)
 }

@@ -87,6 +87,7 @@ pub mod folder;
 pub mod live;
 #[cfg(feature = "qa")]
 pub mod qa;
+pub mod record;
 pub mod score;
 #[cfg(feature = "tasks")]
 pub mod tasks;

@@ -2,7 +2,7 @@
 
 use crate::chat::{ChatReply, ChatRequest};
 use crate::error::{ErrorClass, LlmError};
-use crate::layer::{is_billed, may_be_billed};
+use crate::layer::{Prompt, Used, is_billed, may_be_billed};
 use skill_core::Usage;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl AttemptOutcome {
             Err(error) => Self::Failed {
                 class: error.class(),
                 message: error.to_string(),
-                may_be_billed: may_be_billed(error.class(), request),
+                may_be_billed: may_be_billed(error, request),
             },
         }
     }
@@ -118,11 +118,11 @@ impl AttemptLog {
     /// # Errors
     ///
     /// A record that cannot be written; nothing may be sent then.
-    pub(crate) fn begin_request(&self, request: &ChatRequest) -> Result<(), LlmError> {
+    pub(crate) fn begin_request(&self, request: &impl Prompt) -> Result<(), LlmError> {
         let Some(record) = &self.record else { return Ok(()) };
         let bounds = self.lock().bounds;
         let reserved =
-            bounds.map_or_else(|| may_be_billed(ErrorClass::Cancelled, request), |bounds| bounds.reserved);
+            bounds.map_or_else(|| may_be_billed(&LlmError::Cancelled, request), |bounds| bounds.reserved);
         let number = record.begin(reserved)?;
         self.lock().recorded = Some(number);
         Ok(())
@@ -146,27 +146,32 @@ impl AttemptLog {
 
     /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else an
     /// estimate of the prompt.
-    pub(crate) fn may_be_billed(&self, class: ErrorClass, request: &ChatRequest) -> Usage {
+    pub(crate) fn may_be_billed(&self, error: &LlmError, request: &impl Prompt) -> Usage {
         let bounds = self.lock().bounds;
         match bounds {
-            Some(bounds) if is_billed(class) => bounds.unanswered,
-            Some(_) | None => may_be_billed(class, request),
+            Some(bounds) if is_billed(error) => bounds.unanswered,
+            Some(_) | None => may_be_billed(error, request),
         }
     }
 
     /// What the attempt under way came to.
     pub(crate) fn outcome(
         &self,
-        outcome: &Result<ChatReply, LlmError>,
-        request: &ChatRequest,
+        outcome: &Result<impl Used, LlmError>,
+        request: &impl Prompt,
     ) -> AttemptOutcome {
         match outcome {
-            Ok(reply) => AttemptOutcome::Reply(reply.usage),
-            Err(error) => AttemptOutcome::Failed {
-                class: error.class(),
-                message: error.to_string(),
-                may_be_billed: self.may_be_billed(error.class(), request),
-            },
+            Ok(reply) => AttemptOutcome::Reply(reply.usage()),
+            Err(error) => self.failure(error, request),
+        }
+    }
+
+    /// The attempt under way, which failed.
+    pub(crate) fn failure(&self, error: &LlmError, request: &impl Prompt) -> AttemptOutcome {
+        AttemptOutcome::Failed {
+            class: error.class(),
+            message: error.to_string(),
+            may_be_billed: self.may_be_billed(error, request),
         }
     }
 

@@ -5,9 +5,11 @@ use crate::error::LlmError;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skill_core::{Role, Usage};
+use skill_core::{ReplyTokens, Role, Usage};
 use std::fmt;
 use std::sync::Arc;
+
+pub use skill_core::{FinishReason, ToolCall};
 
 /// A model that answers chat requests.
 ///
@@ -34,25 +36,39 @@ pub trait ChatModel: Send + Sync {
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError>;
 }
 
-/// The identity of a model: who serves it and what it is called there.
+/// The identity of a model: who serves it, what it is called there, and which weights it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelId {
     /// What answers: the base URL of a server without credentials, or `simulated`, `scripted`.
     pub provider: String,
     /// The model's name at the provider.
     pub model: String,
+    /// Which weights a model has whose weights change under one name, such as one that is being trained; empty for all
+    /// others. No reply of one revision answers for another.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub revision: String,
 }
 
 impl ModelId {
-    /// An id of these parts.
+    /// An id of these parts, for a model whose weights do not change.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { provider: provider.into(), model: model.into() }
+        Self { provider: provider.into(), model: model.into(), revision: String::new() }
+    }
+
+    /// The same model with these weights.
+    #[must_use]
+    pub fn with_revision(self, revision: impl Into<String>) -> Self {
+        Self { revision: revision.into(), ..self }
     }
 }
 
 impl fmt::Display for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.model, self.provider)
+        match self.revision.as_str() {
+            "" => write!(f, "{} at {}", self.model, self.provider),
+            revision => write!(f, "{} ({revision}) at {}", self.model, self.provider),
+        }
     }
 }
 
@@ -109,10 +125,31 @@ pub struct Sampling {
     /// A seed, for providers that take one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Requests the log-probability of each token of the reply, and those of this many of the most likely tokens at its
+    /// position; 0 requests none of these. Dialects without log-probabilities refuse it before anything is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<u8>,
+}
+
+impl Sampling {
+    /// Refuses log-probabilities, for models that have none.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Configuration`] if they are requested.
+    pub(crate) fn refuse_logprobs(&self, model: &ModelId) -> Result<(), LlmError> {
+        match self.logprobs {
+            Some(_) => Err(LlmError::Configuration {
+                message: format!("log-probabilities are requested, and {model} has none"),
+            }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -124,17 +161,52 @@ pub struct Message {
     /// The call that a tool message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// What the dialect of a reply needs back with it, see [`ProviderState`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_state: Option<Arc<ProviderState>>,
 }
 
 impl Message {
+    /// A message of these parts.
+    pub fn new(role: Role, content: Vec<ContentPart>) -> Self {
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None, provider_state: None }
+    }
+
     /// A message of one text part.
     pub fn text_message(role: Role, text: impl Into<String>) -> Self {
+        Self::new(role, vec![ContentPart::Text(text.into().into())])
+    }
+
+    /// A reply, as the next request of its conversation holds it.
+    ///
+    /// Its tool calls and what its dialect needs back go with it; a reply of tool calls alone has no text part.
+    pub fn reply(reply: &ChatReply) -> Self {
+        let content = match reply.text.as_str() {
+            "" if !reply.tool_calls.is_empty() => Vec::new(),
+            text => vec![ContentPart::Text(text.into())],
+        };
         Self {
-            role,
-            content: vec![ContentPart::Text(text.into().into())],
-            tool_calls: Vec::new(),
-            tool_call_id: None,
+            tool_calls: reply.tool_calls.clone(),
+            provider_state: reply.provider_state.clone(),
+            ..Self::new(Role::Assistant, content)
         }
+    }
+
+    /// The result of the tool call with this id.
+    pub fn tool_result(tool_call_id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { tool_call_id: Some(tool_call_id.into()), ..Self::text_message(Role::Tool, text) }
+    }
+
+    /// The same with tool calls.
+    #[must_use]
+    pub fn with_tool_calls(self, tool_calls: Vec<ToolCall>) -> Self {
+        Self { tool_calls, ..self }
+    }
+
+    /// The same as the result of the tool call with this id.
+    #[must_use]
+    pub fn answering(self, tool_call_id: Option<String>) -> Self {
+        Self { tool_call_id, ..self }
     }
 
     /// A system message.
@@ -227,17 +299,6 @@ pub enum ToolChoice {
     Tool(String),
 }
 
-/// A call of a tool by the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// The provider's name for this call.
-    pub id: String,
-    /// The tool's name.
-    pub name: String,
-    /// The arguments as the model wrote them: JSON if it did well.
-    pub arguments: String,
-}
-
 /// The shape that a reply should have, for providers that can enforce one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseSchema {
@@ -271,24 +332,29 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
-/// Why the reply ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FinishReason {
-    /// The model was done.
-    Stop,
-    /// The reply was cut at its token limit.
-    Length,
-    /// The model calls tools.
-    ToolCalls,
-    /// The provider withheld the reply or a part of it.
-    ContentFilter,
-    /// The provider gave another reason, or none.
-    Other(String),
+/// What the dialect of a reply needs back with it in later requests of the conversation, unchanged.
+///
+/// Thinking models that call tools sign their thoughts, and refuse the result of a call whose thoughts are missing:
+/// thinking blocks of the Messages dialect, thought signatures and reasoning details of Chat Completions, reasoning items
+/// of Responses. Only the dialect that made it reads it; others leave it out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderState {
+    /// The dialect that made it, such as `anthropic`.
+    pub dialect: String,
+    /// What it is, as the dialect has it.
+    pub value: Value,
+}
+
+impl ProviderState {
+    /// The state of a message for this dialect; `None` if there is none, or it is another dialect's.
+    pub fn of<'a>(message: &'a Message, dialect: &str) -> Option<&'a Value> {
+        message.provider_state.as_deref().filter(|state| state.dialect == dialect).map(|state| &state.value)
+    }
 }
 
 /// What the model said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChatReply {
     /// The text; empty if there was none.
     pub text: String,
@@ -299,11 +365,58 @@ pub struct ChatReply {
     pub usage: Usage,
     /// Why the reply ended.
     pub finish: FinishReason,
+    /// The model's reasoning, where the server returned it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The tokens of the reply, where they were requested and the server returned them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Box<ReplyTokens>>,
+    /// What the dialect needs back, see [`ProviderState`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_state: Option<Arc<ProviderState>>,
 }
 
 impl ChatReply {
+    /// A reply of text that ended like this.
+    pub fn new(text: impl Into<String>, usage: Usage, finish: FinishReason) -> Self {
+        Self {
+            text: text.into(),
+            tool_calls: Vec::new(),
+            usage,
+            finish,
+            reasoning: None,
+            tokens: None,
+            provider_state: None,
+        }
+    }
+
     /// A whole reply of text.
     pub fn text(text: impl Into<String>, usage: Usage) -> Self {
-        Self { text: text.into(), tool_calls: Vec::new(), usage, finish: FinishReason::Stop }
+        Self::new(text, usage, FinishReason::Stop)
+    }
+
+    /// The same with tool calls; why the reply ended stays as it is.
+    #[must_use]
+    pub fn with_tool_calls(self, tool_calls: Vec<ToolCall>) -> Self {
+        Self { tool_calls, ..self }
+    }
+
+    /// The same with the model's reasoning; an empty one is none.
+    #[must_use]
+    pub fn with_reasoning(self, reasoning: Option<String>) -> Self {
+        Self { reasoning: reasoning.filter(|text| !text.is_empty()), ..self }
+    }
+
+    /// The same with its tokens; empty ones are none.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<ReplyTokens>) -> Self {
+        Self { tokens: tokens.filter(|tokens| !tokens.is_empty()).map(Box::new), ..self }
+    }
+
+    /// The same with what its dialect needs back.
+    #[must_use]
+    pub fn with_provider_state(self, dialect: &str, value: Option<Value>) -> Self {
+        let state = value.map(|value| Arc::new(ProviderState { dialect: dialect.to_owned(), value }));
+        Self { provider_state: state, ..self }
     }
 }

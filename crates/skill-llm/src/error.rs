@@ -1,5 +1,6 @@
 //! Why there is no reply.
 
+use crate::embedding::LengthSource;
 use std::time::Duration;
 
 /// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
@@ -286,6 +287,27 @@ pub enum LlmError {
         /// The variable that the configuration names.
         variable: String,
     },
+    /// An embedding model gives vectors of another length than it has to: they cannot be compared with those that it
+    /// gave before.
+    #[error("the vectors of {model} at {provider} have {found} numbers where {expected_by} {expected}")]
+    VectorLength {
+        /// Who serves the model.
+        provider: String,
+        /// The model's name there.
+        model: String,
+        /// The length of the vectors that came.
+        found: usize,
+        /// The length that they have to have.
+        expected: usize,
+        /// Where that length comes from.
+        expected_by: LengthSource,
+    },
+    /// A text to embed with nothing in it; nothing was sent.
+    #[error("the text at index {index} of the embedding request is empty")]
+    EmptyText {
+        /// Its index, from 0.
+        index: usize,
+    },
     /// A scripted model has no reply to a request.
     #[error("{message}")]
     NoRule {
@@ -359,7 +381,7 @@ impl LlmError {
             | Self::StaleToken { .. }
             | Self::NoToken { .. } => ErrorClass::Authentication,
             Self::Program { class, .. } => *class,
-            Self::BadRequest { .. } => ErrorClass::BadRequest,
+            Self::BadRequest { .. } | Self::EmptyText { .. } => ErrorClass::BadRequest,
             Self::ContextTooLong { .. } => ErrorClass::ContextTooLong,
             Self::Refused { .. } => ErrorClass::Refused,
             Self::ServerError { .. } => ErrorClass::ServerError,
@@ -372,7 +394,9 @@ impl LlmError {
             Self::Journal { .. } => ErrorClass::Journal,
             Self::NotRecorded { .. } => ErrorClass::NotRecorded,
             Self::Cancelled => ErrorClass::Cancelled,
-            Self::NoRule { .. } | Self::Configuration { .. } => ErrorClass::Configuration,
+            Self::NoRule { .. } | Self::Configuration { .. } | Self::VectorLength { .. } => {
+                ErrorClass::Configuration
+            }
         }
     }
 
@@ -453,6 +477,13 @@ impl LlmError {
             Self::NoRule { .. } => {
                 "add a reply to its file of rules, and start with another `run.dir`: with other rules it is another model"
             }
+            Self::VectorLength { expected_by: LengthSource::Configured, .. } => {
+                "set `dimensions` to the length of the model's vectors, or leave it out"
+            }
+            Self::VectorLength { .. } => {
+                "the server has another model under this name: restore the old one, or prune the old one's calls from the journal and embed everything again"
+            }
+            Self::EmptyText { .. } => "leave the empty text out",
             Self::Configuration { .. } => "mend the configuration, then start the same command again",
         }
     }

@@ -1,4 +1,4 @@
-//! Chat models behind one trait.
+//! Chat models behind one trait, and embedding models behind another.
 //!
 //! # Who should depend on this crate alone
 //!
@@ -10,7 +10,8 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`openai`] | the Chat Completions dialect, for any server that speaks it |
+//! | [`embedding`] | the same for embeddings: texts in, vectors out |
+//! | [`openai`] | the Chat Completions dialect and its embeddings, for any server that speaks it |
 //! | [`anthropic`] | the Messages dialect |
 //! | [`responses`] | the Responses dialect |
 //! | `agent` | programs that play a model; feature `process`, on by default |
@@ -53,6 +54,7 @@ pub mod anthropic;
 pub mod attempt;
 pub mod call;
 pub mod chat;
+pub mod embedding;
 pub mod error;
 pub mod http;
 #[cfg(feature = "journal")]
@@ -83,20 +85,23 @@ pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
-    ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
+    ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
 };
+pub use embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest, LengthSource};
 pub use error::{ErrorClass, GiveUpReason, LlmError};
 pub use http::{KeyHeader, KeySource, Server};
 #[cfg(feature = "journal")]
 pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
-    Budget, BudgetCaps, Budgeted, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer, Prices, Retried,
-    RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
+    Batched, Budget, BudgetCaps, Budgeted, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer, Prices,
+    Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 #[cfg(feature = "journal")]
 pub use layer::{Journaled, NotInRecording, Recording};
 pub use meter::{Meter, MeterReading, Metered};
-pub use openai::{MaxTokensField, OpenAiChat, OpenAiConfig, ResponseFormat};
+pub use openai::{
+    MaxTokensField, OpenAiChat, OpenAiConfig, OpenAiEmbeddings, OpenAiEmbeddingsConfig, ResponseFormat,
+};
 pub use prompt::{PromptError, PromptTemplate};
 pub use provider::{Dialect, PROVIDERS, Provider};
 pub use reasoning::{Effort, EffortField, Reasoning, ThinkingField};
@@ -105,5 +110,5 @@ pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
 pub use secret::{ApiKey, Secrets};
 pub use simulated::{SimulatedOptimizer, SimulatedTarget};
-pub use skill_core::{Role, Usage};
+pub use skill_core::{ReplyTokens, Role, TokenLogprob, TopLogprob, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

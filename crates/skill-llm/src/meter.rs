@@ -2,7 +2,9 @@
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
+use crate::layer::{Layered, Used as _};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A model that counts what goes through it, on its meter and in the scope of each call.
 ///
 /// It goes around all other layers, so that a reply counts the same wherever it came from.
-pub struct Metered {
-    inner: Arc<dyn ChatModel>,
+pub struct Metered<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
     meter: Arc<Meter>,
 }
 
@@ -27,10 +29,35 @@ impl Metered {
     pub fn with_meter(inner: Arc<dyn ChatModel>, meter: Arc<Meter>) -> Self {
         Self { inner, meter }
     }
+}
 
+impl Metered<dyn EmbeddingModel> {
+    /// Counts the calls of an embedding model on a meter that others may share.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, meter: Arc<Meter>) -> Self {
+        Self { inner, meter }
+    }
+}
+
+impl<M: ?Sized> Metered<M> {
     /// The meter, to be read while calls run.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
+    }
+
+    async fn run(&self, request: &M::Request, call: &CallCtx) -> Result<M::Reply, LlmError>
+    where
+        M: Layered,
+    {
+        self.meter.lock().calls += 1;
+        let outcome = self.inner.ask(request, call).await;
+        match &outcome {
+            Ok(reply) => {
+                self.meter.lock().usage += reply.usage();
+                call.scope.count(reply.usage());
+            }
+            Err(_) => self.meter.lock().failed += 1,
+        }
+        outcome
     }
 }
 
@@ -45,16 +72,26 @@ impl ChatModel for Metered {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.meter.lock().calls += 1;
-        let outcome = self.inner.chat(request, call).await;
-        match &outcome {
-            Ok(reply) => {
-                self.meter.lock().usage += reply.usage;
-                call.scope.count(reply.usage);
-            }
-            Err(_) => self.meter.lock().failed += 1,
-        }
-        outcome
+        self.run(request, call).await
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Metered<dyn EmbeddingModel> {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        self.run(request, call).await
     }
 }
 

@@ -245,6 +245,7 @@ impl ChatModel for ScriptedModel {
             Source::Function(answer) => return answer(request, call),
             Source::Script { script, rule_uses, otherwise_uses } => (script, rule_uses, otherwise_uses),
         };
+        request.sampling.refuse_logprobs(&self.id)?;
         let mut rules = script.rules.iter().zip(rule_uses);
         let rule = rules.find(|(rule, _)| rule.when.fits(request, call));
         let found = rule.map(|(rule, uses)| (&rule.answer, uses));

@@ -14,6 +14,8 @@ pub const STAGE: &str = "stage";
 pub const ROLLOUT: &str = "rollout";
 /// The span around a call of a model, and what its operation is called.
 pub const CHAT: &str = "chat";
+/// The span around a call of an embedding model, and what its operation is called.
+pub const EMBEDDINGS: &str = "embeddings";
 /// The span around one request of a call.
 pub const ATTEMPT: &str = "attempt";
 
@@ -42,6 +44,8 @@ pub const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 pub const REQUEST_SEED: &str = "gen_ai.request.seed";
 /// Why the reply ended; the conventions have a list here.
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+/// The length of the vectors.
+pub const EMBEDDING_LENGTH: &str = "gen_ai.embeddings.dimension.count";
 /// Tokens of the prompt.
 pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Those of them that came from the provider's cache.
@@ -51,6 +55,8 @@ pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 /// The class of a failure.
 pub const ERROR_TYPE: &str = "error.type";
 
+/// Texts of an embedding request.
+pub const EMBEDDING_TEXTS: &str = "skillrl.embedding.texts";
 /// Where in the run a call stands.
 pub const CALL_PLACE: &str = "skillrl.call.place";
 /// How many requests were sent for it.

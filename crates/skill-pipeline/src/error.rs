@@ -87,6 +87,18 @@ pub enum PipelineError {
         /// The hash of what the run wrote.
         expected: SkillHash,
     },
+    /// A file of the run is not the one that the run left there.
+    #[error("{} was changed after the run wrote it", path.display())]
+    ChangedFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The directory of the run was renamed, moved, removed or replaced while a process worked on it.
+    #[error("the directory of this run, {}, was renamed, moved or replaced", path.display())]
+    MovedRunDir {
+        /// The name under which the run was started.
+        path: PathBuf,
+    },
     /// The run was written by a newer version.
     #[error("{} has format version {found}, this program reads up to {supported}", path.display())]
     NewerFormat {
@@ -280,6 +292,12 @@ impl PipelineError {
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::ChangedSkill { .. } => {
                 "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
+            }
+            Self::ChangedFile { .. } => {
+                "`skillrl check RUN` lists all damaged files; restore the file from a copy, or have the run rebuilt from its journal without paying again: remove runtime_state.json, history.jsonl and history.json, then start the same command"
+            }
+            Self::MovedRunDir { .. } => {
+                "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"
             }
             Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
             Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",

@@ -61,6 +61,14 @@ fn is_newer(name: &str) -> bool {
     name == JUDGE || (name.starts_with("models.") && name.ends_with(PARAMETERS))
 }
 
+/// What a run did that lacks a setting of a later version; `None` for settings that every run has.
+fn value_before(name: &str) -> Option<Value> {
+    match name {
+        "train.samples" => Some(json!(1)),
+        _ => None,
+    }
+}
+
 /// Refuses to continue a run with other settings.
 ///
 /// Parameters and judges of models are compared if the stored run has them: earlier versions did not store them.
@@ -73,6 +81,7 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
     let changed: Vec<(&str, &Value, &Value)> = names
         .into_iter()
         .filter(|name| stored.contains_key(*name) || !is_newer(name))
+        .filter(|name| stored.contains_key(*name) || asked.get(*name) != value_before(name).as_ref())
         .map(|name| {
             let (was, is) = (stored.get(name), asked.get(name));
             (name.as_str(), was.unwrap_or(&Value::Null), is.unwrap_or(&Value::Null))

@@ -15,12 +15,10 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // What an agent did, and how it was scored.
-//! let failed = RolloutResult {
-//!     question: "When did she sail?".to_owned(),
-//!     predicted_answer: "on March 4th".to_owned(),
-//!     reference_text: "1898-03-04".to_owned(),
-//!     ..RolloutResult::new(ItemId::from("q1"), 0.0, 0.0)
-//! };
+//! let mut failed = RolloutResult::new(ItemId::from("q1"), 0.0, 0.0);
+//! failed.question = "When did she sail?".to_owned();
+//! failed.predicted_answer = "on March 4th".to_owned();
+//! failed.reference_text = "1898-03-04".to_owned();
 //! let analyst = ScriptedModel::answering("analyst", |_| {
 //!     r#"{"edits": [{"op": "append", "content": "- Write dates as YYYY-MM-DD."}]}"#.to_owned()
 //! });

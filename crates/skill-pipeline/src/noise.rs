@@ -100,8 +100,8 @@ impl NoiseReport {
 /// True if the target said the same in both, and the environment took the same answer from it.
 fn are_replies_same(first: &RolloutResult, second: &RolloutResult) -> bool {
     let replies = |result: &RolloutResult| {
-        let turns = result.conversation.iter().filter(|turn| turn.role == Role::Assistant);
-        turns.map(|turn| turn.content.clone()).collect::<Vec<_>>()
+        let said = result.trajectory.conversation().filter(|message| message.role == Role::Assistant);
+        said.map(|message| message.as_text().trim().to_owned()).collect::<Vec<_>>()
     };
     first.predicted_answer == second.predicted_answer && replies(first) == replies(second)
 }

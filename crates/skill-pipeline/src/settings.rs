@@ -32,6 +32,8 @@ pub struct TrainSettings {
     pub batch_size: usize,
     /// Micro-batches per step, at least 1: each is reflected on by itself, and all patches make one candidate.
     pub accumulation: usize,
+    /// Attempts at each training item, at least 1: samples that share no reply, each a trajectory of its own.
+    pub samples: usize,
     /// Trajectories per analyst call.
     pub minibatch_size: usize,
     /// Patches per merge call; at least 2.
@@ -82,6 +84,7 @@ impl Default for TrainSettings {
             epochs: 4,
             batch_size: 40,
             accumulation: 1,
+            samples: 1,
             minibatch_size: 8,
             merge_batch_size: 8,
             update_mode: UpdateMode::Patch,
@@ -117,6 +120,7 @@ impl TrainSettings {
             ("train.epochs", u64::from(self.epochs)),
             ("train.batch_size", self.batch_size as u64),
             ("train.accumulation", self.accumulation as u64),
+            ("train.samples", self.samples as u64),
             ("train.minibatch_size", self.minibatch_size as u64),
             ("train.slow_update_samples", self.epoch_end.samples as u64),
             ("limits.max_reply_tokens", u64::from(self.max_reply_tokens)),
@@ -175,6 +179,7 @@ impl TrainSettings {
         ]
         .into_iter()
         .chain(self.evidence.identity())
+        .chain((self.samples > 1).then(|| ("train.samples", json!(self.samples))))
         .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))
         .chain(self.epoch_end.identity())
         .chain(may_edit.then(|| ("skill.edit_front_matter", json!(true))))

@@ -3,7 +3,7 @@
 use crate::log::clip;
 use serde::Serialize;
 use serde_json::Value;
-use skill_core::{Role, RolloutResult, Turn};
+use skill_core::{Role, RolloutResult, TrajectoryMessage};
 use skill_llm::journal::ResultRow;
 
 /// How many are shown to whoever begins to look, and the most that come at once.
@@ -52,12 +52,17 @@ pub(crate) fn shown(row: &ResultRow) -> Option<Shown> {
     let mut content: Value = serde_json::from_str(&row.content).ok()?;
     let result: RolloutResult = serde_json::from_value(content.get_mut("result")?.take()).ok()?;
     let asked = [
-        Turn::new(Role::User, result.target_user_prompt.as_str()),
-        Turn::new(Role::Assistant, result.predicted_answer.as_str()),
+        TrajectoryMessage::new(Role::User, result.target_user_prompt.as_str()),
+        TrajectoryMessage::new(Role::Assistant, result.predicted_answer.as_str()),
     ];
-    let turns = if result.conversation.is_empty() { asked.as_slice() } else { &result.conversation };
-    let turns: Vec<&Turn> =
-        turns.iter().filter(|turn| turn.role != Role::System && !turn.content.trim().is_empty()).collect();
+    let mut said: Vec<&TrajectoryMessage> = result.trajectory.conversation().collect();
+    if said.is_empty() {
+        said.extend(&asked);
+    }
+    let said = said.into_iter().filter(|message| message.role != Role::System);
+    let texts =
+        said.map(|message| (message.role, message.as_text())).filter(|(_, text)| !text.trim().is_empty());
+    let turns: Vec<_> = texts.collect();
     Some(Shown {
         id: row.id,
         place: row.place.clone(),
@@ -71,7 +76,7 @@ pub(crate) fn shown(row: &ResultRow) -> Option<Shown> {
         turns: turns
             .iter()
             .skip(turns.len().saturating_sub(MAX_TURNS))
-            .map(|turn| ShownTurn { role: turn.role.as_str(), text: clip(&turn.content, MAX_CHARACTERS) })
+            .map(|(role, text)| ShownTurn { role: role.as_str(), text: clip(text, MAX_CHARACTERS) })
             .collect(),
         unix_ms: u64::try_from(row.finished_at).unwrap_or_default(),
     })

@@ -15,8 +15,15 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The files on which a row stands.
-const FILES: [&str; 6] =
-    ["config.json", "config.toml", "runtime_state.json", "history.json", "summary.json", "events.jsonl"];
+const FILES: [&str; 7] = [
+    "config.json",
+    "config.toml",
+    "runtime_state.json",
+    "history.json",
+    "history.jsonl",
+    "summary.json",
+    "events.jsonl",
+];
 
 /// Whether the files of a run are those of before: their times and lengths.
 ///

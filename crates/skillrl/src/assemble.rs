@@ -363,6 +363,7 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         epochs: config.train.epochs,
         batch_size: count(config.train.batch_size),
         accumulation: count(config.train.accumulation),
+        samples: count(config.train.samples),
         minibatch_size: count(config.train.minibatch_size),
         merge_batch_size: count(config.train.merge_batch_size),
         update_mode: match config.train.update_mode {

@@ -186,6 +186,8 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::RunDir { .. }
         | PipelineError::Corrupt { .. }
         | PipelineError::ChangedSkill { .. }
+        | PipelineError::ChangedFile { .. }
+        | PipelineError::MovedRunDir { .. }
         | PipelineError::NewerFormat { .. }
         | PipelineError::NotARun { .. }
         | PipelineError::NotVacant { .. }

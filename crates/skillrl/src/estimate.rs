@@ -131,7 +131,7 @@ pub struct Estimate {
 
 /// What a step is, for the sums over steps.
 struct Step {
-    /// Items of each micro-batch.
+    /// Rollouts of each micro-batch: its items, each as often as there are samples.
     batches: Vec<u64>,
     /// Bytes that the skill has gained before the step, and after it.
     growth: [Span; 2],
@@ -140,7 +140,7 @@ struct Step {
 }
 
 impl Step {
-    fn n_items(&self) -> u64 {
+    fn n_rollouts(&self) -> u64 {
         self.batches.iter().sum()
     }
 }
@@ -187,7 +187,7 @@ pub fn estimate(
     let of_val = |growth: Span| rollouts(val, val.n_items.saturating_mul(repeats), growth);
     let mut sent = vec![
         (Stage::Baseline, of_val(Span::default())),
-        (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_items(), step.growth[0]))),
+        (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_rollouts(), step.growth[0]))),
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
@@ -308,11 +308,12 @@ fn steps(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> V
         .map(|number| {
             let in_epoch = u64::from(number - 1) % per_epoch.max(1);
             let batches = (in_epoch * accumulation..(in_epoch + 1) * accumulation).map(|batch_idx| {
-                match n_train.saturating_sub(batch_idx.saturating_mul(batch_size)) {
+                let n_items = match n_train.saturating_sub(batch_idx.saturating_mul(batch_size)) {
                     // A micro-batch without items left is filled again from the whole split.
                     0 => n_train.min(batch_size),
                     left => left.min(batch_size),
-                }
+                };
+                n_items.saturating_mul(settings.samples.max(1) as u64)
             });
             let batches = batches.collect();
             let before = growth;
@@ -350,8 +351,11 @@ fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: A
         true => Span::new(0, batch.div_ceil(minibatch.max(1))),
     };
     let calls = step.batches.iter().map(of_batch).fold(Span::default(), Span::plus);
-    let n_read =
-        if settings.failure_only { Span::new(0, step.n_items()) } else { Span::exactly(step.n_items()) };
+    let n_read = if settings.failure_only {
+        Span::new(0, step.n_rollouts())
+    } else {
+        Span::exactly(step.n_rollouts())
+    };
     let trajectories = n_read.times(trajectory(probe, assumptions));
     let asked = calls.times(probe.analyst_bytes.plus(step.growth[0]).plus(step.notes));
     Sent::optimizer(calls, asked.plus(trajectories))

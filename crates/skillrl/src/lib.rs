@@ -27,7 +27,9 @@
 //!         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
 //!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
 //!         let hard = if answer == answer.to_uppercase() { 1.0 } else { 0.0 };
-//!         Ok(RolloutResult { predicted_answer: answer, ..RolloutResult::new(item.id.clone(), hard, hard) })
+//!         let mut result = RolloutResult::new(item.id.clone(), hard, hard);
+//!         result.predicted_answer = answer;
+//!         Ok(result)
 //!     }
 //! }
 //! #[tokio::main(flavor = "current_thread")]
@@ -96,7 +98,9 @@ fn environment_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// trains has to do without; everything else is a path away in [`core`], [`llm`], [`envs`] and [`pipeline`].
 pub mod prelude {
     pub use async_trait::async_trait;
-    pub use skill_core::{Edit, EditOp, ItemId, MeanScore, Patch, Role, RolloutResult, SkillDoc, Turn};
+    pub use skill_core::{
+        Edit, EditOp, ItemId, MeanScore, Patch, Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage,
+    };
     pub use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
     pub use skill_llm::scripted::ScriptedModel;
     pub use skill_llm::{ChatModel, ChatReply, ChatRequest, LlmError, Message, Usage};

@@ -34,7 +34,7 @@ async fn what_the_agent_did_is_the_trajectory() {
     assert_eq!((result.hard, result.predicted_answer.as_str()), (1.0, "right"));
     assert_eq!((result.n_turns, result.usage.input, result.usage.output), (2, 20, 2));
     let turns: Vec<(Role, &str)> =
-        result.conversation.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
+        result.trajectory.conversation().map(|message| (message.role, message.content.as_str())).collect();
     assert!(turns[0].1.contains("You walk.") && turns[0].1.contains("Go right."), "{turns:?}");
     let expect = [
         (Role::User, "good"),
@@ -91,7 +91,7 @@ async fn an_agent_that_gives_up_after_a_refusal_has_failed_its_task() {
         assert!(result.fail_reason.contains("`rollout` failed: no model"), "{}", result.fail_reason);
         let refused = json!([{"class": "context_too_long", "message": "prompt is too long: 9 of 8 tokens"}]);
         assert_eq!(result.extras["agent_calls_refused"], refused);
-        let last = &result.conversation.last().unwrap().content;
+        let last = &result.trajectory.conversation().last().unwrap().content;
         assert_eq!(last, "[no reply of the model] prompt is too long: 9 of 8 tokens");
     }
 }

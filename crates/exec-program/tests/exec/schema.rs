@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use skill_core::{Turn, Usage};
+use skill_core::{ToolCall, TrajectoryMessage, Usage};
 use skill_envs::exec::protocol::{
     Capabilities, EndpointAddress, HelloAnswer, ItemLists, ObservationAnswer, ProgramItem, Request,
     RequestItem, RolloutAnswer,
@@ -70,13 +70,17 @@ fn answers_are_those_of_the_schema() {
         "understood": true, "task": "t",
     });
     check_answer::<ObservationAnswer>("observation_answer", &observation);
-    let turn = json!({"role": "user", "content": "c"});
-    check_answer::<Turn>("turn", &turn);
+    let call = json!({"id": "1", "name": "f", "arguments": "{}"});
+    check_answer::<ToolCall>("tool_call", &call);
+    let message = json!({
+        "role": "user", "content": "c", "reasoning": "r", "tool_calls": [call], "tool_call_id": "1", "images": 1,
+    });
+    check_answer::<TrajectoryMessage>("message", &message);
     let usage = json!({"input": 1, "cached": 1, "output": 1, "reasoning": 1});
     check_answer::<Usage>("usage", &usage);
     let result = json!({
         "id": 1, "hard": 1, "soft": 0.5, "reason": "r", "answer": "a", "task_type": "t", "task": "t",
-        "reference": "r", "conversation": [turn], "n_turns": 1, "usage": usage, "extras": {},
+        "reference": "r", "conversation": [message], "n_turns": 1, "usage": usage, "extras": {},
     });
     check_answer::<RolloutAnswer>("rollout_answer", &result);
 }

@@ -63,7 +63,7 @@ async fn a_rollout_is_made_by_the_program() {
     assert_eq!((result.hard, result.soft, result.n_turns), (1.0, 0.5, 1));
     assert_eq!((result.id.as_str(), result.task_type.as_str()), ("good", "walk"));
     assert_eq!(result.predicted_answer, "here");
-    assert_eq!(result.conversation[1].role, Role::Assistant);
+    assert_eq!(result.trajectory.messages[1].role, Role::Assistant);
     assert_eq!(result.target_user_prompt, r#"{"goal":"good"}"#);
     assert_eq!(result.extras["skill"], "Go right.");
     assert_eq!(result.extras["endpoint"], json!(null));

@@ -54,6 +54,17 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The directory of a run, finished or in progress.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The directory of a run, finished or in progress.
     #[arg(value_name = "RUN")]

@@ -8,8 +8,8 @@ mod prune;
 
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
-    BlameArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs, StatusArgs,
-    StopArgs, WatchArgs,
+    BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs,
+    StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 
@@ -34,6 +34,7 @@ Exit codes:
   9    a replay has come to a call that its recording does not hold, or to other files
   10   the skill that was checked has errors, or with --strict warnings
   11   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
+  12   `check`: files of the run are missing, empty or changed
   130  stopped by a person; the same command goes on
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Blame(BlameArgs),
     /// Says where a run stands, or every run of a directory: what it does, its scores, what it has used.
     Status(StatusArgs),
+    /// Checks that every file of a run is as the run wrote it, and says what brings back a damaged one.
+    Check(CheckArgs),
     /// Shows a run on the whole terminal as it goes on.
     Watch(WatchArgs),
     /// Shows what a run or one of its steps came to, in the terminal.
@@ -154,6 +157,7 @@ impl Command {
             | Self::Stop(_)
             | Self::Blame(_)
             | Self::Status(_)
+            | Self::Check(_)
             | Self::Watch(_)
             | Self::Show(_)
             | Self::Diff(_)

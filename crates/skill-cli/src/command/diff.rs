@@ -4,7 +4,7 @@ use super::UsageError;
 use crate::args::DiffArgs;
 use crate::skill_diff::skill_diff;
 use crate::table::harmless;
-use skillrl::core::StepIdx;
+use skillrl::core::{Origin, StepIdx};
 use skillrl::pipeline::RunReader;
 
 /// How a skill that a step tried is named.
@@ -26,12 +26,12 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     let last = run
         .state()
         .map_err(skillrl::Error::Pipeline)?
-        .map(|state| (state.last_completed_step, state.best_step, state.best_slow_epoch));
-    let (last, best, slow_epoch) = last.unwrap_or_default();
+        .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best().origin));
+    let (last, best) = last;
     let no_step = |number: &str| {
         let message = format!("`{number}` is no finished step of {}", run.path().display());
         UsageError::new(message)
-            .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {best}"))
+            .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {}", best.step()))
     };
     let number =
         |text: &str| text.parse().ok().map(StepIdx).filter(|step| *step <= last).ok_or_else(|| no_step(text));
@@ -47,10 +47,11 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     if name == "best" {
         // That of the run, also where the end of its epoch has made another one current after it.
         let skill = run.kept_best_skill().map_err(skillrl::Error::Pipeline)?;
-        let maker = match slow_epoch {
-            Some(epoch) => format!("of the end of epoch {epoch}"),
-            None if best == StepIdx(0) => "the first one".to_owned(),
-            None => format!("of step {best}"),
+        let maker = match best {
+            Origin::Initial => "the first one".to_owned(),
+            Origin::Step { .. } | Origin::EpochEnd { .. } | Origin::Import | Origin::Trial => {
+                format!("of {best}")
+            }
         };
         return Ok((skill.source_text().to_owned(), format!("best skill ({maker})")));
     }

@@ -14,7 +14,7 @@ use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::identity::{RunIdentity, check_identity};
-use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION};
+use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION, is_supported};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -154,8 +154,7 @@ fn other_measurement(
     let Ok(with) = serde_json::from_value::<MeasuredWith>(with) else {
         return Some(format!("a damaged {MEASURED_WITH}"));
     };
-    let major = |version: &str| version.split('.').next().map(str::to_owned);
-    if major(&with.format_version) != major(FORMAT_VERSION) {
+    if !is_supported(&with.format_version) {
         return Some(format!(
             "a measurement in format {}, which this program does not read",
             with.format_version

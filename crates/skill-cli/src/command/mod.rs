@@ -2,6 +2,7 @@
 
 mod against;
 pub(crate) mod blame;
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod demo;

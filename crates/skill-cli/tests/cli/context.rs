@@ -19,6 +19,7 @@ pub(crate) mod code {
     pub(crate) const DIVERGED: i32 = 9;
     pub(crate) const LINT: i32 = 10;
     pub(crate) const REGRESSED: i32 = 11;
+    pub(crate) const DAMAGED: i32 = 12;
     #[cfg(unix)]
     pub(crate) const STOPPED: i32 = 130;
 }
@@ -26,9 +27,10 @@ pub(crate) mod code {
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
 ///
 /// A reader of the journal leaves two of the last three beside it, and a process that is killed all of them.
-const TIMED_FILES: [&str; 7] = [
+const TIMED_FILES: [&str; 8] = [
     "events.jsonl",
     "timings.json",
+    "timings.jsonl",
     "report.html",
     "journal.sqlite",
     "journal.sqlite-wal",
@@ -100,6 +102,14 @@ impl TestContext {
                  [retry]\nmax_attempts = 1\n\n[train]\nepochs = 1\nbatch_size = 2\n"
             ),
         );
+        context
+    }
+
+    /// A context with a task in `task` and two runs of it that a program of format 1 wrote: `finished`, and `stopped` at
+    /// a cap after step 3 of 4. Neither needs a server.
+    pub(crate) fn with_runs_of_format_1() -> Self {
+        let context = Self::new();
+        context.copy_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/run-format-1"));
         context
     }
 

@@ -25,7 +25,8 @@ fn a_skill_is_trained_on_a_program() {
         "- Begin with green, then blue; the last one is red.\n"
     );
     let result = &context.json("shell/run/steps/step_0001/rollout_results.json")[0];
-    let last = result["conversation"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    let last =
+        result["trajectory"]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     assert!(last.contains("button 1 has to be green"), "{last}");
     // A program whose attempts stand in the journal is played again only as far as it is not known what it says.
     let files = context.untimed_files("shell/run");

@@ -2,7 +2,7 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillrl::llm::journal::{Journal, JournalOptions};
 use skillrl::pipeline::event::NoEvents;
 use skillrl::pipeline::run_dir::RunDir;
@@ -10,6 +10,7 @@ use skillrl::pipeline::run_dir::live::{LiveEvents, Pulse};
 use skillrl::pipeline::{Event, EventSink as _};
 use std::path::Path;
 use std::sync::Arc;
+use wiremock::ResponseTemplate;
 
 const RUN: &str = "demo/run";
 
@@ -173,7 +174,7 @@ fn pruned_calls_are_gone_and_the_run_makes_them_again() {
 
     // Without its state the run starts over; what is still in the journal is not asked again.
     let last_id = listed(&context, &["--last", "1"])[0]["id"].as_u64().unwrap();
-    for file in ["runtime_state.json", "history.json", "summary.json"] {
+    for file in ["runtime_state.json", "history.json", "history.jsonl", "summary.json"] {
         context.remove(&format!("{RUN}/{file}"));
     }
     context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
@@ -272,4 +273,24 @@ fn stats_have_money_where_prices_are_configured() {
     assert!(text.contains(&format!("money     {paid} by the configured prices\n")), "{paid}\n{text}");
     std::fs::copy(context.path("task/run/journal.sqlite"), context.path("alone.sqlite")).unwrap();
     assert!(!context.succeed(&["journal", "stats", "alone.sqlite"]).contains("money"));
+}
+
+#[test]
+fn the_reasoning_of_a_reply_is_shown() {
+    let server = Server::start();
+    server.answer_with(|_, _| {
+        let message =
+            json!({"role": "assistant", "content": "word", "reasoning_content": "Which word is it?"});
+        ResponseTemplate::new(200)
+            .set_body_json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+    });
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    context.succeed(&["eval", "task/skillrl.toml", "--split", "val", "--out", "measured", "--quiet"]);
+    let text = context.succeed(&["journal", "show", "measured", "1"]);
+    assert!(text.contains("── reasoning ──\nWhich word is it?\n"), "{text}");
+    let call: Value =
+        serde_json::from_str(&context.succeed(&["journal", "show", "measured", "1", "--json"])).unwrap();
+    assert_eq!((&call["reasoning"], &call["reply"]), (&json!("Which word is it?"), &json!("word")));
+    let results = context.json("measured/results.json");
+    assert_eq!(results[0]["trajectory"]["messages"][2]["reasoning"], "Which word is it?", "{results}");
 }

@@ -130,7 +130,7 @@ fn a_damaged_file_of_a_finished_step_is_told_of_and_made_again_from_the_journal(
     let warning = "warning: steps/step_0001/step_record.json and 1 more: missing or damaged";
     assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
     context.remove("run/runtime_state.json");
-    context.remove("run/history.json");
+    context.remove("run/history.jsonl");
     let again = train(&context, "calls=1000", &[]);
     again.assert_code(code::SUCCESS);
     assert!(!again.stderr.contains("missing or damaged"), "{}", again.stderr);
@@ -147,7 +147,7 @@ fn a_lost_state_is_not_begun_anew_unasked() {
     let refused = train(&context, "calls=1000", &[]);
     refused.assert_code(code::RUN_DIR);
     insta::assert_snapshot!("a_lost_state", refused.stderr);
-    context.remove("run/history.json");
+    context.remove("run/history.jsonl");
     train(&context, "calls=8", &[]).assert_code(code::BUDGET);
     assert_eq!(server.n_calls(), n_before, "the journal has every call");
 }

@@ -10,6 +10,7 @@
 mod bad_input;
 mod caps;
 mod changed;
+mod check;
 mod context;
 mod demo;
 mod demo_worlds;
@@ -35,6 +36,8 @@ mod lost;
 mod mcp;
 mod metric;
 mod modes;
+#[cfg(unix)]
+mod moved;
 #[cfg(target_os = "linux")]
 mod narrow;
 mod noise;
@@ -44,6 +47,8 @@ mod output;
 mod packages;
 mod prompts;
 mod prune;
+#[cfg(target_os = "linux")]
+mod read_only;
 mod replay;
 mod report;
 mod secrets;

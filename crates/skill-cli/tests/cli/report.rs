@@ -192,10 +192,10 @@ fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
     assert!(context.read("demo/run/report.html").contains("so far, in progress"));
     drop(process);
     // A page that stood there before stays when a file of the run is damaged.
-    context.write("demo/run/history.json", "[{\"step\": 1");
+    context.write("demo/run/history.jsonl", "{\"step\": 1\n");
     let outcome = context.run(&["report", "demo/run"]);
     outcome.assert_code(code::RUN_DIR);
-    assert!(outcome.stderr.contains("history.json: is not JSON"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("history.jsonl: is not JSON"), "{}", outcome.stderr);
     assert!(context.read("demo/run/report.html").contains("so far, in progress"));
     context.run(&["report", "demo"]).assert_code(code::RUN_DIR);
     context.write("demo/run/config.json", "{\"format_version\": \"99.0\"}");

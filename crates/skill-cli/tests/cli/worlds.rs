@@ -110,8 +110,8 @@ fn a_skill_is_trained_in_a_world() {
     let result = &results[0];
     assert_eq!((&result["n_turns"], &result["hard"]), (&4.into(), &0.into()));
     assert_eq!(result["fail_reason"], "the goal was not reached in 4 turns");
-    assert_eq!(result["extras"]["turns"][0]["action"], "look");
-    assert!(result["conversation"][1]["content"].as_str().unwrap().contains("Your task is to: "));
+    assert_eq!(result["trajectory"]["turns"][0]["action"], "look");
+    assert!(result["trajectory"]["messages"][1]["content"].as_str().unwrap().contains("Your task is to: "));
     // The task stands once in what the agent reads.
     let prompt = result["target_user_prompt"].as_str().unwrap();
     let task = result["task_description"].as_str().unwrap();

@@ -5,16 +5,9 @@
 //!
 //! # Records
 //!
-//! Besides the conversation, the result of an episode has these `extras`:
-//!
-//! | field | |
-//! |---|---|
-//! | `turns` | of each turn: `request` (places in `messages`), `action` (null if the reply held none), `observation`, `reward`, `understood`, `usage` |
-//! | `messages` | every message that was sent, once: `role`, `content`, and what belongs to tools |
-//! | `ended` | [`Ending`]: `won`, `lost`, `turns`, `tokens`, `invalid_actions` or `repetition` |
-//! | `invalid_actions` | how many replies held no action, or one that meant nothing to the world |
-//!
-//! So the exact request of every turn can be put together from the record alone.
+//! The trajectory of an episode has a turn for each model call, with its exact request, the action that was found in the
+//! reply, what the world answered and its reward. Its conversation is what a person reads: the observations as later
+//! requests word them, without the actions that were possible.
 
 mod action;
 mod play;
@@ -25,10 +18,10 @@ mod simulated;
 mod transcript;
 
 pub use action::{ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action};
-pub use play::Ending;
 pub use settings::{ActionFormat, AgentSettings};
 #[cfg(any(feature = "alfworld", feature = "webshop"))]
 pub use simulated::{Move, PastTurn, Player, SimulatedAgent, Situation};
+pub use skill_core::Ending;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::episode::World;

@@ -8,31 +8,11 @@ use super::transcript::{Shown, Transcript, TurnOutcome, tool};
 use crate::env::{Item, RolloutCtx};
 use crate::episode::{Episode, Observation};
 use crate::error::EnvError;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
-use skill_core::{RolloutResult, Usage};
+use serde::Serialize;
+use skill_core::{Ending, RolloutResult, Usage};
 use skill_llm::{
     ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
 };
-
-/// Why an episode ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// The goal is reached.
-    Won,
-    /// The world ended it, and the goal is not reached.
-    Lost,
-    /// At the limit of turns.
-    Turns,
-    /// At the limit of tokens.
-    Tokens,
-    /// After too many actions that meant nothing.
-    InvalidActions,
-    /// The agent went round in circles.
-    Repetition,
-}
 
 /// What the template sees.
 #[derive(Serialize)]
@@ -142,7 +122,6 @@ impl Agent<'_> {
                 break if seen.won { Ending::Won } else { Ending::Lost };
             }
             let reply = self.ask(&mut transcript, &mut tally).await?;
-            let usage = reply.usage;
             let found = parse_action(&reply, seen.admissible.as_deref());
             let remark = match &found {
                 Ok(action) => {
@@ -161,9 +140,8 @@ impl Agent<'_> {
                 observation: &clipped(&seen.text, settings.max_observation_characters),
                 reward: seen.reward,
                 understood: seen.understood,
-                usage,
             };
-            transcript.end_turn(reply, &outcome);
+            transcript.end_turn(&reply, &outcome);
             if let Some(ending) = tally.limit(settings, &seen) {
                 break ending;
             }
@@ -265,16 +243,9 @@ impl Agent<'_> {
         result.target_system_prompt = system.to_owned();
         result.target_user_prompt = user.to_owned();
         let last = clipped(&seen.text, self.settings.max_observation_characters);
-        result.conversation = transcript.conversation((tally.n_turns > 0).then_some(&last));
-        let (messages, turns) = transcript.into_records();
-        let mut keep = |name: &str, value| drop(result.extras.insert(name.to_owned(), value));
-        keep("ended", json!(ending));
-        keep("invalid_actions", json!(tally.invalid));
-        keep("turns", turns.into());
-        keep("messages", messages.into());
-        if !won && tally.finish == Some(FinishReason::Length) {
-            keep(FINISH_REASON_KEY, FINISH_REASON_LENGTH.into());
-        }
+        result.trajectory = transcript.into_trajectory((tally.n_turns > 0).then_some(&last));
+        result.trajectory.ending = Some(ending);
+        result.trajectory.invalid_actions = tally.invalid;
         result
     }
 
@@ -296,6 +267,8 @@ impl Agent<'_> {
                 let action = &tally.last_action;
                 format!("the agent did the same again and again, with the same outcome; last: {action:?}")
             }
+            // This loop knows no other.
+            _ => "the episode ended".to_owned(),
         };
         if tally.invalid > 0 && ending != Ending::InvalidActions {
             reason.push_str(&format!("; {} of its actions meant nothing to the world", tally.invalid));

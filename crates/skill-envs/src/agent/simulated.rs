@@ -78,10 +78,7 @@ impl Situation {
 }
 
 fn action_of(message: &Message) -> Option<String> {
-    let reply = ChatReply {
-        tool_calls: message.tool_calls.clone(),
-        ..ChatReply::text(message.text(), Usage::default())
-    };
+    let reply = ChatReply::text(message.text(), Usage::default()).with_tool_calls(message.tool_calls.clone());
     parse_action(&reply, None).ok()
 }
 
@@ -136,7 +133,7 @@ impl<P: Player> SimulatedAgent<P> {
         let usage = reply_to(request, format!("{thought}{arguments}")).usage;
         let id = format!("call-{}", request.messages.len());
         let call = ToolCall { id, name: ACTION_TOOL.to_owned(), arguments };
-        ChatReply { tool_calls: vec![call], ..ChatReply::text(thought, usage) }
+        ChatReply::text(thought, usage).with_tool_calls(vec![call])
     }
 }
 

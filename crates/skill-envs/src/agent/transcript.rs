@@ -1,9 +1,10 @@
 //! What was said in an episode, and what of it the next request holds.
 
 use super::action::{ACTION_FIELD, ACTION_TOOL};
-use serde_json::{Map, Value, json};
-use skill_core::{Role, Turn, Usage};
-use skill_llm::{ChatReply, Message, ToolCall, ToolSpec};
+use crate::record;
+use serde_json::json;
+use skill_core::{Role, Trajectory, TrajectoryMessage};
+use skill_llm::{ChatReply, Message, ToolSpec};
 
 /// What stands in the prompt for turns that are left out.
 pub(super) const OMITTED: &str = "(Turns in between are left out.)";
@@ -24,14 +25,9 @@ pub(super) struct Shown {
 /// A turn that is over.
 #[derive(Debug)]
 struct Past {
-    reply: ReplyText,
-    record: Map<String, Value>,
-}
-
-#[derive(Debug)]
-struct ReplyText {
-    text: String,
-    tool_calls: Vec<ToolCall>,
+    reply: Message,
+    /// The place of the reply in the trajectory.
+    place: u32,
 }
 
 /// What a turn came to.
@@ -43,7 +39,6 @@ pub(super) struct TurnOutcome<'a> {
     pub(super) observation: &'a str,
     pub(super) reward: f64,
     pub(super) understood: bool,
-    pub(super) usage: Usage,
 }
 
 /// The conversation of an episode.
@@ -52,15 +47,20 @@ pub(super) struct Transcript {
     system: String,
     shown: Vec<Shown>,
     past: Vec<Past>,
-    /// Every message of a request, once.
-    messages: Vec<Value>,
-    /// The request under way, as places in `messages`.
-    request: Vec<usize>,
+    trajectory: Trajectory,
+    /// The request under way, as places in the trajectory.
+    request: Vec<u32>,
 }
 
 impl Transcript {
     pub(super) fn new(system: String) -> Self {
-        Self { system, shown: Vec::new(), past: Vec::new(), messages: Vec::new(), request: Vec::new() }
+        Self {
+            system,
+            shown: Vec::new(),
+            past: Vec::new(),
+            trajectory: Trajectory::default(),
+            request: Vec::new(),
+        }
     }
 
     /// Begins a turn.
@@ -71,7 +71,8 @@ impl Transcript {
     /// The messages of the turn under way, with so many turns before it.
     pub(super) fn request(&mut self, history_turns: Option<usize>) -> Vec<Message> {
         let messages = self.messages_of(history_turns);
-        self.request = messages.iter().map(|message| place_of(&mut self.messages, message)).collect();
+        self.request =
+            messages.iter().map(|message| self.trajectory.intern(record::message(message))).collect();
         messages
     }
 
@@ -92,29 +93,21 @@ impl Transcript {
         };
         let mut messages = vec![Message::system(self.system.as_str()), Message::user(opening)];
         for (turn, past) in self.past.iter().enumerate().skip(first_kept) {
-            let ReplyText { text: said, tool_calls } = &past.reply;
-            let said = if said.is_empty() && tool_calls.is_empty() { NO_TEXT } else { said };
-            let mut reply = Message::assistant(said);
-            if said.is_empty() {
-                reply.content.clear();
-            }
-            reply.tool_calls.clone_from(tool_calls);
-            messages.push(reply);
+            let tool_calls = &past.reply.tool_calls;
+            messages.push(past.reply.clone());
             let seen = text(turn + 1);
             match tool_calls.iter().position(|call| call.name == ACTION_TOOL) {
                 Some(done) => messages.extend(tool_calls.iter().enumerate().map(|(number, call)| {
                     let answer = if number == done { seen.as_str() } else { NOT_DONE };
-                    Message {
-                        tool_call_id: Some(call.id.clone()),
-                        ..Message::text_message(Role::Tool, answer)
-                    }
+                    Message::tool_result(call.id.as_str(), answer)
                 })),
                 None => {
                     // Every call wants an answer, whatever was called.
-                    messages.extend(tool_calls.iter().map(|call| Message {
-                        tool_call_id: Some(call.id.clone()),
-                        ..Message::text_message(Role::Tool, "There is no such tool.")
-                    }));
+                    messages.extend(
+                        tool_calls
+                            .iter()
+                            .map(|call| Message::tool_result(call.id.as_str(), "There is no such tool.")),
+                    );
                     messages.push(Message::user(seen));
                 }
             }
@@ -123,17 +116,19 @@ impl Transcript {
     }
 
     /// Ends the turn under way.
-    pub(super) fn end_turn(&mut self, reply: ChatReply, outcome: &TurnOutcome<'_>) {
-        let TurnOutcome { action, observation, reward, understood, usage } = outcome;
-        let mut record = Map::new();
-        record.insert("request".to_owned(), json!(self.request));
-        record.insert("action".to_owned(), json!(action));
-        record.insert("observation".to_owned(), json!(observation));
-        record.insert("reward".to_owned(), json!(reward));
-        record.insert("understood".to_owned(), json!(understood));
-        record.insert("usage".to_owned(), json!(usage));
-        let ChatReply { text, tool_calls, .. } = reply;
-        self.past.push(Past { reply: ReplyText { text, tool_calls }, record });
+    pub(super) fn end_turn(&mut self, reply: &ChatReply, outcome: &TurnOutcome<'_>) {
+        let place = self.trajectory.intern(record::reply(reply));
+        let mut turn = record::turn(std::mem::take(&mut self.request), place, reply);
+        turn.action = outcome.action.map(str::to_owned);
+        turn.observation = Some(outcome.observation.to_owned());
+        turn.reward = Some(outcome.reward);
+        turn.understood = Some(outcome.understood);
+        self.trajectory.turns.push(turn);
+        let mut message = Message::reply(reply);
+        if reply.text.is_empty() && reply.tool_calls.is_empty() {
+            message = Message::assistant(NO_TEXT);
+        }
+        self.past.push(Past { reply: message, place });
     }
 
     /// The first messages, for records.
@@ -141,50 +136,19 @@ impl Transcript {
         (&self.system, self.shown.first().map_or("", |shown| &shown.now))
     }
 
-    /// The conversation as a person reads it: what the agent was shown, and what it said.
-    pub(super) fn conversation(&self, last_observation: Option<&str>) -> Vec<Turn> {
-        let mut turns = vec![Turn::new(Role::System, self.system.as_str())];
-        for (turn, shown) in self.shown.iter().enumerate() {
-            turns.push(Turn::new(Role::User, shown.later.as_str()));
-            if let Some(Past { reply, .. }) = self.past.get(turn) {
-                turns.push(Turn::new(Role::Assistant, said(reply)));
-            }
+    /// What was said and done, with the conversation as a person reads it: what the agent was shown, and what it said.
+    pub(super) fn into_trajectory(self, last_observation: Option<&str>) -> Trajectory {
+        let Self { system, shown, past, mut trajectory, .. } = self;
+        let mut text = |role: Role, text: &str| trajectory.intern(TrajectoryMessage::new(role, text));
+        let mut conversation = vec![text(Role::System, &system)];
+        for (turn, shown) in shown.iter().enumerate() {
+            conversation.push(text(Role::User, &shown.later));
+            conversation.extend(past.get(turn).map(|past| past.place));
         }
         // What was seen last has no turn of its own, since the episode ended with it.
-        turns.extend(last_observation.map(|seen| Turn::new(Role::User, seen)));
-        turns
-    }
-
-    /// Every message that was sent, once, and every turn with the places of its messages.
-    pub(super) fn into_records(self) -> (Vec<Value>, Vec<Value>) {
-        (self.messages, self.past.into_iter().map(|past| Value::Object(past.record)).collect())
-    }
-}
-
-/// A reply as one text.
-fn said(reply: &ReplyText) -> String {
-    let calls = reply.tool_calls.iter().map(|call| format!("[{}] {}", call.name, call.arguments));
-    let texts = Some(reply.text.trim().to_owned()).into_iter().filter(|text| !text.is_empty());
-    texts.chain(calls).collect::<Vec<_>>().join("\n")
-}
-
-/// The place of a message among those that were sent before; a new one is added.
-fn place_of(messages: &mut Vec<Value>, message: &Message) -> usize {
-    let mut written = json!({"role": message.role.as_str(), "content": message.text()});
-    if let Some(fields) = written.as_object_mut() {
-        if !message.tool_calls.is_empty() {
-            fields.insert("tool_calls".to_owned(), json!(message.tool_calls));
-        }
-        if let Some(id) = &message.tool_call_id {
-            fields.insert("tool_call_id".to_owned(), json!(id));
-        }
-    }
-    match messages.iter().rposition(|known| *known == written) {
-        Some(place) => place,
-        None => {
-            messages.push(written);
-            messages.len() - 1
-        }
+        conversation.extend(last_observation.map(|seen| text(Role::User, seen)));
+        trajectory.set_conversation(conversation);
+        trajectory
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::fields::{Field, Object, text_part};
 use super::problem::{Dialect, Problem};
-use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, empty_message, joined};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
 use skill_llm::{
@@ -45,7 +45,7 @@ pub(super) fn request_to_count(fields: &Map<String, Value>) -> Result<AgentReque
     if let Some(system) = body.get("system") {
         let content = joined(&texts(&system)?);
         if !content.is_empty() {
-            messages.push(Message { content, ..empty_message(Role::System) });
+            messages.push(Message::new(Role::System, content));
         }
     }
     for field in body.need("messages")?.list()? {
@@ -65,8 +65,7 @@ pub(super) fn request_to_count(fields: &Map<String, Value>) -> Result<AgentReque
         sampling: Sampling {
             temperature: body.read("temperature", |field| field.number(0.0, 1.0))?,
             top_p: body.read("top_p", |field| field.number(0.0, 1.0))?,
-            max_tokens: None,
-            seed: None,
+            ..Sampling::default()
         },
         tools,
         tool_choice,
@@ -111,7 +110,7 @@ fn add_message(field: &Field<'_>, messages: &mut Vec<Message>) -> Result<(), Pro
         ("assistant", None) => messages.push(assistant(&content.list()?)?),
         // Instructions in the middle of a conversation, as newer clients send them.
         ("system", _) => {
-            messages.push(Message { content: joined(&texts(&content)?), ..empty_message(Role::System) });
+            messages.push(Message::new(Role::System, joined(&texts(&content)?)));
         }
         (other, _) => {
             return Err(role.problem(format!("is {other:?}; expected `user`, `assistant` or `system`")));
@@ -140,7 +139,7 @@ fn add_user_blocks(blocks: &[Field<'_>], messages: &mut Vec<Message>) -> Result<
         }
     }
     if !content.is_empty() || blocks.is_empty() {
-        messages.push(Message { content, ..empty_message(Role::User) });
+        messages.push(Message::new(Role::User, content));
     }
     Ok(())
 }
@@ -185,11 +184,7 @@ fn tool_result(fields: &Object<'_>) -> Result<(Message, Vec<ContentPart>), Probl
     if !images.is_empty() {
         images.insert(0, text_part(&format!("What the tool call {id} shows:")));
     }
-    let message = Message {
-        content: joined(&[text.as_str()]),
-        tool_call_id: Some(id.to_owned()),
-        ..empty_message(Role::Tool)
-    };
+    let message = Message::new(Role::Tool, joined(&[text.as_str()])).answering(Some(id.to_owned()));
     Ok((message, images))
 }
 
@@ -218,7 +213,7 @@ fn assistant(blocks: &[Field<'_>]) -> Result<Message, Problem> {
             }
         }
     }
-    Ok(Message { content: joined(&texts), tool_calls, ..empty_message(Role::Assistant) })
+    Ok(Message::new(Role::Assistant, joined(&texts)).with_tool_calls(tool_calls))
 }
 
 fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {

@@ -3,7 +3,7 @@
 //! An agent is pointed at [`EndpointSession::base_url_openai`] or [`EndpointSession::base_url_anthropic`] with
 //! [`EndpointSession::token`] as its key. Its calls are answered by the run's target, with all the layers around it:
 //! they are kept in the journal, counted against the budget, paced and tried again. What it did comes back as a
-//! [`Trajectory`], and the skill stands in its system prompt, as [`SkillInPrompt`] says.
+//! [`SessionRecord`], and the skill stands in its system prompt, as [`SkillInPrompt`] says.
 //!
 //! One listener on loopback serves all rollouts of an environment; a token tells them apart. The server's tasks only
 //! read and write: a request goes through a channel to its session, which calls the target inside the rollout's own
@@ -28,8 +28,8 @@
 //!     () = run_the_agent(base_url, &token) => {}
 //!     never = session.serve(&target, &ctx) => match never {},
 //! }
-//! let trajectory = session.finish()?;
-//! assert_eq!(trajectory.n_calls, 0);
+//! let record = session.finish()?;
+//! assert_eq!(record.n_calls, 0);
 //! # Ok(())
 //! # }
 //! ```
@@ -43,6 +43,7 @@ mod request;
 mod responses;
 mod server;
 mod session;
+mod states;
 mod streaming;
 #[cfg(test)]
 mod tests;
@@ -51,7 +52,7 @@ mod trajectory;
 pub use session::{
     DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_REQUESTS, EndpointSession, SessionSettings, SkillInPrompt,
 };
-pub use trajectory::{AgentCall, RefusedCall, Trajectory};
+pub use trajectory::{AgentCall, RefusedCall, SessionRecord};
 
 use crate::error::EnvError;
 use registry::Registry;

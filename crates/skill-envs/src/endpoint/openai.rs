@@ -2,7 +2,7 @@
 
 use super::fields::{Field, Object, text_part};
 use super::problem::{Dialect, Problem};
-use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, empty_message, joined};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
 use skill_llm::{
@@ -58,6 +58,7 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Probl
             top_p: body.read("top_p", |field| field.number(0.0, 1.0))?,
             max_tokens,
             seed: body.read("seed", Field::whole)?,
+            ..Sampling::default()
         },
         tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools))?,
         tools,
@@ -114,17 +115,17 @@ fn message(field: &Field<'_>) -> Result<Message, Problem> {
     match role.text()? {
         "system" | "developer" => {
             let texts = fields.need("content").and_then(|content| texts(&content))?;
-            Ok(Message { content: joined(&texts), ..empty_message(Role::System) })
+            Ok(Message::new(Role::System, joined(&texts)))
         }
         "user" => {
             let content = fields.need("content").and_then(|content| user_parts(&content))?;
-            Ok(Message { content, ..empty_message(Role::User) })
+            Ok(Message::new(Role::User, content))
         }
         "assistant" => assistant(&fields),
         "tool" => {
             let texts = fields.need("content").and_then(|content| texts(&content))?;
             let tool_call_id = Some(fields.need("tool_call_id")?.text()?.to_owned());
-            Ok(Message { content: joined(&texts), tool_call_id, ..empty_message(Role::Tool) })
+            Ok(Message::new(Role::Tool, joined(&texts)).answering(tool_call_id))
         }
         "function" => Err(role.problem("is of the old form of tool calls; expected `tool`")),
         other => Err(role
@@ -152,7 +153,7 @@ fn assistant(fields: &Object<'_>) -> Result<Message, Problem> {
             arguments: function.read("arguments", Field::text)?.unwrap_or_default().to_owned(),
         });
     }
-    Ok(Message { content: joined(&content), tool_calls, ..empty_message(Role::Assistant) })
+    Ok(Message::new(Role::Assistant, joined(&content)).with_tool_calls(tool_calls))
 }
 
 /// The texts of a content that can hold nothing else.

@@ -25,11 +25,6 @@ pub(super) struct ReplyForm {
     pub(super) include_usage: bool,
 }
 
-/// A message without content.
-pub(super) fn empty_message(role: Role) -> Message {
-    Message { role, content: Vec::new(), tool_calls: Vec::new(), tool_call_id: None }
-}
-
 /// Texts that are several parts on the wire and one here, as [`Message::text`] joins them: small servers take no lists.
 pub(super) fn joined(texts: &[&str]) -> Vec<ContentPart> {
     match texts {

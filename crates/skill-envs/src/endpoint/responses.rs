@@ -5,7 +5,7 @@
 use super::fields::{Field, Object, text_part};
 use super::openai;
 use super::problem::{Dialect, Problem};
-use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, empty_message, joined};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
 use skill_llm::{
@@ -54,7 +54,7 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Probl
             temperature: body.read("temperature", |field| field.number(0.0, 2.0))?,
             top_p: body.read("top_p", |field| field.number(0.0, 1.0))?,
             max_tokens: body.read("max_output_tokens", Field::max_tokens)?,
-            seed: None,
+            ..Sampling::default()
         },
         tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools))?,
         tools,
@@ -99,13 +99,13 @@ fn read_item(field: &Field<'_>, messages: &mut Vec<Message>) -> Result<(), Probl
             // What the model said and what it called in one reply are items of their own here.
             match messages.last_mut().filter(|message| message.role == Role::Assistant) {
                 Some(reply) => reply.tool_calls.push(call),
-                None => messages.push(Message { tool_calls: vec![call], ..empty_message(Role::Assistant) }),
+                None => messages.push(Message::new(Role::Assistant, Vec::new()).with_tool_calls(vec![call])),
             }
         }
         "function_call_output" => {
             let texts = item.need("output").and_then(|output| texts(&output))?;
             let tool_call_id = Some(item.need("call_id")?.text()?.to_owned());
-            messages.push(Message { content: joined(&texts), tool_call_id, ..empty_message(Role::Tool) });
+            messages.push(Message::new(Role::Tool, joined(&texts)).answering(tool_call_id));
         }
         // What the model thought; the target's own provider has no use for it.
         "reasoning" => {}
@@ -125,11 +125,9 @@ fn message(item: &Object<'_>) -> Result<Message, Problem> {
     let role = item.need("role")?;
     let content = item.need("content")?;
     match role.text()? {
-        "system" | "developer" => {
-            Ok(Message { content: joined(&texts(&content)?), ..empty_message(Role::System) })
-        }
-        "assistant" => Ok(Message { content: joined(&texts(&content)?), ..empty_message(Role::Assistant) }),
-        "user" => Ok(Message { content: user_parts(&content)?, ..empty_message(Role::User) }),
+        "system" | "developer" => Ok(Message::new(Role::System, joined(&texts(&content)?))),
+        "assistant" => Ok(Message::new(Role::Assistant, joined(&texts(&content)?))),
+        "user" => Ok(Message::new(Role::User, user_parts(&content)?)),
         other => {
             Err(role.problem(format!("is {other:?}; expected `system`, `developer`, `user` or `assistant`")))
         }

@@ -2,7 +2,8 @@
 
 use super::problem::{Problem, ProblemKind};
 use super::registry::{Asked, Registry, SessionKey};
-use super::trajectory::{Recorder, RefusedCall, Trajectory};
+use super::states::States;
+use super::trajectory::{Recorder, RefusedCall, SessionRecord};
 use crate::env::RolloutCtx;
 use crate::error::EnvError;
 use futures_util::StreamExt as _;
@@ -68,6 +69,7 @@ pub struct EndpointSession {
     settings: SessionSettings,
     asked: mpsc::Receiver<Asked>,
     recorder: Recorder,
+    states: States,
     /// Replies that nobody waited for any more.
     unclaimed: Vec<(Arc<ChatRequest>, ChatReply)>,
     n_asked: u64,
@@ -110,6 +112,7 @@ impl EndpointSession {
             settings,
             asked,
             recorder: Recorder::default(),
+            states: States::default(),
             unclaimed: Vec::new(),
             n_asked: 0,
             failure: None,
@@ -182,8 +185,8 @@ impl EndpointSession {
     /// # Errors
     ///
     /// [`EnvError::Model`] with the first error of the target: what the agent did without its model is no score. What
-    /// the model would not answer is none of these: see [`Trajectory::refused`].
-    pub fn finish(self) -> Result<Trajectory, EnvError> {
+    /// the model would not answer is none of these: see [`SessionRecord::refused`].
+    pub fn finish(self) -> Result<SessionRecord, EnvError> {
         let limit_reached = self.open.registry.limit_reached(&self.open.key);
         match self.failure {
             Some(error) => Err(EnvError::Model(error)),
@@ -200,6 +203,7 @@ impl EndpointSession {
             return None;
         }
         add_skill(&mut request.messages, &self.settings.skill);
+        self.states.restore(&mut request.messages);
         let number = self.n_asked;
         self.n_asked += 1;
         // A client that gave up waiting sends the same request again. It gets the reply of the first, which was or
@@ -226,6 +230,7 @@ impl EndpointSession {
         match outcome {
             Ok(reply) => {
                 self.recorder.count(&reply);
+                self.states.keep(&reply);
                 self.deliver(call, reply);
             }
             Err(error) => {

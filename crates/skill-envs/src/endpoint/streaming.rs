@@ -58,11 +58,7 @@ pub(super) fn openai_events(reply: &ChatReply, form: &ReplyForm, id: &str) -> St
 pub(super) fn anthropic_events(reply: &ChatReply, form: &ReplyForm, id: &str) -> String {
     let mut events = String::new();
     let mut send = |name: &str, event: Value| events.push_str(&format!("event: {name}\ndata: {event}\n\n"));
-    let mut start = anthropic::reply(
-        &ChatReply { text: String::new(), tool_calls: Vec::new(), ..reply.clone() },
-        form,
-        id,
-    );
+    let mut start = anthropic::reply(&ChatReply::new("", reply.usage, reply.finish.clone()), form, id);
     if let Some(fields) = start.as_object_mut() {
         fields.insert("stop_reason".to_owned(), Value::Null);
     }

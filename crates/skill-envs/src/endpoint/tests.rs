@@ -115,12 +115,8 @@ proptest! {
         fields.insert("messages".to_owned(), json!([{"role": "user", "content": "x"}]));
         let form = openai::request(&fields).map_err(|problem| TestCaseError::fail(problem.message))?.form;
         let call = ToolCall { id: "c".to_owned(), name: "f".to_owned(), arguments: arguments.clone() };
-        let reply = ChatReply {
-            text: text.clone(),
-            tool_calls: vec![call],
-            usage: Usage::default(),
-            finish: FinishReason::ToolCalls,
-        };
+        let reply =
+            ChatReply::new(text.clone(), Usage::default(), FinishReason::ToolCalls).with_tool_calls(vec![call]);
         let openai = events(&streaming::openai_events(&reply, &form, "id"));
         prop_assert_eq!(joined(&openai, "/choices/0/delta/content"), text.clone());
         prop_assert_eq!(joined(&openai, "/choices/0/delta/tool_calls/0/function/arguments"), arguments.clone());

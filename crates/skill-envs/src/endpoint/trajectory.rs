@@ -4,7 +4,8 @@
 //! summary of its history). A request goes on with the conversation whose latest reply is its last assistant message:
 //! so histories may grow, slide, or be rewritten before that point.
 
-use skill_core::{Role, Turn, Usage};
+use crate::record;
+use skill_core::{Role, TrajectoryMessage, Usage};
 use skill_llm::error::ErrorClass;
 use skill_llm::{ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ToolCall};
 use std::collections::HashMap;
@@ -13,10 +14,10 @@ use std::sync::Arc;
 
 /// What an agent did in a session.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Trajectory {
-    /// Every turn: one conversation after the other, in the order in which they began. What the agent resends is here
+pub struct SessionRecord {
+    /// Every message: one conversation after the other, in the order in which they began. What the agent resends is here
     /// once.
-    pub conversation: Vec<Turn>,
+    pub conversation: Vec<TrajectoryMessage>,
     /// Where in `conversation` each conversation begins.
     pub conversation_starts: Vec<usize>,
     /// How many calls the target has answered, those included whose reply nobody waited for any more.
@@ -43,9 +44,9 @@ pub struct RefusedCall {
     pub message: String,
 }
 
-impl Trajectory {
-    /// The turns of each conversation.
-    pub fn conversations(&self) -> impl Iterator<Item = &[Turn]> {
+impl SessionRecord {
+    /// The messages of each conversation.
+    pub fn conversations(&self) -> impl Iterator<Item = &[TrajectoryMessage]> {
         let ends = self.conversation_starts.iter().skip(1).copied().chain([self.conversation.len()]);
         let bounds = self.conversation_starts.iter().copied().zip(ends);
         bounds.filter_map(|(start, end)| self.conversation.get(start..end))
@@ -73,6 +74,26 @@ impl Trajectory {
     /// Why the last reply ended.
     pub fn last_finish(&self) -> Option<&FinishReason> {
         self.requests.last().map(|call| &call.reply.finish)
+    }
+
+    /// What the agent did, as records keep it: its conversations, and each call with its exact request.
+    pub fn trajectory(&self) -> skill_core::Trajectory {
+        let mut recorded = skill_core::Trajectory::of_messages(self.conversation.iter().cloned());
+        let place = |at: &usize| u32::try_from(*at).unwrap_or(u32::MAX);
+        recorded.breaks = self.conversation_starts.iter().skip(1).map(place).collect();
+        // A message that is resent is one message, wherever it is.
+        let mut known: HashMap<*const Message, u32> = HashMap::new();
+        for call in &self.requests {
+            let sent = call.messages.iter().map(|message| {
+                *known
+                    .entry(Arc::as_ptr(message))
+                    .or_insert_with(|| recorded.intern(record::message(message)))
+            });
+            let request: Vec<u32> = sent.collect();
+            let reply = recorded.intern(record::reply(&call.reply));
+            recorded.turns.push(record::turn(request, reply, &call.reply));
+        }
+        recorded
     }
 
     fn first_text(&self, role: Role) -> String {
@@ -127,12 +148,12 @@ struct Thread {
     reply: Option<Said>,
     /// What stands in `turns` of requests that were refused since then.
     unanswered: Vec<Arc<Message>>,
-    turns: Vec<Turn>,
+    turns: Vec<TrajectoryMessage>,
 }
 
 /// A reply, for finding it again in what the agent sends.
 #[derive(Debug)]
-struct Said {
+pub(super) struct Said {
     text: String,
     tool_calls: Vec<ToolCall>,
 }
@@ -149,8 +170,8 @@ impl Recorder {
         let messages: Vec<_> = request.messages.iter().map(|message| self.shared(message)).collect();
         let thread_idx = self.place(number, &messages);
         if let Some(thread) = self.threads.get_mut(thread_idx) {
-            thread.turns.push(Turn::new(Role::Assistant, rendered(&reply.text, 0, &reply.tool_calls)));
-            thread.reply = Some(Said { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() });
+            thread.turns.push(record::reply(reply));
+            thread.reply = Some(Said::of(reply));
             thread.unanswered.clear();
         }
         self.ends_refused = false;
@@ -166,7 +187,8 @@ impl Recorder {
         let messages: Vec<_> = request.messages.iter().map(|message| self.shared(message)).collect();
         let thread_idx = self.place(number, &messages);
         if let Some(thread) = self.threads.get_mut(thread_idx) {
-            thread.turns.push(Turn::new(Role::User, format!("[no reply of the model] {}", refused.message)));
+            let heard = format!("[no reply of the model] {}", refused.message);
+            thread.turns.push(TrajectoryMessage::new(Role::User, heard));
         }
         self.refused.push(refused);
         self.ends_refused = true;
@@ -183,7 +205,7 @@ impl Recorder {
             let new = messages.get(n_known..).unwrap_or_default();
             // An agent that was refused sends what it had sent, or a part of it.
             let n_shown = n_common(&thread.unanswered, new);
-            thread.turns.extend(new.iter().skip(n_shown).map(|message| turn(message)));
+            thread.turns.extend(new.iter().skip(n_shown).map(|message| record::message(message)));
             thread.unanswered = new.to_vec();
             thread.sent = messages.to_vec();
         }
@@ -191,7 +213,7 @@ impl Recorder {
     }
 
     /// What the agent did.
-    pub(super) fn finish(mut self, limit_reached: bool) -> Trajectory {
+    pub(super) fn finish(mut self, limit_reached: bool) -> SessionRecord {
         // Replies may have come in another order than the requests.
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&idx| self.threads.get(idx).map(|thread| thread.began));
@@ -203,8 +225,12 @@ impl Recorder {
         }
         self.threads.sort_by_key(|thread| thread.began);
         self.calls.sort_by_key(|(number, _)| *number);
-        let mut trajectory =
-            Trajectory { n_calls: self.n_calls, usage: self.usage, limit_reached, ..Trajectory::default() };
+        let mut trajectory = SessionRecord {
+            n_calls: self.n_calls,
+            usage: self.usage,
+            limit_reached,
+            ..SessionRecord::default()
+        };
         (trajectory.refused, trajectory.ends_refused) = (self.refused, self.ends_refused);
         for thread in self.threads {
             trajectory.conversation_starts.push(trajectory.conversation.len());
@@ -257,9 +283,13 @@ impl Recorder {
 }
 
 impl Said {
+    pub(super) fn of(reply: &ChatReply) -> Self {
+        Self { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() }
+    }
+
     /// Whether a message is this reply, as agents resend it: identifiers of tool calls say enough, texts may have lost
     /// the space around them, and arguments may be written anew.
-    fn is(&self, message: &Message) -> bool {
+    pub(super) fn is(&self, message: &Message) -> bool {
         if self.tool_calls.len() != message.tool_calls.len() {
             return false;
         }
@@ -280,22 +310,6 @@ impl Said {
 /// How many messages two lists have in common at their start; equal messages are one copy.
 fn n_common(left: &[Arc<Message>], right: &[Arc<Message>]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| Arc::ptr_eq(left, right)).count()
-}
-
-fn turn(message: &Message) -> Turn {
-    let n_images = message.content.iter().filter(|part| matches!(part, ContentPart::Image(_))).count();
-    Turn::new(message.role, rendered(&message.text(), n_images, &message.tool_calls))
-}
-
-/// A message as text: what is no text is named.
-fn rendered(text: &str, n_images: usize, tool_calls: &[ToolCall]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    if !text.is_empty() {
-        parts.push(text.to_owned());
-    }
-    parts.extend(std::iter::repeat_n("[image]".to_owned(), n_images));
-    parts.extend(tool_calls.iter().map(|call| format!("[tool call] {}({})", call.name, call.arguments)));
-    parts.join("\n")
 }
 
 fn hash(message: &Message) -> u64 {

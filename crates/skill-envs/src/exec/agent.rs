@@ -2,11 +2,10 @@
 
 use super::config::SkillDelivery;
 use super::protocol::EndpointAddress;
-use crate::endpoint::{Endpoint, EndpointSession, SessionSettings, SkillInPrompt, Trajectory};
+use crate::endpoint::{Endpoint, EndpointSession, SessionRecord, SessionSettings, SkillInPrompt};
 use serde_json::{Value, json};
-use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
 use skill_core::{RolloutResult, SkillDoc};
-use skill_llm::{ChatModel, FinishReason};
+use skill_llm::ChatModel;
 
 /// The environment variables that say where the endpoint is, to a process of one rollout: those that clients read.
 pub const ENDPOINT_VARIABLES: [&str; 5] =
@@ -68,34 +67,37 @@ pub(super) fn open(
 }
 
 /// Fills what the program has not said of its agent with what the endpoint has seen of it.
-pub(super) fn complete(result: &mut RolloutResult, trajectory: Trajectory, has_turns: bool, has_usage: bool) {
-    if trajectory.n_calls == 0 && trajectory.refused.is_empty() {
+pub(super) fn complete(result: &mut RolloutResult, session: SessionRecord, has_turns: bool, has_usage: bool) {
+    if session.n_calls == 0 && session.refused.is_empty() {
         return;
     }
-    if !trajectory.refused.is_empty() {
-        let refused = trajectory.refused.iter();
+    if !session.refused.is_empty() {
+        let refused = session.refused.iter();
         let refused = refused.map(|call| json!({"class": call.class.as_str(), "message": call.message}));
         result.extras.entry(REFUSED_KEY).or_insert_with(|| refused.collect());
     }
-    if !trajectory.requests.is_empty() {
+    if !session.requests.is_empty() {
         // What was really sent is known better here.
-        result.target_system_prompt = trajectory.system_prompt();
-        result.target_user_prompt = trajectory.user_prompt();
+        result.target_system_prompt = session.system_prompt();
+        result.target_user_prompt = session.user_prompt();
     }
-    if trajectory.last_finish() == Some(&FinishReason::Length) {
-        let length = || Value::String(FINISH_REASON_LENGTH.to_owned());
-        result.extras.entry(FINISH_REASON_KEY).or_insert_with(length);
-    }
-    if trajectory.limit_reached {
+    if session.limit_reached {
         result.extras.entry(LIMIT_REACHED_KEY).or_insert(Value::Bool(true));
     }
     if !has_usage {
-        result.usage = trajectory.usage;
+        result.usage = session.usage;
     }
-    if !has_turns && result.conversation.is_empty() {
-        result.n_turns = trajectory.n_calls;
+    let has_conversation = !result.trajectory.is_empty();
+    if !has_turns && !has_conversation {
+        result.n_turns = session.n_calls;
     }
-    if result.conversation.is_empty() {
-        result.conversation = trajectory.conversation;
+    let mut seen = session.trajectory();
+    if has_conversation {
+        // The program tells what was said better than its calls do; those are kept for training.
+        let told = std::mem::take(&mut result.trajectory.messages);
+        let places = told.into_iter().map(|message| seen.intern(message)).collect();
+        seen.set_conversation(places);
+        seen.breaks.clear();
     }
+    result.trajectory = seen;
 }

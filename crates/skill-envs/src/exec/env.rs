@@ -12,7 +12,7 @@ use crate::folder::write_folder;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::package::{AgentText, MAIN_FILE};
-use skill_core::{Role, RolloutResult, SkillDoc, SkillPackage};
+use skill_core::{Role, RolloutResult, SkillDoc, SkillPackage, Trajectory};
 use skill_llm::process::{TemporaryDir, temporary_dir};
 use skill_llm::{ChatModel, LlmError};
 use std::path::{Path, PathBuf};
@@ -53,9 +53,9 @@ impl ExecEnv {
             never = session.serve(target, ctx) => match never {},
         };
         // Where the model has failed, that is what has happened, whatever the program made of it.
-        let trajectory = session.finish()?;
+        let record = session.finish()?;
         let (lease, answered) = asked.map_err(at_item)?;
-        let answer = match (answered, trajectory.last_refusal()) {
+        let answer = match (answered, record.last_refusal()) {
             (Ok(mut answer), refusal) => {
                 if let Some(refusal) = refusal.filter(|_| answer.hard == 0.0 && answer.reason.is_empty()) {
                     answer.reason = format!("the agent's last request was refused: {refusal}");
@@ -71,7 +71,7 @@ impl ExecEnv {
         };
         let (has_turns, has_usage) = (answer.n_turns.is_some(), answer.usage.is_some());
         let mut result = result(item, answer, &lease).map_err(at_item)?;
-        agent::complete(&mut result, trajectory, has_turns, has_usage);
+        agent::complete(&mut result, record, has_turns, has_usage);
         Ok(result)
     }
 
@@ -216,7 +216,7 @@ fn result(item: &Item, answer: RolloutAnswer, lease: &Lease) -> Result<RolloutRe
     }
     lease.has_answered();
     let mut result = RolloutResult::new(item.id.clone(), answer.hard, soft);
-    let spoke = answer.conversation.iter().filter(|turn| turn.role == Role::Assistant).count();
+    let spoke = answer.conversation.iter().filter(|message| message.role == Role::Assistant).count();
     result.n_turns = answer.n_turns.unwrap_or(u32::try_from(spoke).unwrap_or(u32::MAX));
     result.fail_reason = answer.reason;
     if !result.is_success() && result.fail_reason.is_empty() {
@@ -226,10 +226,10 @@ fn result(item: &Item, answer: RolloutAnswer, lease: &Lease) -> Result<RolloutRe
     result.task_description = answer.task;
     result.predicted_answer = answer.answer;
     result.reference_text = answer.reference;
-    let first = |role: Role| answer.conversation.iter().find(|turn| turn.role == role);
-    result.target_system_prompt = first(Role::System).map(|turn| turn.content.clone()).unwrap_or_default();
-    result.target_user_prompt = first(Role::User).map(|turn| turn.content.clone()).unwrap_or_default();
-    result.conversation = answer.conversation;
+    let first = |role: Role| answer.conversation.iter().find(|message| message.role == role);
+    let text = |role: Role| first(role).map(|message| message.content.clone()).unwrap_or_default();
+    (result.target_system_prompt, result.target_user_prompt) = (text(Role::System), text(Role::User));
+    result.trajectory = Trajectory::of_messages(answer.conversation);
     result.usage = answer.usage.unwrap_or_default();
     result.extras = answer.extras;
     Ok(result)

@@ -4,12 +4,12 @@ use super::extract::{Extracted, Extractor};
 use super::scorer::{Answer, Scorer, Verdict, shown_references};
 use super::task::{Asked, SHOWN_FIELDS};
 use crate::error::EnvError;
+use crate::record;
 use serde_json::{Map, Value, json};
-use skill_core::rollout::{FINISH_REASON_KEY, FINISH_REASON_LENGTH};
-use skill_core::{Role, RolloutResult, SkillDoc, Turn, Usage};
+use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryTurn, Usage};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
-    ToolCall, ToolSpec,
+    ToolSpec,
 };
 
 /// What was asked of an agent, up to its last reply.
@@ -22,8 +22,8 @@ pub(crate) struct Attempt {
     pub(crate) n_turns: u32,
     /// Of all replies.
     pub(crate) usage: Usage,
-    /// What is kept of the turns.
-    pub(crate) extras: Map<String, Value>,
+    /// Each call, in order.
+    pub(crate) calls: Vec<Call>,
     /// Why there is no last reply.
     pub(crate) gave_out: Option<String>,
 }
@@ -31,14 +31,42 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// One request with this reply.
     pub(crate) fn single(request: ChatRequest, reply: &ChatReply) -> Self {
-        Self {
-            opening: request,
-            later: Vec::new(),
-            n_turns: 1,
-            usage: reply.usage,
-            extras: Map::new(),
-            gave_out: None,
+        let calls = vec![Call::new(request.messages.len(), reply)];
+        Self { opening: request, later: Vec::new(), n_turns: 1, usage: reply.usage, calls, gave_out: None }
+    }
+
+    /// The conversation, which ends with this reply, and its calls: each request is all that was said before it.
+    fn trajectory(&self, last: &ChatReply) -> Trajectory {
+        let mut trajectory = Trajectory::default();
+        for message in self.opening.messages.iter().chain(&self.later) {
+            trajectory.say(record::message(message));
         }
+        trajectory.say(record::reply(last));
+        for Call { turn, reasoning } in &self.calls {
+            if let Some(reply) =
+                usize::try_from(turn.reply).ok().and_then(|at| trajectory.messages.get_mut(at))
+            {
+                reply.reasoning.clone_from(reasoning);
+            }
+            trajectory.turns.push(turn.clone());
+        }
+        trajectory
+    }
+}
+
+/// A call of the agent's model.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) turn: TrajectoryTurn,
+    reasoning: Option<String>,
+}
+
+impl Call {
+    /// A call with the first so many messages of the conversation, whose reply is the next one.
+    pub(crate) fn new(n_sent: usize, reply: &ChatReply) -> Self {
+        let n_sent = u32::try_from(n_sent).unwrap_or(u32::MAX);
+        let turn = record::turn((0..n_sent).collect(), n_sent, reply);
+        Self { turn, reasoning: reply.reasoning.clone() }
     }
 }
 
@@ -128,8 +156,8 @@ impl Agenda {
         if !result.is_success() {
             result.fail_reason = fail_reason(task, text, &extracted, calls_tools, &verdict, &reply.finish);
         }
-        if let Some(reason) = attempt.gave_out {
-            result.fail_reason = reason;
+        if let Some(reason) = &attempt.gave_out {
+            result.fail_reason.clone_from(reason);
         }
         result.n_turns = attempt.n_turns;
         result.task_type = task.item.task_type.clone();
@@ -140,17 +168,9 @@ impl Agenda {
         result.reference_text = self.reference_text(task);
         result.target_system_prompt = attempt.opening.text_of(Role::System);
         result.target_user_prompt = asked;
-        let messages = attempt.opening.messages.iter().chain(&attempt.later);
-        result.conversation = messages
-            .map(|message| Turn::new(message.role, said(&message.text(), &message.tool_calls)))
-            .collect();
-        result.conversation.push(Turn::new(Role::Assistant, said(reply.text.trim(), &reply.tool_calls)));
+        result.trajectory = attempt.trajectory(&reply);
         result.usage = attempt.usage;
-        result.extras = attempt.extras;
-        result.extras.extend(verdict.extras);
-        if let Some(reason) = unusual_finish(&reply.finish) {
-            result.extras.insert(FINISH_REASON_KEY.to_owned(), Value::String(reason.to_owned()));
-        }
+        result.extras = verdict.extras;
         result.predicted_answer = extracted.answer;
         Ok(result)
     }
@@ -198,16 +218,6 @@ fn shown_fields(task: Asked<'_>) -> Value {
     shown.collect()
 }
 
-/// What was said, calls of tools included.
-fn said(text: &str, tool_calls: &[ToolCall]) -> String {
-    if tool_calls.is_empty() {
-        return text.to_owned();
-    }
-    let calls = tool_calls.iter().map(|call| format!("[calls {} with {}]", call.name, call.arguments));
-    let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    text.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
-}
-
 fn fail_reason(
     task: Asked<'_>,
     text: &str,
@@ -238,14 +248,4 @@ fn fail_reason(
         FinishReason::Stop | FinishReason::Other(_) => {}
     }
     reason
-}
-
-fn unusual_finish(finish: &FinishReason) -> Option<&str> {
-    match finish {
-        FinishReason::Stop => None,
-        FinishReason::Length => Some(FINISH_REASON_LENGTH),
-        FinishReason::ToolCalls => Some("tool_calls"),
-        FinishReason::ContentFilter => Some("content_filter"),
-        FinishReason::Other(reason) => Some(reason),
-    }
 }

@@ -2,16 +2,16 @@
 
 use crate::support::{Client, Target, conversation, served};
 use serde_json::{Value, json};
-use skill_core::{Role, Turn};
-use skill_envs::endpoint::{Endpoint, SessionSettings, Trajectory};
+use skill_core::{Role, TrajectoryMessage};
+use skill_envs::endpoint::{Endpoint, SessionRecord, SessionSettings};
 use skill_llm::{ChatReply, FinishReason, ToolCall, Usage};
 use std::sync::Arc;
 
-fn turns(turns: &[(Role, &str)]) -> Vec<Turn> {
-    turns.iter().map(|(role, text)| Turn::new(*role, *text)).collect()
+fn turns(turns: &[(Role, &str)]) -> Vec<TrajectoryMessage> {
+    turns.iter().map(|(role, text)| TrajectoryMessage::new(*role, *text)).collect()
 }
 
-async fn trajectory_of(bodies: &[Value], target: &Target) -> Trajectory {
+async fn trajectory_of(bodies: &[Value], target: &Target) -> SessionRecord {
     let endpoint = Endpoint::start().await.unwrap();
     let mut session = endpoint.session(SessionSettings::default());
     let client = Client::of(&endpoint, &session);
@@ -33,9 +33,9 @@ async fn a_history_that_grows_is_one_conversation() {
         // Its beginning is forgotten, and the system prompt has another time of day.
         conversation(&[("system", "S, later"), ("assistant", "re: two"), ("user", "three")]),
     ];
-    let trajectory = trajectory_of(&bodies, &Target::echo()).await;
+    let record = trajectory_of(&bodies, &Target::echo()).await;
     assert_eq!(
-        trajectory.conversation,
+        record.conversation,
         turns(&[
             (Role::System, "S"),
             (Role::User, "one"),
@@ -46,12 +46,12 @@ async fn a_history_that_grows_is_one_conversation() {
             (Role::Assistant, "re: three"),
         ])
     );
-    assert_eq!(trajectory.conversation_starts, [0]);
-    assert_eq!((trajectory.n_calls, trajectory.usage.input, trajectory.usage.output), (3, 30, 6));
-    assert_eq!(trajectory.system_prompt(), "S");
-    assert_eq!(trajectory.last_finish(), Some(&FinishReason::Stop));
+    assert_eq!(record.conversation_starts, [0]);
+    assert_eq!((record.n_calls, record.usage.input, record.usage.output), (3, 30, 6));
+    assert_eq!(record.system_prompt(), "S");
+    assert_eq!(record.last_finish(), Some(&FinishReason::Stop));
     // What is sent again is held once.
-    assert!(Arc::ptr_eq(&trajectory.requests[0].messages[1], &trajectory.requests[1].messages[1]));
+    assert!(Arc::ptr_eq(&record.requests[0].messages[1], &record.requests[1].messages[1]));
 }
 
 #[tokio::test]
@@ -61,9 +61,9 @@ async fn a_reply_that_the_agent_rewrites_does_not_break_its_conversation() {
         conversation(&[("user", "one")]),
         conversation(&[("user", "one"), ("assistant", "yes"), ("user", "two")]),
     ];
-    let trajectory = trajectory_of(&bodies, &target).await;
+    let record = trajectory_of(&bodies, &target).await;
     assert_eq!(
-        trajectory.conversation,
+        record.conversation,
         turns(&[
             (Role::User, "one"),
             (Role::Assistant, "<think>hm</think>yes"),
@@ -81,8 +81,8 @@ async fn conversations_side_by_side_are_kept_apart() {
         conversation(&[("system", "sub"), ("user", "go"), ("assistant", "re: go"), ("user", "on")]),
         conversation(&[("system", "main"), ("user", "one"), ("assistant", "re: one"), ("user", "two")]),
     ];
-    let trajectory = trajectory_of(&bodies, &Target::echo()).await;
-    let texts: Vec<Vec<&str>> = trajectory
+    let record = trajectory_of(&bodies, &Target::echo()).await;
+    let texts: Vec<Vec<&str>> = record
         .conversations()
         .map(|turns| turns.iter().map(|turn| turn.content.as_str()).collect())
         .collect();
@@ -90,7 +90,11 @@ async fn conversations_side_by_side_are_kept_apart() {
         texts,
         [["main", "one", "re: one", "two", "re: two"], ["sub", "go", "re: go", "on", "re: on"]]
     );
-    assert_eq!(trajectory.requests.iter().map(|call| call.conversation).collect::<Vec<_>>(), [0, 1, 1, 0]);
+    assert_eq!(record.requests.iter().map(|call| call.conversation).collect::<Vec<_>>(), [0, 1, 1, 0]);
+    assert_eq!(
+        (record.conversation_starts.as_slice(), record.trajectory().breaks.as_slice()),
+        (&[0, 5][..], &[5][..])
+    );
 }
 
 #[tokio::test]
@@ -101,11 +105,10 @@ async fn tool_calls_are_turns_too() {
         Ok(if called {
             ChatReply::text("A cat.", Usage::default())
         } else {
-            ChatReply {
-                tool_calls: vec![call],
-                finish: FinishReason::ToolCalls,
-                ..ChatReply::text("", Usage::default())
-            }
+            ChatReply::new("", Usage::default(), FinishReason::ToolCalls)
+                .with_tool_calls(vec![call])
+                .with_reasoning(Some("A cat?".to_owned()))
+                .with_provider_state("dialect", Some(json!({"signature": "s"})))
         })
     });
     let endpoint = Endpoint::start().await.unwrap();
@@ -126,13 +129,25 @@ async fn tool_calls_are_turns_too() {
         assert_eq!(client.post("/v1/messages", &body(messages)).await.status, 200);
     })
     .await;
-    assert_eq!(
-        session.finish().unwrap().conversation,
-        turns(&[
-            (Role::User, "What is there?"),
-            (Role::Assistant, "[tool call] look({\"at\": 1})"),
-            (Role::Tool, "fur"),
-            (Role::Assistant, "A cat."),
-        ])
-    );
+    let record = session.finish().unwrap();
+    let said: Vec<(Role, &str)> =
+        record.conversation.iter().map(|message| (message.role, message.content.as_str())).collect();
+    let (user, assistant) = (Role::User, Role::Assistant);
+    let expect = [(user, "What is there?"), (assistant, ""), (Role::Tool, "fur"), (assistant, "A cat.")];
+    assert_eq!(said, expect);
+    assert_eq!(record.conversation[1].as_text(), "[tool call] look({\"at\": 1})");
+    assert_eq!(record.conversation[1].reasoning.as_deref(), Some("A cat?"));
+    assert_eq!(record.conversation[2].tool_call_id.as_deref(), Some("c1"));
+    // What the agent's client has no place for goes back to the target all the same.
+    let sent = target.seen.lock().unwrap()[1].clone();
+    let state =
+        sent.messages[1].provider_state.as_deref().map(|state| (state.dialect.as_str(), &state.value));
+    assert_eq!(state, Some(("dialect", &json!({"signature": "s"}))));
+    // The record holds each request as it was sent: the client wrote the arguments of the call in its own way.
+    let recorded = record.trajectory();
+    assert_eq!((recorded.messages.len(), recorded.conversation.clone()), (5, Some(vec![0, 1, 2, 3])));
+    assert_eq!(recorded.messages[4].tool_calls[0].arguments, r#"{"at":1}"#);
+    let requests: Vec<(&[u32], u32)> =
+        recorded.turns.iter().map(|turn| (turn.request.as_slice(), turn.reply)).collect();
+    assert_eq!(requests, [(&[0][..], 1), (&[0, 4, 2][..], 3)]);
 }

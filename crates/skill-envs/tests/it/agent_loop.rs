@@ -1,9 +1,10 @@
 //! The agent loop, in a world that is small enough to be seen as a whole: a corridor with a goal at its end.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::requests::check_requests;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{RolloutResult, SkillDoc, Usage};
+use skill_core::{Ending, RolloutResult, SkillDoc, Usage};
 use skill_envs::agent::{ActionFormat, AgentSettings, NoAction, WorldEnv, parse_action};
 use skill_envs::{Env as _, EnvError, Episode, Item, Observation, RolloutCtx, Split, World};
 use skill_llm::scripted::ScriptedModel;
@@ -155,27 +156,12 @@ async fn the_record_holds_every_request_exactly() {
         AgentSettings { history_turns: Some(1), max_repetitions: None, ..AgentSettings::default() };
     let (model, asked) = says(&[BACK, BACK, ON, "hm?", ON, ON]);
     let result = play(&env(settings), &model).await.unwrap();
-    let messages = result.extras["messages"].as_array().unwrap();
-    let turns = result.extras["turns"].as_array().unwrap();
     let asked = asked.lock().unwrap();
-    assert_eq!((turns.len(), asked.len()), (6, 6));
-    for (turn, request) in turns.iter().zip(asked.iter()) {
-        let recorded: Vec<(Value, Value)> = turn["request"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|place| &messages[usize::try_from(place.as_u64().unwrap()).unwrap()])
-            .map(|message| (message["role"].clone(), message["content"].clone()))
-            .collect();
-        let sent: Vec<(Value, Value)> = request
-            .messages
-            .iter()
-            .map(|message| (json!(message.role.as_str()), json!(message.text())))
-            .collect();
-        assert_eq!(recorded, sent);
-    }
-    let actions: Vec<&Value> = turns.iter().map(|turn| &turn["action"]).collect();
-    assert_eq!(json!(actions), json!(["go back", "go back", "go on", null, "go on", "go on"]));
+    check_requests(&result.trajectory, &asked);
+    let actions: Vec<Option<&str>> =
+        result.trajectory.turns.iter().map(|turn| turn.action.as_deref()).collect();
+    let (back, on) = (Some("go back"), Some("go on"));
+    assert_eq!(actions, [back, back, on, None, on, on]);
 }
 
 #[tokio::test]
@@ -237,8 +223,8 @@ async fn actions_as_tool_calls() {
 }
 
 #[track_caller]
-fn check_ending(result: &RolloutResult, ended: &str, n_turns: u32, reason: &str) {
-    assert_eq!(result.extras["ended"], json!(ended), "{reason}");
+fn check_ending(result: &RolloutResult, ended: Ending, n_turns: u32, reason: &str) {
+    assert_eq!(result.trajectory.ending, Some(ended), "{reason}");
     assert_eq!((result.n_turns, result.fail_reason.as_str(), result.hard), (n_turns, reason, 0.0));
 }
 
@@ -246,9 +232,14 @@ fn check_ending(result: &RolloutResult, ended: &str, n_turns: u32, reason: &str)
 async fn every_limit_ends_an_episode_and_says_so() {
     let default = AgentSettings::default;
     let result = played(AgentSettings { max_turns: 2, ..default() }, &[ON]).await;
-    check_ending(&result, "turns", 2, "the goal was not reached in 2 turns");
+    check_ending(&result, Ending::Turns, 2, "the goal was not reached in 2 turns");
     let result = played(AgentSettings { max_episode_tokens: Some(20), ..default() }, &[ON]).await;
-    check_ending(&result, "tokens", 2, "the goal was not reached before the limit of tokens, in 2 turns");
+    check_ending(
+        &result,
+        Ending::Tokens,
+        2,
+        "the goal was not reached before the limit of tokens, in 2 turns",
+    );
     let result = played(
         AgentSettings { max_invalid_actions: Some(2), ..default() },
         &["<action>fly</action>", ON, "?"],
@@ -256,23 +247,23 @@ async fn every_limit_ends_an_episode_and_says_so() {
     .await;
     check_ending(
         &result,
-        "invalid_actions",
+        Ending::InvalidActions,
         4,
         "the last 2 replies held no action that the world understands",
     );
     let result = played(AgentSettings { max_repetitions: Some(2), ..default() }, &[BACK]).await;
     check_ending(
         &result,
-        "repetition",
+        Ending::Repetition,
         2,
         "the agent did the same again and again, with the same outcome; last: \"go back\"",
     );
     let result = played(default(), &["<action>give up</action>"]).await;
-    check_ending(&result, "lost", 1, "the episode ended without its goal");
+    check_ending(&result, Ending::Lost, 1, "the episode ended without its goal");
     let result = played(AgentSettings { max_turns: 1, ..default() }, &["<action>fly</action>"]).await;
     check_ending(
         &result,
-        "turns",
+        Ending::Turns,
         1,
         "the goal was not reached in 1 turns; 1 of its actions meant nothing to the world",
     );
@@ -283,7 +274,7 @@ async fn invalid_actions_cost_what_was_asked() {
     let settings = AgentSettings { invalid_action_penalty: 0.25, ..AgentSettings::default() };
     let result = played(settings, &["<action>fly</action>", "I wonder.\nWhat now?", ON]).await;
     assert_eq!((result.hard, result.soft, result.n_turns), (1.0, 0.5, 5));
-    assert_eq!(result.extras["invalid_actions"], json!(2));
+    assert_eq!(result.trajectory.invalid_actions, 2);
 }
 
 #[tokio::test]

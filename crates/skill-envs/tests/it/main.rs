@@ -20,6 +20,7 @@ mod live_world;
 mod qa_data;
 #[cfg(feature = "qa")]
 mod qa_rollout;
+mod requests;
 #[cfg(all(feature = "alfworld", feature = "webshop"))]
 mod simulated_agents;
 #[cfg(feature = "tasks")]

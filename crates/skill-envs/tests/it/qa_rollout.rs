@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
-use skill_core::{Role, RolloutResult, SkillDoc, Turn, Usage};
+use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, TrajectoryTurn, Usage};
 use skill_envs::qa::{QaEnv, QaItem, QaScorer, QaSettings, ROLLOUT_PROMPT};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skill_llm::{
@@ -24,7 +24,7 @@ impl Fixed {
 
     fn saying(text: &str, finish: FinishReason) -> Self {
         let usage = Usage { input: 10, output: 3, ..Usage::default() };
-        Self::new(Ok(ChatReply { finish, ..ChatReply::text(text, usage) }))
+        Self::new(Ok(ChatReply::new(text, usage, finish)))
     }
 }
 
@@ -119,12 +119,15 @@ async fn a_right_answer_with_everything_that_is_recorded() {
     expect.reference_text = "Nile | the river Nile".to_owned();
     expect.target_system_prompt = system.clone();
     expect.target_user_prompt = user.clone();
-    expect.conversation = vec![
-        Turn::new(Role::System, system),
-        Turn::new(Role::User, user),
-        Turn::new(Role::Assistant, "The Nile."),
-    ];
     expect.usage = Usage { input: 10, output: 3, ..Usage::default() };
+    expect.trajectory = Trajectory::of_messages([
+        TrajectoryMessage::new(Role::System, system),
+        TrajectoryMessage::new(Role::User, user),
+        TrajectoryMessage::new(Role::Assistant, "  The Nile.\n"),
+    ]);
+    let mut turn = TrajectoryTurn::new(vec![0, 1], 2, FinishReason::Stop);
+    turn.usage = expect.usage;
+    expect.trajectory.turns.push(turn);
     assert_eq!(result, expect);
 }
 
@@ -191,18 +194,19 @@ async fn reasons_are_cut_at_whole_characters() {
 }
 
 #[tokio::test]
-async fn only_an_unusual_end_is_recorded() {
-    async fn check(finish: FinishReason, expect: Option<&str>) {
+async fn why_a_reply_ended_is_recorded() {
+    async fn check(finish: FinishReason, is_cut: bool) {
         let env = env_of(nile(), QaSettings::default());
-        let result = attempt(&env, "", &Fixed::saying("Nile", finish)).await.unwrap();
-        assert_eq!(result.extras.get("finish_reason").map(|reason| reason.as_str().unwrap()), expect);
-        assert_eq!(result.extras.len(), usize::from(expect.is_some()));
+        let result = attempt(&env, "", &Fixed::saying("Nile", finish.clone())).await.unwrap();
+        assert_eq!((result.trajectory.last_finish(), result.is_cut()), (Some(&finish), is_cut));
+        assert!(result.extras.is_empty());
+        assert_eq!(result.without_trajectory().is_cut(), is_cut);
     }
-    check(FinishReason::Stop, None).await;
-    check(FinishReason::Length, Some("length")).await;
-    check(FinishReason::ToolCalls, Some("tool_calls")).await;
-    check(FinishReason::ContentFilter, Some("content_filter")).await;
-    check(FinishReason::Other("weird".to_owned()), Some("weird")).await;
+    check(FinishReason::Stop, false).await;
+    check(FinishReason::Length, true).await;
+    check(FinishReason::ToolCalls, false).await;
+    check(FinishReason::ContentFilter, false).await;
+    check(FinishReason::Other("weird".to_owned()), false).await;
 }
 
 #[tokio::test]

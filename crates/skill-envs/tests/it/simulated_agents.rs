@@ -1,5 +1,5 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::agent::{ActionFormat, AgentSettings, Move, Player, SimulatedAgent, Situation, WorldEnv};
@@ -80,8 +80,7 @@ fn purchases(world: &Arc<dyn World>, skill: &[&str]) -> Vec<RolloutResult> {
 
 /// The actions of an episode.
 fn actions(result: &RolloutResult) -> Vec<&str> {
-    let turns = result.extras["turns"].as_array().unwrap();
-    turns.iter().filter_map(|turn| turn["action"].as_str()).collect()
+    result.trajectory.turns.iter().filter_map(|turn| turn.action.as_deref()).collect()
 }
 
 #[test]
@@ -175,7 +174,7 @@ fn every_form_of_prompt_is_understood() {
             let results =
                 play(&world, settings.clone(), SimulatedHousehold::default(), &HOUSEHOLD.join("\n"));
             assert!(share(&results) >= 0.8, "{settings:?} {}", share(&results));
-            let invalid: u64 = results.iter().filter_map(|r| r.extras["invalid_actions"].as_u64()).sum();
+            let invalid: u32 = results.iter().map(|result| result.trajectory.invalid_actions).sum();
             assert!(invalid <= 6, "{settings:?} {invalid}");
         }
     }

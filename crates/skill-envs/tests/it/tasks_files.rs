@@ -1,8 +1,9 @@
 //! Tasks with files: what tools come to, what is out of reach, and the conversation around them.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::requests::check_requests;
 use serde_json::{Value, json};
-use skill_core::{Role, RolloutResult, SkillDoc, Usage};
+use skill_core::{Role, RolloutResult, SkillDoc, ToolUse, TrajectoryMessage, Usage};
 use skill_envs::tasks::{FileTool, FilesConfig, Preset, TasksConfig, TasksEnv, TasksWorld, ToolFormat};
 use skill_envs::{Env, EnvError, RolloutCtx, Split, World as _};
 use skill_llm::{
@@ -55,11 +56,8 @@ fn call(tool: &str, arguments: &str) -> ToolCall {
 
 fn calls(calls: &[(&str, &str)]) -> ChatReply {
     let usage = Usage { input: 10, output: 1, ..Usage::default() };
-    ChatReply {
-        tool_calls: calls.iter().map(|(tool, arguments)| call(tool, arguments)).collect(),
-        finish: FinishReason::ToolCalls,
-        ..ChatReply::text("", usage)
-    }
+    ChatReply::new("", usage, FinishReason::ToolCalls)
+        .with_tool_calls(calls.iter().map(|(tool, arguments)| call(tool, arguments)).collect())
 }
 
 fn says(text: &str) -> ChatReply {
@@ -263,23 +261,15 @@ async fn a_trajectory_keeps_every_turn() {
         ["list", "read", "grep"]
     );
     // Each request goes on with the one before, and the record holds what was sent.
-    let later: Vec<skill_llm::Message> = serde_json::from_value(result.extras["messages"].clone()).unwrap();
-    for (turn, request) in asked.iter().enumerate() {
-        let n_messages =
-            usize::try_from(result.extras["turns"][turn]["n_messages"].as_u64().unwrap()).unwrap();
-        assert_eq!(request.messages.len(), n_messages);
-        assert_eq!(request.messages[2..], later[..n_messages - 2]);
-    }
-    let second = &result.extras["turns"][1]["calls"];
-    assert_eq!(
-        second[0],
-        json!({"tool": "read", "arguments": {"path": "jan.txt", "first_page": 2}, "failed": false})
-    );
-    assert_eq!(second[1], json!({"tool": "read", "arguments": null, "failed": true}));
-    let roles: Vec<Role> = result.conversation.iter().map(|turn| turn.role).collect();
+    check_requests(&result.trajectory, &asked);
+    let arguments = r#"{"first_page":2,"path":"jan.txt"}"#.to_owned();
+    let expect = [ToolUse::new("read", Some(arguments), false), ToolUse::new("read", None, true)];
+    assert_eq!(result.trajectory.turns[1].tools, expect);
+    let messages: Vec<&TrajectoryMessage> = result.trajectory.conversation().collect();
+    let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
     let (user, said, tool) = (Role::User, Role::Assistant, Role::Tool);
     assert_eq!(roles, [Role::System, user, said, tool, said, tool, tool, said]);
-    assert_eq!(result.conversation[2].content, r#"[calls grep with {"pattern": "Total"}]"#);
+    assert_eq!(messages[2].as_text(), r#"[tool call] grep({"pattern": "Total"})"#);
     assert_eq!(result.target_user_prompt, asked[0].messages[1].text());
 }
 

@@ -229,11 +229,11 @@ async fn rules_of_an_item_and_calls_of_tools() {
     });
     let mut target = Fixed::saying(&[""]);
     let call = ToolCall { id: "1".to_owned(), name: "find".to_owned(), arguments: "{}".to_owned() };
-    target.replies = vec![ChatReply { tool_calls: vec![call], ..ChatReply::text("", Usage::default()) }];
+    target.replies = vec![ChatReply::text("", Usage::default()).with_tool_calls(vec![call])];
     let result = run(&env, &target).await.unwrap();
     assert_eq!(
-        (result.hard, result.conversation.last().unwrap().content.as_str()),
-        (1.0, "[calls find with {}]")
+        (result.hard, result.trajectory.messages.last().unwrap().as_text().as_ref()),
+        (1.0, "[tool call] find({})")
     );
     assert_eq!(target.asked()[0].0.tools.len(), 1);
     let result = run(&env, &Fixed::saying(&["I looked."])).await.unwrap();

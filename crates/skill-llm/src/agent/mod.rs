@@ -187,6 +187,7 @@ impl ChatModel for AgentModel {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        request.sampling.refuse_logprobs(&self.id)?;
         let reply = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),

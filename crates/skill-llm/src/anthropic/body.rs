@@ -1,8 +1,10 @@
 //! Requests as the dialect writes them.
 
+use super::DIALECT;
 use super::config::{AnthropicConfig, DEFAULT_MAX_TOKENS, PromptCache, SchemaMode, check_sampling};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
+    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
+    ToolSpec,
 };
 use crate::error::LlmError;
 use crate::http::{Body, Field, merged, wrong};
@@ -22,6 +24,7 @@ pub(super) fn request_body(request: &ChatRequest, config: &AnthropicConfig) -> R
             "`thinking_tokens` ({tokens}) leaves nothing of the {max_tokens} tokens that a reply may have"
         )));
     }
+    check_thinking(request, config)?;
     let mark = cache_mark(config.prompt_cache);
     let system = system_blocks(&request.messages);
     let turns = turns(&request.messages);
@@ -49,6 +52,31 @@ pub(super) fn request_body(request: &ChatRequest, config: &AnthropicConfig) -> R
     body.json("thinking", thinking(config));
     body.json("output_config", output_config(config, schema));
     body.bytes(request)
+}
+
+/// Refuses what a model that thinks would be refused for: a tool that it must call, and the result of a call that came
+/// without its thoughts.
+fn check_thinking(request: &ChatRequest, config: &AnthropicConfig) -> Result<(), LlmError> {
+    if config.thinks() && matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
+        return Err(wrong(
+            "a tool call is required of a model that thinks, which this interface does not take",
+        ));
+    }
+    // With a budget every reply begins with thoughts; a model that thinks as it sees fit may have had none.
+    if config.reasoning.tokens.is_none() {
+        return Ok(());
+    }
+    let spoken = request.messages.iter().rposition(|message| message.role == Role::Assistant);
+    let last = spoken.and_then(|at| request.messages.get(at));
+    let lacks =
+        |message: &&Message| !message.tool_calls.is_empty() && ProviderState::of(message, DIALECT).is_none();
+    match last.filter(lacks) {
+        Some(_) => Err(wrong(
+            "`thinking_tokens` is set, and the conversation has a tool call without the thoughts that led to it, which \
+             this interface does not take: set `thinking` to \"adaptive\" instead",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The mark behind which the server keeps what it has read.
@@ -159,7 +187,12 @@ enum Block<'a> {
     Text(&'a str),
     Image(&'a ImageSource),
     ToolUse(&'a ToolCall),
-    ToolResult { id: &'a str, message: &'a Message },
+    ToolResult {
+        id: &'a str,
+        message: &'a Message,
+    },
+    /// As the interface has sent it.
+    Own(&'a Value),
 }
 
 /// The conversation; messages with nothing in them, which the interface does not take, are left out.
@@ -180,6 +213,9 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 fn blocks(message: &Message) -> Vec<Block<'_>> {
     if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
         return vec![Block::ToolResult { id, message }];
+    }
+    if let Some(Value::Array(own)) = ProviderState::of(message, DIALECT) {
+        return own.iter().map(Block::Own).collect();
     }
     let calls = message.tool_calls.iter().map(Block::ToolUse);
     parts(message).chain(calls).collect()
@@ -261,6 +297,11 @@ impl Serialize for Marked<'_> {
             Block::Text(text) => {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", text)?;
+            }
+            Block::Own(block) => {
+                for (name, value) in block.as_object().into_iter().flatten() {
+                    map.serialize_entry(name, value)?;
+                }
             }
             Block::Image(source) => {
                 map.serialize_entry("type", "image")?;

@@ -105,6 +105,11 @@ impl AnthropicConfig {
         Ok(ModelId::new(self.server.provider()?, self.model.clone()))
     }
 
+    /// True if the model is asked to think.
+    pub(super) fn thinks(&self) -> bool {
+        self.reasoning.thinking == Some(true) || self.reasoning.tokens.is_some()
+    }
+
     /// What is wrong with everything but the server.
     pub(super) fn check(&self) -> Result<(), LlmError> {
         check_model(&self.model, &self.extra_body, &OWN_KEYS)?;
@@ -130,7 +135,7 @@ impl AnthropicConfig {
                 "`thinking_tokens` is {tokens}; this interface takes at least {MIN_THINKING_TOKENS}"
             )));
         }
-        let thinks = self.reasoning.thinking == Some(true) || self.reasoning.tokens.is_some();
+        let thinks = self.thinks();
         if thinks && self.schema_mode == SchemaMode::Tool {
             return Err(wrong(
                 "a schema cannot be asked for as a tool of a model that thinks: this interface then lets no tool be required",
@@ -147,6 +152,9 @@ impl AnthropicConfig {
 pub(super) fn check_sampling(sampling: Sampling) -> Result<(), LlmError> {
     if sampling.seed.is_some() {
         return Err(wrong("`seed` is asked for, and this interface takes none: leave it out"));
+    }
+    if sampling.logprobs.is_some() {
+        return Err(wrong("log-probabilities are requested, and this interface returns none"));
     }
     match sampling.temperature {
         Some(temperature) if temperature > 1.0 => {

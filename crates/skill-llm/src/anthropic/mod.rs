@@ -7,6 +7,9 @@
 //!
 //! The beginning of a prompt is kept by the server: a mark stands behind tools and system prompt, which hold the skill,
 //! and in a conversation with replies another one behind its last message.
+//!
+//! A reply that thinks and calls tools is sent back as its own blocks, since the interface refuses the result of a call
+//! whose thoughts are missing or changed. A conversation that lacks them is refused before it is sent.
 
 mod body;
 mod config;
@@ -24,6 +27,8 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 
+/// The name of the dialect in [`crate::ProviderState`].
+const DIALECT: &str = "anthropic";
 /// The version of the interface that is spoken here.
 pub(crate) const HEADERS: &[(&str, &str)] = &[("anthropic-version", "2023-06-01")];
 

@@ -5,6 +5,7 @@
 //! An empty list of blocks is an empty reply where the reply says why it ended, as the models of this dialect send it
 //! when they have nothing to add. Without a reason the server failed behind a successful status.
 
+use super::DIALECT;
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
     let mut finish = finish_reason(body.get("stop_reason"));
     let mut text = String::new();
     let mut has_text = false;
+    let mut reasoning = Vec::new();
+    let mut thinks = false;
     let mut tool_calls = Vec::new();
     let mut is_schema_called = false;
     for (block_idx, block) in blocks.iter().enumerate() {
@@ -44,7 +47,13 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
                     tool_calls.push(call);
                 }
             }
-            // Thinking, and whatever the server does by itself, is not what the model answers.
+            Some("thinking") => {
+                thinks = true;
+                reasoning
+                    .extend(block.get("thinking").and_then(Value::as_str).filter(|text| !text.is_empty()));
+            }
+            Some("redacted_thinking") => thinks = true,
+            // Whatever the server does by itself is not what the model answers.
             Some(_) | None => {}
         }
     }
@@ -67,7 +76,12 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
         let explanation = body.get("stop_details").and_then(|details| details.get("explanation"));
         text = explanation.and_then(Value::as_str).unwrap_or_default().to_owned();
     }
-    Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
+    // After an answer the interface leaves thoughts out by itself.
+    let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(blocks));
+    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+        .with_tool_calls(tool_calls)
+        .with_reasoning(Some(reasoning.join("\n\n")))
+        .with_provider_state(DIALECT, state))
 }
 
 fn is_text(block: &Value) -> bool {

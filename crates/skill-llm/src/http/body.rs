@@ -68,7 +68,12 @@ impl<'a, C: Serialize> Body<'a, C> {
 
     /// The bytes of the body.
     pub(crate) fn bytes(&self, request: &ChatRequest) -> Result<Vec<u8>, LlmError> {
-        let mut bytes = Vec::with_capacity(expected_bytes(request));
+        self.bytes_of_about(expected_bytes(request))
+    }
+
+    /// The bytes of a body that has about this many.
+    pub(crate) fn bytes_of_about(&self, n_bytes: usize) -> Result<Vec<u8>, LlmError> {
+        let mut bytes = Vec::with_capacity(n_bytes);
         serde_json::to_writer(&mut bytes, self)
             .map_err(|error| wrong(format!("the request cannot be written as JSON: {error}")))?;
         Ok(bytes)
@@ -129,6 +134,7 @@ pub(crate) fn merged(request: Sampling, defaults: Sampling) -> Sampling {
         top_p: request.top_p.or(defaults.top_p),
         max_tokens: request.max_tokens.or(defaults.max_tokens),
         seed: request.seed.or(defaults.seed),
+        logprobs: request.logprobs.or(defaults.logprobs),
     }
 }
 

@@ -20,7 +20,9 @@ pub use token::TokenCommand;
 
 use crate::call::CallCtx;
 use crate::chat::{ChatReply, FinishReason, ModelId};
+use crate::embedding::EmbeddingReply;
 use crate::error::LlmError;
+use crate::layer::Used;
 use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
@@ -160,13 +162,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     pub(crate) fn no_content(what: &str, finish: &FinishReason) -> Self {
-        let reason = match finish {
-            FinishReason::Stop => "stop",
-            FinishReason::Length => "length",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Other(reason) => reason,
-        };
+        let reason = finish.as_str();
         let reason =
             if reason.is_empty() { "no finish reason" } else { &format!("finish reason `{reason}`") };
         Self::NoContent(format!("{what}, with {reason}"))
@@ -176,6 +172,34 @@ impl Fault {
 impl From<String> for Fault {
     fn from(what: String) -> Self {
         Self::Unreadable(what)
+    }
+}
+
+/// A reply as a server sends it.
+pub(crate) trait Incoming: Used + Send {
+    /// Takes secrets out of everything that it says.
+    fn scrub(&mut self, secrets: &Secrets);
+
+    /// The reason why it ended, where the dialect has one.
+    fn finish(&self) -> Option<&FinishReason>;
+}
+
+impl Incoming for ChatReply {
+    fn scrub(&mut self, secrets: &Secrets) {
+        secrets.scrub_reply(self);
+    }
+
+    fn finish(&self) -> Option<&FinishReason> {
+        Some(&self.finish)
+    }
+}
+
+impl Incoming for EmbeddingReply {
+    /// Numbers hold no secret.
+    fn scrub(&mut self, _: &Secrets) {}
+
+    fn finish(&self) -> Option<&FinishReason> {
+        None
     }
 }
 
@@ -212,12 +236,12 @@ impl Connection {
     }
 
     /// Sends one body and reads the reply with `read`.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask<T: Incoming>(
         &self,
         body: Vec<u8>,
         call: &CallCtx,
-        read: impl FnOnce(&Value) -> Result<ChatReply, Fault> + Send,
-    ) -> Result<ChatReply, LlmError> {
+        read: impl FnOnce(&Value) -> Result<T, Fault> + Send,
+    ) -> Result<T, LlmError> {
         let reply = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
@@ -226,8 +250,8 @@ impl Connection {
         let provider = &self.endpoint.provider;
         match &reply {
             Ok(reply) => tracing::debug!(
-                provider, place = %call.place, input = reply.usage.input, output = reply.usage.output,
-                finish = ?reply.finish, "the model replied"
+                provider, place = %call.place, input = reply.usage().input, output = reply.usage().output,
+                finish = reply.finish().map(tracing::field::debug), "the model replied"
             ),
             Err(error) => {
                 tracing::debug!(provider, place = %call.place, class = ?error.class(), %error, "no reply");
@@ -236,12 +260,12 @@ impl Connection {
         reply
     }
 
-    async fn exchange(
+    async fn exchange<T: Incoming>(
         &self,
         body: Vec<u8>,
         call: &CallCtx,
-        read: impl FnOnce(&Value) -> Result<ChatReply, Fault> + Send,
-    ) -> Result<ChatReply, LlmError> {
+        read: impl FnOnce(&Value) -> Result<T, Fault> + Send,
+    ) -> Result<T, LlmError> {
         let shown = self.shown().await.inspect_err(|_| call.attempts.note_unsent())?;
         let timeout = self.time_for(call);
         let request = self.request(HttpMethod::Post, body, shown.as_ref(), timeout);
@@ -252,7 +276,7 @@ impl Connection {
         let mut reply = read_reply(&reader, outcome, read);
         // Before anything else sees it; what is wrong with a reply is clean already.
         if let Ok(reply) = &mut reply {
-            self.server.secrets.scrub_reply(reply);
+            reply.scrub(&self.server.secrets);
         }
         match (reply, shown) {
             (Err(LlmError::Authentication { provider, status: 401, message }), Some(shown)) => {
@@ -356,11 +380,11 @@ impl Connection {
     }
 }
 
-fn read_reply(
+fn read_reply<T>(
     reader: &Reader<'_>,
     outcome: Result<HttpResponse, TransportError>,
-    read: impl FnOnce(&Value) -> Result<ChatReply, Fault>,
-) -> Result<ChatReply, LlmError> {
+    read: impl FnOnce(&Value) -> Result<T, Fault>,
+) -> Result<T, LlmError> {
     let response = outcome.map_err(|error| reader.transport_error(error))?;
     if !(200..300).contains(&response.status) {
         return Err(reader.status_error(&response));

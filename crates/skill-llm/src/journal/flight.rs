@@ -1,57 +1,103 @@
 //! Calls and the journal: looking replies up, recording them, and sharing one request among equal calls.
 
 use super::error::JournalError;
-use super::key::{CallKey, KeyHash, ModelPart, RequestDigest};
+use super::key::{CallKey, KeyHash, ModelPart, RequestDigest, TextKey};
 use super::record::{CallEntry, REPLY_COLUMNS, WaitingBytes, reply_at, unix_ms};
 use super::sent::CallSends;
 use super::writer::Command;
-use super::{Journal, Known, lock};
+use super::{Index, Journal, Known, lock};
 use crate::attempt::Attempt;
 use crate::call::CallPlace;
 use crate::chat::{ChatReply, ContentPart, ImageSource, Message};
 use crate::error::LlmError;
 use rusqlite::params;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
-/// What a call came to, as those who share it see it.
-pub(crate) type SharedOutcome = Result<Arc<ChatReply>, LlmError>;
+/// A key by which the journal is asked before anything is sent.
+pub(crate) trait Lookup: Copy + Eq + Hash + Send + Sync + 'static {
+    /// An entry of the journal.
+    type Found: Send + Sync;
 
-/// The calls that are under way.
+    /// The requests for such entries that are under way.
+    fn flights(flights: &Flights) -> &FlightMap<Self>;
+
+    /// The entries that are in the journal.
+    fn known(index: &Index) -> &HashMap<Self, Known<Self::Found>>;
+
+    /// Reads an entry from its row.
+    fn read(journal: &Journal, row: i64) -> Result<Self::Found, JournalError>;
+}
+
+/// What a call came to, as those who share it see it.
+pub(crate) type SharedOutcome<K = CallKey> = Result<Arc<<K as Lookup>::Found>, LlmError>;
+
+/// Requests of one kind that are under way, by what they will be found under.
+pub(crate) type FlightMap<K> = Mutex<HashMap<K, watch::Sender<Option<SharedOutcome<K>>>>>;
+
+/// The requests that are under way.
 #[derive(Default)]
-pub(super) struct Flights(Mutex<HashMap<CallKey, watch::Sender<Option<SharedOutcome>>>>);
+pub(crate) struct Flights {
+    calls: FlightMap<CallKey>,
+    pub(super) texts: FlightMap<TextKey>,
+}
 
 /// How a call is to be answered.
-pub(crate) enum Joined {
+pub(crate) enum Joined<K: Lookup> {
     /// By the journal.
-    Reply(Arc<ChatReply>),
+    Reply(Arc<K::Found>),
     /// By whoever makes the same call now; the channel closes without a value if that call is given up.
-    Follower(watch::Receiver<Option<SharedOutcome>>),
+    Follower(watch::Receiver<Option<SharedOutcome<K>>>),
     /// By a request.
-    Leader(Flight),
+    Leader(Flight<K>),
 }
 
 /// The right and the duty to make a call; others wait for it.
-pub(crate) struct Flight {
+pub(crate) struct Flight<K: Lookup> {
     journal: Journal,
-    key: CallKey,
+    key: K,
 }
 
-impl Flight {
+impl<K: Lookup> Flight<K> {
     /// Tells those who wait; a reply has to be recorded before, so that later calls find it.
-    pub(crate) fn land(self, outcome: SharedOutcome) {
-        if let Some(waiting) = lock(&self.journal.shared.flights.0).remove(&self.key) {
+    pub(crate) fn land(self, outcome: SharedOutcome<K>) {
+        if let Some(waiting) = lock(K::flights(&self.journal.shared.flights)).remove(&self.key) {
             waiting.send_replace(Some(outcome));
         }
     }
 }
 
-impl Drop for Flight {
+impl<K: Lookup> Drop for Flight<K> {
     fn drop(&mut self) {
         // After `land` nothing is there; else the channel closes, and somebody who waits makes the call.
-        drop(lock(&self.journal.shared.flights.0).remove(&self.key));
+        drop(lock(K::flights(&self.journal.shared.flights)).remove(&self.key));
+    }
+}
+
+impl Lookup for CallKey {
+    type Found = ChatReply;
+
+    fn flights(flights: &Flights) -> &FlightMap<Self> {
+        &flights.calls
+    }
+
+    fn known(index: &Index) -> &HashMap<Self, Known<ChatReply>> {
+        &index.calls
+    }
+
+    fn read(journal: &Journal, row: i64) -> Result<ChatReply, JournalError> {
+        let found = journal.read(|reader| {
+            reader
+                .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))?
+                .query_row(params![row], |row| reply_at(row, 0))
+        })?;
+        found.map_err(|message| JournalError::Corrupt {
+            path: journal.path().to_owned(),
+            message: format!("row {row} of the table `calls`: {message}"),
+        })
     }
 }
 
@@ -71,37 +117,28 @@ pub(crate) struct CallRecord<'call> {
 }
 
 impl Journal {
-    /// A reply that was recorded.
-    pub(crate) fn reply(&self, key: CallKey) -> Result<Option<Arc<ChatReply>>, JournalError> {
-        let row = match lock(&self.shared.index).calls.get(&key) {
+    /// An entry that was recorded.
+    fn found<K: Lookup>(&self, key: K) -> Result<Option<Arc<K::Found>>, JournalError> {
+        let row = match K::known(&lock(&self.shared.index)).get(&key) {
             None => return Ok(None),
-            Some(Known::Pending(reply)) => return Ok(Some(Arc::clone(reply))),
+            Some(Known::Pending(found)) => return Ok(Some(Arc::clone(found))),
             Some(Known::Row(row)) => *row,
         };
-        let found = self.read(|reader| {
-            reader
-                .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))?
-                .query_row(params![row], |row| reply_at(row, 0))
-        })?;
-        let reply = found.map_err(|message| JournalError::Corrupt {
-            path: self.path().to_owned(),
-            message: format!("row {row} of the table `calls`: {message}"),
-        })?;
-        Ok(Some(Arc::new(reply)))
+        Ok(Some(Arc::new(K::read(self, row)?)))
     }
 
     /// Answers a call from the journal or from an equal one that is under way, or gives the right to make it.
-    pub(crate) fn join(&self, key: CallKey) -> Result<Joined, JournalError> {
+    pub(crate) fn join<K: Lookup>(&self, key: K) -> Result<Joined<K>, JournalError> {
         loop {
-            if let Some(reply) = self.reply(key)? {
-                return Ok(Joined::Reply(reply));
+            if let Some(found) = self.found(key)? {
+                return Ok(Joined::Reply(found));
             }
-            let mut flights = lock(&self.shared.flights.0);
+            let mut flights = lock(K::flights(&self.shared.flights));
             if let Some(flight) = flights.get(&key) {
                 return Ok(Joined::Follower(flight.subscribe()));
             }
             // A reply is recorded before its flight ends, so it may have come since the look above.
-            if !lock(&self.shared.index).calls.contains_key(&key) {
+            if !K::known(&lock(&self.shared.index)).contains_key(&key) {
                 flights.insert(key, watch::Sender::new(None));
                 return Ok(Joined::Leader(Flight { journal: self.clone(), key }));
             }

@@ -1,7 +1,7 @@
 //! What identifies a call: the digest of everything that produced it.
 
 use crate::call::CallPlace;
-use crate::chat::{ChatModel, ChatRequest, ContentPart, Message};
+use crate::chat::{ChatRequest, ContentPart, Message, ModelId};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
@@ -44,22 +44,52 @@ impl ResultKey {
     }
 }
 
+/// Identifies a text that is embedded: model and text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TextKey(pub(super) [u8; 32]);
+
+impl TextKey {
+    /// An embedding of a text is a fact about the model, so no place is in its key.
+    pub(crate) fn of(model: &ModelPart, text: &str, hash: KeyHash) -> Self {
+        let parts = [&model.provider, &model.name, &model.parameters, text].map(str::as_bytes);
+        let (purpose, revision) = model.purpose(["skillrl embedding 1", "skillrl embedding 2"]);
+        Self(digest(hash, purpose, revision.into_iter().chain(parts)))
+    }
+
+    /// The key of a call that embeds these texts, for its row in the journal; nobody looks for it.
+    pub(super) fn of_call(texts: impl Iterator<Item = Self>, hash: KeyHash) -> CallKey {
+        let texts: Vec<Self> = texts.collect();
+        CallKey(digest(hash, "skillrl embedding call 1", texts.iter().map(|text| text.0.as_slice())))
+    }
+}
+
 /// What of a model is a part of the key of its calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ModelPart {
     pub(super) provider: String,
     pub(super) name: String,
+    /// Of its weights; empty where they do not change.
+    pub(super) revision: String,
     /// Canonical JSON.
     pub(super) parameters: String,
 }
 
 impl ModelPart {
-    pub(crate) fn of(model: &dyn ChatModel) -> Self {
-        let (id, parameters) = (model.id(), model.parameters());
+    pub(crate) fn of(id: &ModelId, parameters: &Value) -> Self {
         Self {
             provider: id.provider.clone(),
             name: id.model.clone(),
-            parameters: canonical_json(&parameters),
+            revision: id.revision.clone(),
+            parameters: canonical_json(parameters),
+        }
+    }
+
+    /// The purpose of a key and the part that its revision is: without a revision the first purpose and no part, so that
+    /// keys stay those of older journals.
+    fn purpose(&self, [plain, revised]: [&'static str; 2]) -> (&'static str, Option<&[u8]>) {
+        match self.revision.as_bytes() {
+            [] => (plain, None),
+            revision => (revised, Some(revision)),
         }
     }
 }
@@ -84,7 +114,8 @@ impl RequestDigest {
         let parts =
             [&model.provider, &model.name, &model.parameters, &rest, place.as_str()].map(str::as_bytes);
         let parts = parts.into_iter().chain(messages.iter().map(<[u8; 32]>::as_slice));
-        let bytes = digest(hash, "skillrl call 1", parts);
+        let (purpose, revision) = model.purpose(["skillrl call 1", "skillrl call 2"]);
+        let bytes = digest(hash, purpose, revision.into_iter().chain(parts));
         Self { bytes, messages, rest, hash }
     }
 
@@ -120,14 +151,18 @@ fn rest_of(request: &ChatRequest) -> Value {
 /// The text of a message that is nothing but text.
 pub(super) fn plain_text(message: &Message) -> Option<&str> {
     match message.content.as_slice() {
-        [ContentPart::Text(text)] if message.tool_calls.is_empty() && message.tool_call_id.is_none() => {
+        [ContentPart::Text(text)]
+            if message.tool_calls.is_empty()
+                && message.tool_call_id.is_none()
+                && message.provider_state.is_none() =>
+        {
             Some(text)
         }
         _ => None,
     }
 }
 
-fn message_digest(message: &Message, hash: KeyHash) -> [u8; 32] {
+pub(super) fn message_digest(message: &Message, hash: KeyHash) -> [u8; 32] {
     let role = message.role.as_str();
     let purpose = "skillrl message 1";
     match plain_text(message) {

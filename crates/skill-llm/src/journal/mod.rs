@@ -3,7 +3,8 @@
 //! A [`Journal`] is a SQLite database in WAL mode that one process writes. A call is identified by what produced it:
 //! the model, the request, its place in the run, and how often its unit of work has asked the same before. A call
 //! whose reply is there is answered from it; equal calls that are under way at once share one request. So a run that
-//! is started again asks nobody twice.
+//! is started again asks nobody twice. A text that is embedded is identified by the model and the text alone, and has an
+//! entry of its own, whatever request it was sent with.
 //!
 //! Writing happens on a thread of its own, in groups: a reply is committed at most some milliseconds after it came,
 //! and nobody waits for that. [`Journal::flush`] is there for whoever has to.
@@ -13,6 +14,7 @@
 //!
 //! The tables are described in `tables.sql` beside this module; any SQLite tool can read them.
 
+mod embedding;
 mod error;
 mod flight;
 mod key;
@@ -36,8 +38,10 @@ pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;
 pub use stats::StageCalls;
 
-pub(crate) use flight::{CallRecord, Flight, Joined, SharedOutcome};
-pub(crate) use key::{KeyHash, ModelPart, RequestDigest};
+pub(crate) use embedding::{EmbeddingRecord, StoredVector, VectorsOutcome, token_shares};
+pub(crate) use flight::{CallRecord, Flight, Joined, Lookup, SharedOutcome};
+pub(crate) use key::{KeyHash, ModelPart, RequestDigest, TextKey};
+pub(crate) use sent::CallSends;
 
 use crate::chat::ChatReply;
 use crate::layer::ModelSeen;
@@ -155,6 +159,8 @@ struct Shared {
     /// Gone only while the journal is closed.
     reader: Mutex<Option<Connection>>,
     flights: flight::Flights,
+    /// The length of the vectors of each embedding model.
+    lengths: Mutex<HashMap<ModelPart, usize>>,
     room: Arc<Semaphore>,
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
@@ -171,13 +177,14 @@ struct Shared {
 
 /// What is known to be in the journal.
 #[derive(Default)]
-struct Index {
+pub(crate) struct Index {
     calls: HashMap<CallKey, Known<ChatReply>>,
+    texts: HashMap<TextKey, Known<StoredVector>>,
     results: HashMap<ResultKey, Known<StoredResult>>,
 }
 
 /// Where something that is known can be had.
-enum Known<T> {
+pub(crate) enum Known<T> {
     /// In this row.
     Row(i64),
     /// On its way to the disk.
@@ -227,6 +234,7 @@ impl Journal {
         let reader = schema::open_to_read(path)?;
         let key_hash = schema::key_hash(&reader, path)?;
         let index = read_index(&reader).map_err(failed)?;
+        let lengths = embedding::lengths(&reader).map_err(failed)?;
         let spent_before = spent::spent(&reader, Vec::new()).map_err(failed)?;
         let seen_before = seen::seen(&reader).map_err(failed)?;
         let sent = Arc::new(SentFile::new(path));
@@ -273,6 +281,7 @@ impl Journal {
             failure,
             reader: Mutex::new(Some(reader)),
             flights: flight::Flights::default(),
+            lengths: Mutex::new(lengths),
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
             backlog: Backlog::default(),
             spent_before,
@@ -426,7 +435,8 @@ fn read_index(connection: &Connection) -> rusqlite::Result<Index> {
     let calls = read_reply_keys(connection, Known::Row)?;
     let mut statement = connection.prepare("SELECT id, key FROM results")?;
     let rows = statement.query_map([], |row| Ok((ResultKey(row.get(1)?), Known::Row(row.get(0)?))))?;
-    Ok(Index { calls, results: rows.collect::<Result<_, _>>()? })
+    let texts = embedding::read_text_keys(connection, Known::Row)?;
+    Ok(Index { calls, texts, results: rows.collect::<Result<_, _>>()? })
 }
 
 /// The key of every reply, with what is to be known of its row.

@@ -16,6 +16,8 @@ pub struct Pruned {
     pub results: usize,
     /// Messages that no call has any more.
     pub messages: usize,
+    /// Texts whose vectors are gone.
+    pub embeddings: usize,
 }
 
 impl JournalReader {
@@ -48,15 +50,19 @@ impl JournalReader {
         Ok(Pruned {
             calls: count(&format!("SELECT count(*) FROM ({calls})"), values.clone())?,
             results,
-            messages: count(&messages, values)?,
+            messages: count(&messages, values.clone())?,
+            embeddings: match schema::has_embeddings(&connection).map_err(|error| self.unreadable(error))? {
+                true => count(&format!("SELECT count(*) FROM embeddings WHERE call IN ({calls})"), values)?,
+                false => 0,
+            },
         })
     }
 }
 
 /// Takes calls, and the results made at the same places, out of a journal that nobody works with.
 ///
-/// A run that goes on makes them again where it still needs them. What they had cost stays in the sums of the journal,
-/// so that no cap of the run begins anew.
+/// The vectors of a pruned call go with it. A resumed run repeats the calls that it still needs. What they had
+/// cost stays in the totals of the journal, so no cap of the run is reset.
 ///
 /// # Errors
 ///
@@ -73,6 +79,17 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
     let (condition, values) = filter.condition();
     // What was paid stays counted: caps are on the whole run.
     transaction.execute(&keep_cost(&condition), params_from_iter(&values)).map_err(failed)?;
+    // They go with their calls.
+    let embeddings: i64 = transaction
+        .query_row(
+            &format!(
+                "SELECT count(*) FROM embeddings WHERE call IN \
+                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
+            ),
+            params_from_iter(&values),
+            |row| row.get(0),
+        )
+        .map_err(failed)?;
     let calls = transaction
         .execute(
             &format!(
@@ -96,7 +113,8 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
         .map_err(failed)?;
     transaction.commit().map_err(failed)?;
     connection.execute_batch("VACUUM").map_err(failed)?;
-    Ok(Pruned { calls, results, messages })
+    let embeddings = usize::try_from(embeddings).unwrap_or_default();
+    Ok(Pruned { calls, results, messages, embeddings })
 }
 
 /// Adds what the calls of a condition have cost to what pruned ones had.

@@ -1,7 +1,8 @@
 //! The journal as people read it: lists, totals, export.
 
+use super::embedding::vectors_of_call;
 use super::error::JournalError;
-use super::key::{CallKey, KeyHash};
+use super::key::{CallKey, KeyHash, TextKey};
 use super::record::{REPLY, REPLY_COLUMNS, reply_at, usage_at};
 use super::sent::{SentRow, unanswered};
 use super::spent::{elapsed, pruned};
@@ -24,6 +25,8 @@ pub struct JournalReader {
     key_hash: KeyHash,
     /// Where each reply is, once somebody has asked for one.
     rows: OnceLock<HashMap<CallKey, i64>>,
+    /// The row of each vector, read at the first lookup.
+    pub(super) texts: OnceLock<HashMap<TextKey, i64>>,
 }
 
 /// Which calls are meant; what is `None` leaves all.
@@ -91,6 +94,8 @@ impl CallFilter {
 pub struct CallRow {
     /// Its number in the journal.
     pub id: i64,
+    /// The kind of model: `chat` or `embedding`.
+    pub kind: String,
     /// Where in the run.
     pub place: String,
     /// How often its unit of work had asked the same before.
@@ -135,6 +140,8 @@ pub struct JournalTotals {
     pub unanswered_requests: u64,
     /// Tokens that are reserved for those.
     pub unanswered_usage: Usage,
+    /// Texts with a vector of an embedding model.
+    pub embeddings: u64,
     /// Results, such as rollouts.
     pub results: u64,
     /// Processes that have written to it.
@@ -170,7 +177,25 @@ impl JournalReader {
             connection: Mutex::new(connection),
             key_hash,
             rows: OnceLock::new(),
+            texts: OnceLock::new(),
         })
+    }
+
+    /// What SQLite finds wrong with the file, a line each; nothing if it is sound. The whole file is read.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn faults(&self) -> Result<Vec<String>, JournalError> {
+        const SOUND: &str = "ok";
+        let connection = lock(&self.connection);
+        let mut statement =
+            connection.prepare("PRAGMA quick_check").map_err(|error| self.unreadable(error))?;
+        let lines = statement.query_map([], |row| row.get(0)).map_err(|error| self.unreadable(error))?;
+        let mut lines: Vec<String> =
+            lines.collect::<Result<_, _>>().map_err(|error| self.unreadable(error))?;
+        lines.retain(|line| line != SOUND);
+        Ok(lines)
     }
 
     /// Calls, in the order in which they were committed.
@@ -181,16 +206,17 @@ impl JournalReader {
     pub fn calls(&self, filter: &CallFilter) -> Result<Vec<CallRow>, JournalError> {
         let (condition, values) = filter.condition();
         let limit = filter.last.map_or(-1, i64::from);
+        let connection = lock(&self.connection);
+        let kind = kind_column(&connection).map_err(|error| self.unreadable(error))?;
         let sql = format!(
             "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
              calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, finished_at, \
              (SELECT count(*) FROM attempts WHERE call = calls.id), \
              (SELECT CAST(total(waited_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), \
-             (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id) \
+             (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), {kind} \
              FROM calls JOIN models ON models.id = calls.model WHERE {condition} ORDER BY calls.id DESC LIMIT {limit}) \
              ORDER BY 1"
         );
-        let connection = lock(&self.connection);
         let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
         let rows = statement
             .query_map(params_from_iter(values), call_row)
@@ -298,8 +324,10 @@ impl JournalReader {
         let Some(row) = rows.get(&key) else {
             return Ok(None);
         };
-        let found = connection
-            .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))
+        let found = schema::reply_columns(&connection)
+            .and_then(|columns| {
+                connection.prepare_cached(&format!("SELECT {columns} FROM calls WHERE id = ?1"))
+            })
             .and_then(|mut statement| statement.query_row(params![row], |row| reply_at(row, 0)).optional())
             .map_err(|error| self.unreadable(error))?;
         found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
@@ -333,6 +361,10 @@ fn totals(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<Journ
         pruned_usage,
         unanswered_requests,
         unanswered_usage,
+        embeddings: match schema::has_embeddings(connection)? {
+            true => count("SELECT count(*) FROM embeddings")?,
+            false => 0,
+        },
         results: count("SELECT count(*) FROM results")?,
         processes: count("SELECT count(*) FROM processes")?,
         elapsed_ms: i64::try_from(elapsed(connection)?.as_millis()).unwrap_or(i64::MAX),
@@ -353,19 +385,31 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         attempts: row.get(12)?,
         waited_ms: row.get(13)?,
         took_ms: row.get(14)?,
+        kind: row.get(15)?,
     })
 }
 
+/// The kind of model of a call; an older journal has calls of chat models alone.
+fn kind_column(connection: &Connection) -> rusqlite::Result<&'static str> {
+    Ok(if schema::has_embeddings(connection)? { "calls.kind" } else { "'chat'" })
+}
+
 fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value>> {
-    let mut statement = connection.prepare_cached(
+    let kind = kind_column(connection)?;
+    let (revision, parts) = match schema::reply_columns(connection)? {
+        REPLY_COLUMNS => ("revision", "reasoning, tokens, provider_state"),
+        _ => ("''", "NULL, NULL, NULL"),
+    };
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT hex(key), place, occurrence, provider, name, parameters, request, outcome, reply, tool_calls, finish, \
-         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at \
+         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at, {revision}, {parts}, {kind} \
          FROM calls JOIN models ON models.id = calls.model WHERE calls.id = ?1",
-    )?;
+    ))?;
     let call = statement
         .query_row(params![id], |row| {
             let text = |column: usize| row.get::<_, Option<String>>(column);
-            Ok(json!({
+            let kind: String = row.get(21)?;
+            let mut call = json!({
                 "call": id,
                 "key": text(0)?.unwrap_or_default().to_lowercase(),
                 "place": text(1)?,
@@ -381,7 +425,28 @@ fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value
                 "usage": usage_at(row, 12)?,
                 "finished_at": row.get::<_, i64>(16)?,
                 "attempts": attempts_of(connection, id)?,
-            }))
+                "kind": kind,
+            });
+            let revision = text(17)?.filter(|revision| !revision.is_empty()).map(Value::from);
+            if let (Some(revision), Some(model)) =
+                (revision, call.pointer_mut("/model").and_then(Value::as_object_mut))
+            {
+                model.insert("revision".to_owned(), revision);
+            }
+            let parts = [
+                ("reasoning", text(18)?.map(Value::from)),
+                ("tokens", text(19)?.map(|json| parsed(Some(json)))),
+            ];
+            let state = ("provider_state", text(20)?.map(|json| parsed(Some(json))));
+            for (name, value) in parts.into_iter().chain([state]) {
+                if let (Some(value), Some(fields)) = (value, call.as_object_mut()) {
+                    fields.insert(name.to_owned(), value);
+                }
+            }
+            if let ("embedding", Some(fields)) = (kind.as_str(), call.as_object_mut()) {
+                fields.insert("vectors".to_owned(), json!(vectors_of_call(connection, id)?));
+            }
+            Ok(call)
         })
         .optional()?;
     Ok(call)

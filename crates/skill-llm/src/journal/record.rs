@@ -3,8 +3,9 @@
 use super::key::{CallKey, ModelPart, RequestDigest, ResultKey};
 use super::sent::Ticket;
 use crate::attempt::{Attempt, AttemptOutcome};
-use crate::chat::{ChatReply, FinishReason, Message, ToolCall};
+use crate::chat::{ChatReply, FinishReason, Message};
 use crate::error::LlmError;
+use serde::de::DeserializeOwned;
 use skill_core::Usage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -131,8 +132,12 @@ pub(super) fn outcome_columns(outcome: &AttemptOutcome) -> (&'static str, Option
 pub(super) const REPLY: &str = "reply";
 
 /// The columns that hold a reply, for [`reply_at`].
-pub(super) const REPLY_COLUMNS: &str =
-    "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, reasoning_tokens";
+pub(super) const REPLY_COLUMNS: &str = "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, \
+     reasoning_tokens, reasoning, tokens, provider_state";
+
+/// The same of a journal that is read as a version before 5 left it.
+pub(super) const OLDER_REPLY_COLUMNS: &str = "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, \
+     reasoning_tokens, NULL, NULL, NULL";
 
 /// A reply from the columns [`REPLY_COLUMNS`] that start at this one; the error says which column is wrong.
 pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Result<ChatReply, String>> {
@@ -140,12 +145,22 @@ pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Resul
     let tool_calls: Option<String> = row.get(first + 1)?;
     let finish: String = row.get(first + 2)?;
     let usage = usage_at(row, first + 3)?;
-    let tool_calls: Result<Vec<ToolCall>, _> =
-        tool_calls.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json));
-    let finish: Result<FinishReason, _> = serde_json::from_str(&finish);
-    Ok(match (tool_calls, finish) {
-        (Ok(tool_calls), Ok(finish)) => Ok(ChatReply { text, tool_calls, usage, finish }),
-        (Err(error), _) => Err(format!("`tool_calls`: {error}")),
-        (_, Err(error)) => Err(format!("`finish`: {error}")),
-    })
+    let reasoning: Option<String> = row.get(first + 7)?;
+    let tokens: Option<String> = row.get(first + 8)?;
+    let state: Option<String> = row.get(first + 9)?;
+    let read = || {
+        let mut reply =
+            ChatReply::new(text, usage, parsed("finish", Some(finish))?.unwrap_or(FinishReason::Stop))
+                .with_tool_calls(parsed("tool_calls", tool_calls)?.unwrap_or_default())
+                .with_reasoning(reasoning)
+                .with_tokens(parsed("tokens", tokens)?);
+        reply.provider_state = parsed("provider_state", state)?;
+        Ok(reply)
+    };
+    Ok(read())
+}
+
+/// What a column holds as JSON; the error names the column.
+fn parsed<T: DeserializeOwned>(column: &str, json: Option<String>) -> Result<Option<T>, String> {
+    json.map(|json| serde_json::from_str(&json).map_err(|error| format!("`{column}`: {error}"))).transpose()
 }

@@ -2,8 +2,9 @@
 
 use super::error::JournalError;
 use super::key::KeyHash;
+use super::record::{OLDER_REPLY_COLUMNS, REPLY_COLUMNS};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What marks a SQLite file as one of ours, in its header: "skrl".
@@ -22,11 +23,15 @@ const CHECKPOINT_PAGES: i64 = 4_096;
 const TABLES: &str = include_str!("tables.sql");
 
 /// What leads from each version to the next, from version 1 on.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("v1_to_v2.sql"), include_str!("v2_to_v3.sql"), include_str!("v3_to_v4.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("v1_to_v2.sql"),
+    include_str!("v2_to_v3.sql"),
+    include_str!("v3_to_v4.sql"),
+    include_str!("v4_to_v5.sql"),
+];
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// The oldest version that can be read as it is.
 const OLDEST_READABLE: u32 = 1;
@@ -44,13 +49,15 @@ pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, J
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
     // A committed reply survives the loss of power, not only the end of the process.
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
-    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     let page_size: i64 =
         connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(failed)?;
     let max_pages = (max_bytes / page_size.max(1).unsigned_abs()).clamp(1, u64::from(u32::MAX - 1));
     let max_pages = i64::try_from(max_pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", max_pages).map_err(failed)?;
+    // A migration replaces tables that others refer to.
+    connection.pragma_update(None, "foreign_keys", false).map_err(failed)?;
     migrate(&mut connection, version).map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     Ok(connection)
 }
 
@@ -64,19 +71,48 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
         // SQLite would take away the log of an empty database, which may be all that is left of one that was cut.
         return Err(JournalError::OlderSchema { path: path.to_owned(), found: 0 });
     }
-    let connection = Connection::open_with_flags(path, READ_ONLY).map_err(failed)?;
-    to_read(connection, path)
+    match Connection::open_with_flags(path, READ_ONLY).map_err(failed).and_then(|found| to_read(found, path))
+    {
+        // Readers agree by files that they make, which is not possible where nothing can be written.
+        Err(JournalError::Sqlite { is_full: false, .. }) if !has_log(path) => open_unchanging(path),
+        Err(JournalError::Sqlite { is_full: false, .. }) if !beside(path, "-shm").exists() => {
+            Err(JournalError::Sqlite {
+                action: "open",
+                path: path.to_owned(),
+                message: "it has a -wal file that can only be read where a -shm file can be made beside it; \
+                          copy the journal and its -wal file to another directory"
+                    .to_owned(),
+                is_full: false,
+            })
+        }
+        opened => opened,
+    }
+}
+
+/// The path of a file that SQLite makes beside a database.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether there are commits that the file itself does not hold.
+fn has_log(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// As [`open_to_read`], for a look at a journal that nobody works with: then there is no log, and none is made.
 pub(super) fn open_at_rest(path: &Path) -> Result<Connection, JournalError> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
     let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
-    let Some(name) = path.to_str().filter(|_| path.is_file() && !is_empty && !Path::new(&log).exists())
-    else {
+    if path.to_str().is_none() || !path.is_file() || is_empty || beside(path, "-wal").exists() {
         return open_to_read(path);
-    };
+    }
+    open_unchanging(path)
+}
+
+/// Opens a journal that has no log and that nobody changes meanwhile; nothing is made beside it.
+fn open_unchanging(path: &Path) -> Result<Connection, JournalError> {
+    let name = path.to_string_lossy();
     // Signs that have a meaning in an address.
     let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     // Two slashes at the beginning would begin the name of a machine.
@@ -129,25 +165,36 @@ fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
     }
 }
 
+/// The version of the tables as they are in the file.
+fn version_of(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Whether a journal keeps what pruned calls had cost; one that is read as an older program left it does not.
 pub(super) fn counts_pruned(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(version >= 3)
+    Ok(version_of(connection)? >= 3)
 }
 
 /// Whether a journal keeps the requests of processes that were killed; one that is read as an older program left it does
 /// not.
 pub(super) fn counts_unanswered(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(version >= 4)
+    Ok(version_of(connection)? >= 4)
+}
+
+/// The columns of a reply; a journal that is read as an older program left it has fewer.
+pub(super) fn reply_columns(connection: &Connection) -> rusqlite::Result<&'static str> {
+    Ok(if version_of(connection)? >= 5 { REPLY_COLUMNS } else { OLDER_REPLY_COLUMNS })
+}
+
+/// True if a journal has tables for embeddings; one that is read as an older program left it has none.
+pub(super) fn has_embeddings(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version_of(connection)? >= 5)
 }
 
 /// What the keys of a journal's calls are made with.
 pub(super) fn key_hash(connection: &Connection, path: &Path) -> Result<KeyHash, JournalError> {
     let failed = |source| JournalError::sqlite("read", path, source);
-    let version: i64 =
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if version < 2 {
+    if version_of(connection).map_err(failed)? < 2 {
         return Ok(KeyHash::Sha256);
     }
     let name: String = connection.query_row("SELECT hash FROM keys", [], |row| row.get(0)).map_err(failed)?;

@@ -16,8 +16,9 @@ CREATE TABLE models (
     id INTEGER PRIMARY KEY,
     provider TEXT NOT NULL,
     name TEXT NOT NULL,
+    revision TEXT NOT NULL,       -- of the weights; empty where they do not change
     parameters TEXT NOT NULL,     -- JSON: what the model adds to each request
-    UNIQUE (provider, name, parameters)
+    UNIQUE (provider, name, revision, parameters)
 );
 
 -- Each message once for each process, however many calls it is a part of. The program that writes knows which are
@@ -30,7 +31,8 @@ CREATE TABLE messages (
     whole TEXT                    -- JSON: the whole message, where it is more than text
 );
 
--- One row per call: its reply, or why there is none. No two replies have one key.
+-- One row per call: its reply, or why there is none. No two replies have one key. A call of an embedding model is one
+-- request; its messages are the texts, and the vectors of its reply are in the table embeddings.
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY,
     key BLOB NOT NULL,            -- hash of model, request, place and occurrence
@@ -49,7 +51,11 @@ CREATE TABLE calls (
     output_tokens INTEGER NOT NULL DEFAULT 0,
     reasoning_tokens INTEGER NOT NULL DEFAULT 0,
     process INTEGER NOT NULL REFERENCES processes (id),
-    finished_at INTEGER NOT NULL  -- milliseconds since 1970, UTC
+    finished_at INTEGER NOT NULL, -- milliseconds since 1970, UTC
+    reasoning TEXT,               -- the model's reasoning, where the server returned it
+    tokens TEXT,                  -- JSON: token ids and log-probabilities, where they were requested
+    provider_state TEXT,          -- JSON: what the dialect needs back in later requests of the conversation
+    kind TEXT NOT NULL DEFAULT 'chat' -- the kind of model: 'chat' or 'embedding'
 );
 CREATE INDEX calls_by_place ON calls (place);
 
@@ -88,6 +94,22 @@ CREATE TABLE unanswered (
     started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL
+);
+
+-- One row per text that was embedded, in whichever request. No two have one key.
+CREATE TABLE embeddings (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL,            -- hash of model and text
+    call INTEGER NOT NULL REFERENCES calls (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,    -- of the text among the messages of its call, from 0
+    tokens INTEGER NOT NULL,      -- its share of the tokens of its call
+    UNIQUE (call, position)
+);
+
+-- Apart from the keys, which are all read when a journal is opened.
+CREATE TABLE vectors (
+    embedding INTEGER PRIMARY KEY REFERENCES embeddings (id) ON DELETE CASCADE,
+    vector BLOB NOT NULL          -- floats of 32 bits, little-endian
 );
 
 -- One row per finished unit of work other than a call, such as a rollout. No two have one key.

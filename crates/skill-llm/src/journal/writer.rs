@@ -3,12 +3,14 @@
 //! Whatever arrives within a few milliseconds is committed together, so that a thousand replies a second cost some
 //! dozen flushes of the disk. Nobody waits for a commit but [`super::Journal::flush`].
 
+use super::embedding::{EmbeddingEntry, insert_embedding_call};
 use super::error::JournalError;
-use super::key::{ModelPart, plain_text};
+use super::key::{ModelPart, TextKey, plain_text};
 use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
 use super::sent::{SentFile, Ticket};
 use super::{CommitHook, Index, Known, lock};
-use crate::attempt::AttemptOutcome;
+use crate::attempt::{Attempt, AttemptOutcome};
+use crate::chat::Message;
 use crate::error::with_causes;
 use rusqlite::{Connection, Transaction, params};
 use std::borrow::Cow;
@@ -27,6 +29,7 @@ const SET_ELAPSED: &str = "UPDATE processes SET elapsed_ms = ?1 WHERE id = ?2";
 
 pub(super) enum Command {
     Call(Box<CallEntry>),
+    Embedding(Box<EmbeddingEntry>),
     Result(Box<ResultEntry>),
     /// Answered when everything that was sent before is committed.
     Flush(oneshot::Sender<Result<(), JournalError>>),
@@ -165,17 +168,24 @@ impl Writer {
             None => insert_process(&transaction, self.started_at).map_err(failed)?,
         };
         let mut rows = Vec::with_capacity(entries.len());
-        let (mut requests, mut new) = (0, Vec::new());
+        let (mut requests, mut new): (_, Vec<&[Ticket]>) = (0, Vec::new());
         for entry in &entries {
             let written = match (row_of(&self.index, entry), entry) {
                 // An equal one that is there already stays: somebody may have read it.
-                (Some(row), _) => Ok(row),
+                (Some(row), _) => Ok(Written::Row(row)),
                 (None, Entry::Call(call)) => {
                     requests += call.attempts.len() as u64;
-                    new.push(call);
-                    insert_call(&transaction, call, process, known)
+                    new.push(&call.sent);
+                    insert_call(&transaction, call, process, known).map(Written::Row)
                 }
-                (None, Entry::Result(result)) => insert_result(&transaction, result, process),
+                (None, Entry::Embedding(call)) => {
+                    requests += call.attempts.len() as u64;
+                    new.push(&call.sent);
+                    insert_embedding_call(&transaction, call, process, known).map(Written::Texts)
+                }
+                (None, Entry::Result(result)) => {
+                    insert_result(&transaction, result, process).map(Written::Row)
+                }
             };
             match written {
                 Ok(row) => rows.push(row),
@@ -198,17 +208,20 @@ impl Writer {
         *n_committed = count;
         self.process = Some(process);
         call_hook(super::CommitPoint::After, count);
-        self.sent.release(new.into_iter().flat_map(|call| &call.sent));
+        self.sent.release(new.into_iter().flatten());
         let mut index = lock(&self.index);
         for (entry, row) in entries.iter().zip(rows) {
-            match entry {
-                Entry::Call(call) if call.outcome.is_ok() => {
+            match (entry, row) {
+                (Entry::Call(call), Written::Row(row)) if call.outcome.is_ok() => {
                     index.calls.insert(call.key, Known::Row(row));
                 }
-                Entry::Call(_) => {}
-                Entry::Result(result) => {
+                (Entry::Result(result), Written::Row(row)) => {
                     index.results.insert(result.key, Known::Row(row));
                 }
+                (Entry::Embedding(_), Written::Texts(rows)) => {
+                    index.texts.extend(rows.into_iter().map(|(key, row)| (key, Known::Row(row))));
+                }
+                (Entry::Call(_) | Entry::Result(_) | Entry::Embedding(_), _) => {}
             }
         }
         Ok(())
@@ -220,13 +233,21 @@ fn row_of(index: &Mutex<Index>, entry: &Entry) -> Option<i64> {
     let index = lock(index);
     match entry {
         Entry::Call(call) if call.outcome.is_ok() => index.calls.get(&call.key).and_then(Known::row),
-        Entry::Call(_) => None,
+        // Its texts may be there one by one.
+        Entry::Call(_) | Entry::Embedding(_) => None,
         Entry::Result(result) => index.results.get(&result.key).and_then(Known::row),
     }
 }
 
+/// Where an entry is in the database.
+enum Written {
+    Row(i64),
+    Texts(Vec<(TextKey, i64)>),
+}
+
 enum Entry {
     Call(Box<CallEntry>),
+    Embedding(Box<EmbeddingEntry>),
     Result(Box<ResultEntry>),
 }
 
@@ -244,6 +265,7 @@ impl Group {
     fn take(&mut self, command: Command) {
         match command {
             Command::Call(call) => self.entries.push(Entry::Call(call)),
+            Command::Embedding(call) => self.entries.push(Entry::Embedding(call)),
             Command::Result(result) => self.entries.push(Entry::Result(result)),
             Command::Flush(waiting) => self.flushes.push(waiting),
             Command::Model(model, waiting) => self.models.push((model, waiting)),
@@ -258,7 +280,7 @@ impl Group {
 
 /// Ids of rows that are there already.
 #[derive(Default)]
-struct KnownIds {
+pub(super) struct KnownIds {
     messages: MessageIds,
     models: Vec<(Arc<ModelPart>, i64)>,
 }
@@ -308,19 +330,7 @@ fn insert_call(
     known: &mut KnownIds,
 ) -> rusqlite::Result<i64> {
     let model = model_id(transaction, &call.model, known)?;
-    let mut ids = Vec::with_capacity(call.messages.len());
-    for (message, digest) in call.messages.iter().zip(&call.digest.messages) {
-        let id = match known.messages.get(digest) {
-            Some(id) => id,
-            None => {
-                let id = insert_message(transaction, message, digest)?;
-                known.messages.insert(*digest, id);
-                id
-            }
-        };
-        ids.push(id.to_string());
-    }
-    let messages = format!("[{}]", ids.join(","));
+    let messages = message_ids(transaction, call.messages.iter().zip(&call.digest.messages), known)?;
     let (outcome, error) = match &call.outcome {
         Ok(_) => (super::record::REPLY, None),
         Err(error) => (error.class().as_str(), Some(with_causes(error))),
@@ -334,8 +344,9 @@ fn insert_call(
     transaction
         .prepare_cached(
             "INSERT INTO calls (key, place, occurrence, model, messages, request, outcome, reply, tool_calls, finish, \
-             error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, process, finished_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, process, finished_at, reasoning, \
+             tokens, provider_state) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         )?
         .execute(params![
             call.key.0,
@@ -355,10 +366,45 @@ fn insert_call(
             reasoning,
             process,
             call.finished_at,
+            reply.and_then(|reply| reply.reasoning.as_deref()),
+            reply.and_then(|reply| reply.tokens.as_ref()).map(json_text),
+            reply.and_then(|reply| reply.provider_state.as_ref()).map(json_text),
         ])?;
     let id = transaction.last_insert_rowid();
-    let mut sent = call.sent.iter();
-    for (number, attempt) in (1_i64..).zip(&call.attempts) {
+    insert_attempts(transaction, id, &call.attempts, &call.sent)?;
+    Ok(id)
+}
+
+/// The ids of messages as the column of a call has them; those that are not there yet are inserted.
+pub(super) fn message_ids<'call>(
+    transaction: &Transaction<'_>,
+    messages: impl Iterator<Item = (&'call Message, &'call [u8; 32])>,
+    known: &mut KnownIds,
+) -> rusqlite::Result<String> {
+    let mut ids = Vec::with_capacity(messages.size_hint().0);
+    for (message, digest) in messages {
+        let id = match known.messages.get(digest) {
+            Some(id) => id,
+            None => {
+                let id = insert_message(transaction, message, digest)?;
+                known.messages.insert(*digest, id);
+                id
+            }
+        };
+        ids.push(id.to_string());
+    }
+    Ok(format!("[{}]", ids.join(",")))
+}
+
+/// Inserts the attempts of a call; `sent` are the requests that were recorded before they were sent, in order.
+pub(super) fn insert_attempts(
+    transaction: &Transaction<'_>,
+    id: i64,
+    attempts: &[Attempt],
+    sent: &[Ticket],
+) -> rusqlite::Result<()> {
+    let mut sent = sent.iter();
+    for (number, attempt) in (1_i64..).zip(attempts) {
         let (outcome, error, usage) = outcome_columns(&attempt.outcome);
         let [input, cached, output, reasoning] = columns(usage);
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
@@ -384,7 +430,11 @@ fn insert_call(
             ])?;
         debug_assert!(matches!(attempt.outcome, AttemptOutcome::Reply(_)) == error.is_none());
     }
-    Ok(id)
+    Ok(())
+}
+
+fn json_text<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i64) -> rusqlite::Result<i64> {
@@ -405,7 +455,7 @@ fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i
     Ok(transaction.last_insert_rowid())
 }
 
-fn model_id(
+pub(super) fn model_id(
     transaction: &Transaction<'_>,
     model: &Arc<ModelPart>,
     known: &mut KnownIds,
@@ -415,19 +465,22 @@ fn model_id(
     }
     transaction
         .prepare_cached(
-            "INSERT INTO models (provider, name, parameters) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            "INSERT INTO models (provider, name, revision, parameters) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT DO NOTHING",
         )?
-        .execute(params![model.provider, model.name, model.parameters])?;
+        .execute(params![model.provider, model.name, model.revision, model.parameters])?;
     let id = transaction
-        .prepare_cached("SELECT id FROM models WHERE provider = ?1 AND name = ?2 AND parameters = ?3")?
-        .query_row(params![model.provider, model.name, model.parameters], |row| row.get(0))?;
+        .prepare_cached(
+            "SELECT id FROM models WHERE provider = ?1 AND name = ?2 AND revision = ?3 AND parameters = ?4",
+        )?
+        .query_row(params![model.provider, model.name, model.revision, model.parameters], |row| row.get(0))?;
     known.models.push((Arc::clone(model), id));
     Ok(id)
 }
 
 fn insert_message(
     transaction: &Transaction<'_>,
-    message: &crate::chat::Message,
+    message: &Message,
     digest: &[u8; 32],
 ) -> rusqlite::Result<i64> {
     let (text, whole) = match plain_text(message) {

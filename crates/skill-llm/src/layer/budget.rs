@@ -7,10 +7,12 @@
 //! settle, in order. Once a cap is reached, nothing is sent any more.
 
 use super::estimate::{ModelSeen, PromptSize, Seen};
+use super::layered::{Layered, Prompt, Used as _};
 use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::attempt::{AttemptLog, Bounds};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -374,17 +376,17 @@ impl ReplyLimit {
         }
     }
 
-    fn tokens(self, request: &ChatRequest) -> Option<u64> {
+    fn tokens(self, request: &impl Prompt) -> Option<u64> {
         match self {
-            Self::Asked(max_tokens) => request.sampling.max_tokens.map(u64::from).or(max_tokens),
+            Self::Asked(max_tokens) => request.max_tokens().or(max_tokens),
             Self::None => None,
         }
     }
 }
 
 /// A model whose attempts count against the budget of the run.
-pub struct Budgeted {
-    inner: Arc<dyn ChatModel>,
+pub struct Budgeted<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
     budget: Arc<Budget>,
     prices: Prices,
     limit: ReplyLimit,
@@ -398,19 +400,69 @@ impl Budgeted {
         let seen = budget.seen_of(inner.id());
         Self { inner, budget, prices, limit, seen }
     }
+}
+
+impl Budgeted<dyn EmbeddingModel> {
+    /// As [`Budgeted::new`], for an embedding model; the price of its tokens is that of input.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, budget: Arc<Budget>, prices: Prices) -> Self {
+        let seen = budget.seen_of(inner.id());
+        Self { inner, budget, prices, limit: ReplyLimit::Asked(None), seen }
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Budgeted<dyn EmbeddingModel> {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        self.run(request, call).await
+    }
+}
+
+impl<M: ?Sized> Budgeted<M> {
+    /// Makes a call with what it may use reserved.
+    async fn run(&self, request: &M::Request, call: &CallCtx) -> Result<M::Reply, LlmError>
+    where
+        M: Layered,
+    {
+        let begun = Instant::now();
+        let (prompt, limit) = (request.size(), self.limit.tokens(request));
+        let bounds = || lock(&self.seen).bounds(prompt, limit);
+        let reserve = self.budget.reserve(bounds, self.prices, &call.attempts);
+        let reserved = super::before_sending(self.inner.model_id(), call, reserve).await?;
+        let mut reservation = reserved.inspect_err(|_| call.attempts.note_unsent())?;
+        call.attempts.add_wait(begun.elapsed());
+        let outcome = self.inner.ask(request, call).await;
+        reservation.used = Some(self.used(&outcome, request, prompt, &call.attempts));
+        outcome
+    }
 
     /// What an attempt has used, which is on record from then on.
     fn used(
         &self,
-        outcome: &Result<ChatReply, LlmError>,
-        request: &ChatRequest,
+        outcome: &Result<M::Reply, LlmError>,
+        request: &M::Request,
         prompt: PromptSize,
         log: &AttemptLog,
-    ) -> Amount {
+    ) -> Amount
+    where
+        M: Layered,
+    {
         let usage = match outcome {
             Ok(reply) => {
-                self.learn(prompt, self.limit.tokens(request), reply.usage);
-                reply.usage
+                let usage = reply.usage();
+                self.learn(prompt, self.limit.tokens(request), usage);
+                usage
             }
             Err(error) => {
                 if log.take_unsent() {
@@ -419,17 +471,20 @@ impl Budgeted {
                     log.retract_request();
                     return Amount::default();
                 }
-                log.may_be_billed(error.class(), request)
+                log.may_be_billed(error, request)
             }
         };
         log.settle_request(usage);
         Amount::of(usage, &self.prices)
     }
 
-    fn learn(&self, prompt: PromptSize, limit: Option<u64>, usage: Usage) {
+    fn learn(&self, prompt: PromptSize, limit: Option<u64>, usage: Usage)
+    where
+        M: Layered,
+    {
         let is_first_beyond = lock(&self.seen).reply(prompt, limit, usage);
         if is_first_beyond {
-            let (model, limit, tokens) = (self.id(), limit.unwrap_or_default(), usage.output);
+            let (model, limit, tokens) = (self.inner.model_id(), limit.unwrap_or_default(), usage.output);
             tracing::warn!(
                 %model,
                 "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
@@ -449,16 +504,7 @@ impl ChatModel for Budgeted {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let begun = Instant::now();
-        let (prompt, limit) = (PromptSize::of(request), self.limit.tokens(request));
-        let bounds = || lock(&self.seen).bounds(prompt, limit);
-        let reserve = self.budget.reserve(bounds, self.prices, &call.attempts);
-        let reserved = super::before_sending(self.id(), call, reserve).await?;
-        let mut reservation = reserved.inspect_err(|_| call.attempts.note_unsent())?;
-        call.attempts.add_wait(begun.elapsed());
-        let outcome = self.inner.chat(request, call).await;
-        reservation.used = Some(self.used(&outcome, request, prompt, &call.attempts));
-        outcome
+        self.run(request, call).await
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a request will use, before it is sent.
 
+use super::layered::Prompt;
 use crate::attempt::Bounds;
-use crate::chat::{ChatRequest, ContentPart, ImageSource};
-use crate::error::ErrorClass;
+use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
+use crate::error::{ErrorClass, LlmError};
 use skill_core::Usage;
+use std::sync::Arc;
 
 /// How many bytes of text a token is taken to have.
 const BYTES_PER_TOKEN: usize = 4;
@@ -41,6 +43,7 @@ pub(super) fn input_tokens(request: &ChatRequest) -> u64 {
             }
         }
         bytes += message.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>();
+        bytes += state_bytes(message);
     }
     bytes += request.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum::<usize>();
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN))
@@ -48,12 +51,27 @@ pub(super) fn input_tokens(request: &ChatRequest) -> u64 {
         .saturating_add(images * TOKENS_PER_IMAGE)
 }
 
+/// The bytes of what the dialect of a reply gets back with it: thoughts are a part of the prompt too.
+fn state_bytes(message: &Message) -> usize {
+    message.provider_state.as_deref().map_or(0, |state| state.value.to_string().len())
+}
+
+/// The tokens that texts are taken to have.
+pub(super) fn text_tokens(texts: &[Arc<str>]) -> u64 {
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
 /// Whether a provider may bill a request that was sent and ended like this: where no answer came, or one that cannot be
 /// read, at least the prompt.
 ///
 /// A status of the provider's own, such as one for too many requests, is not billed.
-pub(crate) fn is_billed(class: ErrorClass) -> bool {
-    match class {
+pub(crate) fn is_billed(error: &LlmError) -> bool {
+    // A whole reply, which is of no use.
+    if matches!(error, LlmError::VectorLength { .. }) {
+        return true;
+    }
+    match error.class() {
         ErrorClass::Cancelled | ErrorClass::Timeout | ErrorClass::Truncated | ErrorClass::InvalidReply => {
             true
         }
@@ -73,14 +91,14 @@ pub(crate) fn is_billed(class: ErrorClass) -> bool {
 }
 
 /// What a provider may bill for a request that ended like this, where no budget knows more: an estimate of its prompt.
-pub(crate) fn may_be_billed(class: ErrorClass, request: &ChatRequest) -> Usage {
-    let input = if is_billed(class) { input_tokens(request) } else { 0 };
+pub(crate) fn may_be_billed(error: &LlmError, request: &impl Prompt) -> Usage {
+    let input = if is_billed(error) { request.input_tokens() } else { 0 };
     Usage { input, ..Usage::default() }
 }
 
 /// The size of a prompt, as far as it bounds its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PromptSize {
+pub(crate) struct PromptSize {
     /// Of text. A token is at least a byte.
     bytes: u64,
     /// Tokens that the server may add around the text.
@@ -89,6 +107,17 @@ pub(super) struct PromptSize {
 }
 
 impl PromptSize {
+    /// Measures texts that are embedded together; a server adds tokens around each.
+    pub(super) fn of_texts(texts: &[Arc<str>]) -> Self {
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let n_texts = u64::try_from(texts.len()).unwrap_or(u64::MAX);
+        Self {
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            overhead: PROMPT_OVERHEAD.saturating_add(n_texts.saturating_mul(MESSAGE_OVERHEAD)),
+            images: 0,
+        }
+    }
+
     /// Measures a request.
     pub(super) fn of(request: &ChatRequest) -> Self {
         let json_bytes = |value: &serde_json::Value| value.to_string().len();
@@ -102,7 +131,7 @@ impl PromptSize {
             }
             let of_call =
                 |call: &crate::chat::ToolCall| call.id.len() + call.name.len() + call.arguments.len();
-            bytes += message.tool_calls.iter().map(of_call).sum::<usize>();
+            bytes += message.tool_calls.iter().map(of_call).sum::<usize>() + state_bytes(message);
         }
         for tool in &request.tools {
             bytes += tool.name.len() + tool.description.len() + json_bytes(&tool.parameters);

@@ -1,18 +1,22 @@
 //! The outermost layer: calls are answered from a journal, and what is paid for is recorded.
 
+mod embedding;
+
+use super::layered::{Prompt, Used};
 use crate::attempt::{Attempt, AttemptLog, AttemptOutcome, SendRecord};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
 use crate::journal::{
-    CallRecord, Flight, Joined, Journal, JournalReader, ModelPart, RequestDigest, SharedOutcome,
+    CallKey, CallRecord, CallSends, EmbeddingRecord, Flight, Joined, Journal, JournalReader, Lookup,
+    ModelPart, RequestDigest, SharedOutcome,
 };
 use crate::layer::may_be_billed;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 /// A model whose replies are kept.
@@ -20,8 +24,8 @@ use tokio::time::Instant;
 /// Each call is looked up by its model, request, place and occurrence (see [`crate::CallScope`]); what is found is
 /// answered without a request. What is not found is asked for once, however
 /// many equal calls are waiting, and recorded with every attempt.
-pub struct Journaled {
-    inner: Arc<dyn ChatModel>,
+pub struct Journaled<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
     journal: Journal,
     model: Arc<ModelPart>,
     /// The row of the model in the journal, once something is sent.
@@ -47,17 +51,43 @@ pub enum NotInRecording {
     Send,
 }
 
+/// The journal's side of a call that is about to be sent.
+struct Opened {
+    /// Room among the calls that are not committed yet.
+    room: OwnedSemaphorePermit,
+    /// Where its requests are recorded before they are sent.
+    sends: Arc<CallSends>,
+    /// The call with a log of its own, whose requests are recorded there.
+    call: CallCtx,
+}
+
+impl<M: ?Sized> Journaled<M> {
+    /// Takes replies from a recording too; they are copied into the journal.
+    #[must_use]
+    pub fn with_recording(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Waits for room in the journal.
+    async fn open(&self, call: &CallCtx) -> Result<Opened, LlmError> {
+        let room = tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
+            room = self.journal.admit() => room?,
+        };
+        let model_row = *self.model_row.get_or_try_init(|| self.journal.enter_model(&self.model)).await?;
+        let sends = self.journal.sends(model_row);
+        let attempts = Arc::new(AttemptLog::recorded_by(Arc::clone(&sends) as Arc<dyn SendRecord>));
+        Ok(Opened { room, sends, call: CallCtx { attempts, ..call.clone() } })
+    }
+}
+
 impl Journaled {
     /// Keeps the calls of `inner` in a journal.
     pub fn new(inner: Arc<dyn ChatModel>, journal: Journal) -> Self {
-        let model = Arc::new(ModelPart::of(inner.as_ref()));
+        let model = Arc::new(ModelPart::of(inner.id(), &inner.parameters()));
         Self { inner, journal, model, model_row: OnceCell::new(), recording: None }
-    }
-
-    /// Takes replies from a recording too; they are copied into the journal.
-    #[must_use]
-    pub fn with_recording(self, recording: Recording) -> Self {
-        Self { recording: Some(recording), ..self }
     }
 
     /// Makes a call that nobody else makes, and records it.
@@ -66,7 +96,7 @@ impl Journaled {
         request: &ChatRequest,
         call: &CallCtx,
         (digest, occurrence): (RequestDigest, u32),
-        flight: Flight,
+        flight: Flight<CallKey>,
     ) -> SharedOutcome {
         let key = digest.key(occurrence);
         let record = CallRecord {
@@ -96,15 +126,7 @@ impl Journaled {
                 return Err(LlmError::NotRecorded { place: call.place.to_string() });
             }
         }
-        let room = tokio::select! {
-            biased;
-            () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
-            room = self.journal.admit() => room?,
-        };
-        let model_row = *self.model_row.get_or_try_init(|| self.journal.enter_model(&self.model)).await?;
-        let sends = self.journal.sends(model_row);
-        let attempts = Arc::new(AttemptLog::recorded_by(Arc::clone(&sends) as Arc<dyn SendRecord>));
-        let call = CallCtx { attempts, ..call.clone() };
+        let Opened { room, sends, call } = self.open(call).await?;
         let (started, began) = (SystemTime::now(), Instant::now());
         let mut unanswered = UnansweredCall {
             journal: &self.journal,
@@ -113,10 +135,7 @@ impl Journaled {
         };
         let outcome = self.inner.chat(request, &call).await.map(Arc::new);
         let record = unanswered.record.take();
-        let mut attempts = call.attempts.attempts();
-        if attempts.is_empty() && !call.attempts.take_unsent() {
-            attempts.extend(only_attempt(&outcome, request, started, began.elapsed()));
-        }
+        let attempts = attempts_of(&call, &outcome, request, started, began.elapsed());
         // From the reply to here nothing waits, so that a reply cannot be lost by being dropped.
         if let Some(record) = record.filter(|_| outcome.is_ok() || !attempts.is_empty()) {
             self.journal.record_call(CallRecord { outcome: outcome.clone(), attempts, ..record });
@@ -126,32 +145,76 @@ impl Journaled {
     }
 }
 
+/// A record of a call that can be completed with what was sent for it.
+trait Record {
+    /// The same with these attempts.
+    fn with_attempts(self, attempts: Vec<Attempt>) -> Self;
+
+    /// Hands it to the journal.
+    fn record_in(self, journal: &Journal);
+}
+
+impl Record for CallRecord<'_> {
+    fn with_attempts(self, attempts: Vec<Attempt>) -> Self {
+        Self { attempts, ..self }
+    }
+
+    fn record_in(self, journal: &Journal) {
+        journal.record_call(self);
+    }
+}
+
+impl Record for EmbeddingRecord<'_> {
+    fn with_attempts(self, attempts: Vec<Attempt>) -> Self {
+        Self { attempts, ..self }
+    }
+
+    fn record_in(self, journal: &Journal) {
+        journal.record_embedding(self);
+    }
+}
+
 /// Records what was sent for a call whose caller goes away before it is answered: it is paid for, and caps count it.
-struct UnansweredCall<'call> {
+struct UnansweredCall<'call, R: Record> {
     journal: &'call Journal,
     attempts: &'call AttemptLog,
     /// As of a call that was cancelled; gone when the call is over.
-    record: Option<CallRecord<'call>>,
+    record: Option<R>,
 }
 
-impl Drop for UnansweredCall<'_> {
+impl<R: Record> Drop for UnansweredCall<'_, R> {
     fn drop(&mut self) {
         let attempts = self.attempts.attempts();
         if let Some(record) = self.record.take().filter(|_| !attempts.is_empty()) {
-            self.journal.record_call(CallRecord { attempts, ..record });
+            record.with_attempts(attempts).record_in(self.journal);
         }
     }
 }
 
+/// The attempts of a call that is over.
+fn attempts_of<T: Used>(
+    call: &CallCtx,
+    outcome: &Result<T, LlmError>,
+    request: &impl Prompt,
+    started: SystemTime,
+    took: Duration,
+) -> Vec<Attempt> {
+    let mut attempts = call.attempts.attempts();
+    if attempts.is_empty() && !call.attempts.take_unsent() {
+        attempts.extend(only_attempt(outcome, request, started, took));
+    }
+    attempts
+}
+
 /// The attempt of a call whose layers report none; a call that was never sent has none.
-fn only_attempt(
-    outcome: &SharedOutcome,
-    request: &ChatRequest,
+fn only_attempt<T: Used>(
+    outcome: &Result<T, LlmError>,
+    request: &impl Prompt,
     started: SystemTime,
     took: Duration,
 ) -> Option<Attempt> {
     let outcome = match outcome {
-        Ok(reply) => AttemptOutcome::Reply(reply.usage),
+        Ok(reply) => AttemptOutcome::Reply(reply.usage()),
         // Whoever gives up reports what was tried.
         Err(LlmError::GaveUp { .. }) => return None,
         Err(error) => match error.class() {
@@ -163,7 +226,7 @@ fn only_attempt(
             class => AttemptOutcome::Failed {
                 class,
                 message: error.to_string(),
-                may_be_billed: may_be_billed(class, request),
+                may_be_billed: may_be_billed(error, request),
             },
         },
     };
@@ -171,10 +234,10 @@ fn only_attempt(
 }
 
 /// Waits for an equal call; `None` if it was given up.
-async fn follow(
-    mut waiting: watch::Receiver<Option<SharedOutcome>>,
+async fn follow<K: Lookup>(
+    mut waiting: watch::Receiver<Option<SharedOutcome<K>>>,
     call: &CallCtx,
-) -> Result<Option<SharedOutcome>, LlmError> {
+) -> Result<Option<SharedOutcome<K>>, LlmError> {
     tokio::select! {
         biased;
         () = call.cancel.cancelled() => Err(LlmError::Cancelled),
@@ -202,7 +265,7 @@ impl ChatModel for Journaled {
                 Joined::Leader(flight) => {
                     break self.lead(request, call, (digest, occurrence), flight).await?;
                 }
-                Joined::Follower(waiting) => match follow(waiting, call).await? {
+                Joined::Follower(waiting) => match follow::<CallKey>(waiting, call).await? {
                     Some(Ok(reply)) => break reply,
                     // Somebody else gave up, which is no reason for this call to.
                     Some(Err(LlmError::Cancelled)) | None => {}

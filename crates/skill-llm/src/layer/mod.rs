@@ -11,6 +11,9 @@
 //! | [`Budgeted`] | caps of the run, reserved before each attempt | a [`Budget`] by all models of a run |
 //! | [`Paced`] | requests and tokens per minute, how many are in flight | a [`Pacer`] by all models of a provider |
 //!
+//! Embedding models have the same layers, made by their functions `embedding`, and [`Batched`], which splits requests;
+//! see [`crate::embedding`].
+//!
 //! All of them measure time by tokio's clock, so that tests run in virtual time.
 //!
 //! ```
@@ -40,19 +43,25 @@
 //! # }
 //! ```
 
+mod batch;
 mod budget;
+#[cfg(test)]
+mod embedding_tests;
 mod estimate;
 #[cfg(feature = "journal")]
 mod journaled;
+mod layered;
 mod pace;
 mod retry;
 mod trace;
 
+pub use batch::Batched;
 pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
 pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, SeenReply};
 pub(crate) use estimate::{is_billed, may_be_billed};
 #[cfg(feature = "journal")]
 pub use journaled::{Journaled, NotInRecording, Recording};
+pub(crate) use layered::{Layered, Prompt, Used};
 pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,

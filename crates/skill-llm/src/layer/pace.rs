@@ -11,9 +11,11 @@ mod limit;
 use self::gcra::Gcra;
 use self::latency::Latency;
 use self::limit::AdaptiveLimit;
-use super::estimate::{RunningMean, input_tokens};
+use super::estimate::RunningMean;
+use super::layered::{Layered, Prompt as _, Used};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -223,15 +225,17 @@ impl State {
         Turn::Go { reserved_tokens }
     }
 
-    fn replied(&mut self, permit: &Permit<'_>, reply: &ChatReply, now: Instant) {
-        let used = reply.usage.input.saturating_add(reply.usage.output);
+    fn replied(&mut self, permit: &Permit<'_>, reply: &impl Used, now: Instant) {
+        let usage = reply.usage();
+        let used = usage.input.saturating_add(usage.output);
         let mut is_high = false;
         if let Some(kind) = self.kinds.get_mut(permit.kind) {
-            if reply.usage.output > 0 {
-                kind.output_tokens.add(reply.usage.output);
+            if usage.output > 0 {
+                kind.output_tokens.add(usage.output);
             }
             let took = now.saturating_duration_since(permit.sent);
-            if self.limit.is_after_decrease(permit.sent) && kind.latency.add(took, reply.usage.output, now) {
+            if self.limit.is_after_decrease(permit.sent) && kind.latency.add(took, reply.paced_tokens(), now)
+            {
                 self.limit.latency_rises(now);
             }
             is_high = kind.latency.is_high();
@@ -260,7 +264,7 @@ struct Permit<'a> {
 
 impl Permit<'_> {
     /// Learns from how the request ended.
-    fn settle(self, outcome: &Result<ChatReply, LlmError>) {
+    fn settle(self, outcome: &Result<impl Used, LlmError>) {
         let now = Instant::now();
         match outcome {
             Ok(reply) => self.pacer.lock().replied(&self, reply, now),
@@ -302,8 +306,8 @@ impl Drop for Counted<'_> {
 }
 
 /// A model that keeps the pace of its provider.
-pub struct Paced {
-    inner: Arc<dyn ChatModel>,
+pub struct Paced<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
     pacer: Arc<Pacer>,
     plain: usize,
     with_schema: usize,
@@ -318,6 +322,14 @@ impl Paced {
     }
 }
 
+impl Paced<dyn EmbeddingModel> {
+    /// As [`Paced::new`], for an embedding model.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, pacer: Arc<Pacer>) -> Self {
+        let kind = pacer.kind(inner.id(), false);
+        Self { inner, pacer, plain: kind, with_schema: kind }
+    }
+}
+
 #[async_trait]
 impl ChatModel for Paced {
     fn id(&self) -> &ModelId {
@@ -329,17 +341,50 @@ impl ChatModel for Paced {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let kind = if request.response_schema.is_some() { self.with_schema } else { self.plain };
+        self.run(request, call).await
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Paced<dyn EmbeddingModel> {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        self.run(request, call).await
+    }
+}
+
+impl<M: ?Sized> Paced<M> {
+    /// Makes a call when its turn has come.
+    async fn run(&self, request: &M::Request, call: &CallCtx) -> Result<M::Reply, LlmError>
+    where
+        M: Layered,
+    {
+        let kind = if request.has_schema() { self.with_schema } else { self.plain };
         call.attempts.note_out(false);
         let begun = Instant::now();
-        let admitted = super::before_sending(self.id(), call, self.pacer.admit(kind, input_tokens(request)));
+        let admitted = super::before_sending(
+            self.inner.model_id(),
+            call,
+            self.pacer.admit(kind, request.input_tokens()),
+        );
         let permit = admitted.await?;
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
         // Before it is sent, so that it is counted even if this process is killed while it is out.
         call.attempts.begin_request(request).inspect_err(|_| call.attempts.note_unsent())?;
         // From here on it may be billed: whoever drops this call while it is out finds that in the log.
         call.attempts.note_out(true);
-        let outcome = self.inner.chat(request, call).await;
+        let outcome = self.inner.ask(request, call).await;
         call.attempts.note_out(false);
         permit.settle(&outcome);
         outcome

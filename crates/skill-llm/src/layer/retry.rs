@@ -11,9 +11,11 @@ mod trouble;
 
 pub use trouble::Trouble;
 
+use super::layered::{Layered, Prompt};
 use crate::attempt::{Attempt, AttemptLog};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::{ErrorClass, GiveUpReason, LlmError};
 use crate::simulated::hash::Dice;
 use crate::telemetry;
@@ -160,7 +162,7 @@ impl RetryBudget {
     }
 
     /// Learns from an attempt whether there is a server at all.
-    fn note(&self, outcome: &Result<ChatReply, LlmError>) {
+    fn note<T>(&self, outcome: &Result<T, LlmError>) {
         if outcome.as_ref().map_or_else(shows_server, |_| true) {
             self.is_reached.store(true, Ordering::Relaxed);
         }
@@ -198,8 +200,8 @@ impl RetryBudget {
 }
 
 /// A model whose calls are tried again after failures that may pass.
-pub struct Retried {
-    inner: Arc<dyn ChatModel>,
+pub struct Retried<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
     policy: RetryPolicy,
     budget: Arc<RetryBudget>,
 }
@@ -207,6 +209,13 @@ pub struct Retried {
 impl Retried {
     /// Tries the calls of `inner` by this policy, with the retries that this provider has left.
     pub fn new(inner: Arc<dyn ChatModel>, policy: RetryPolicy, budget: Arc<RetryBudget>) -> Self {
+        Self { inner, policy, budget }
+    }
+}
+
+impl Retried<dyn EmbeddingModel> {
+    /// As [`Retried::new`], for an embedding model.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, policy: RetryPolicy, budget: Arc<RetryBudget>) -> Self {
         Self { inner, policy, budget }
     }
 }
@@ -238,6 +247,35 @@ impl ChatModel for Retried {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        self.run(request, call).await
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Retried<dyn EmbeddingModel> {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        self.run(request, call).await
+    }
+}
+
+impl<M: ?Sized> Retried<M> {
+    /// Repeats a call until it has a reply or may not be retried.
+    async fn run(&self, request: &M::Request, call: &CallCtx) -> Result<M::Reply, LlmError>
+    where
+        M: Layered,
+    {
         let begun = Instant::now();
         let own = begun + self.policy.call_timeout;
         let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
@@ -298,7 +336,11 @@ impl ChatModel for Retried {
 
 impl Trial<'_> {
     /// Sends once, and records it.
-    async fn attempt(&mut self, inner: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
+    async fn attempt<M: Layered + ?Sized>(
+        &mut self,
+        inner: &M,
+        request: &M::Request,
+    ) -> Result<M::Reply, LlmError> {
         // The caller's log may be shared by calls that run at the same time; their waits are kept apart here.
         let log = Arc::new(self.call.attempts.for_attempt());
         let inner_call =
@@ -320,7 +362,7 @@ impl Trial<'_> {
             waited_before,
             is_over: false,
         };
-        let outcome = inner.chat(request, &inner_call).instrument(span.clone()).await;
+        let outcome = inner.ask(request, &inner_call).instrument(span.clone()).await;
         unanswered.is_over = true;
         if let Err(error) = &outcome {
             span.record(telemetry::ERROR_TYPE, error.class().as_str());
@@ -432,8 +474,8 @@ impl Trial<'_> {
 }
 
 /// Records an attempt whose caller goes away while the request is out: it may be billed, and nobody waits for it.
-struct UnansweredAttempt<'call> {
-    request: &'call ChatRequest,
+struct UnansweredAttempt<'call, R: Prompt> {
+    request: &'call R,
     to: &'call AttemptLog,
     log: &'call AttemptLog,
     started: SystemTime,
@@ -442,7 +484,7 @@ struct UnansweredAttempt<'call> {
     is_over: bool,
 }
 
-impl Drop for UnansweredAttempt<'_> {
+impl<R: Prompt> Drop for UnansweredAttempt<'_, R> {
     fn drop(&mut self) {
         if self.is_over || !self.log.is_out() {
             return;
@@ -452,7 +494,7 @@ impl Drop for UnansweredAttempt<'_> {
             started: self.started.checked_add(inside).unwrap_or(self.started),
             waited: self.waited_before.saturating_add(inside),
             took: self.sent.elapsed().saturating_sub(inside),
-            outcome: self.log.outcome(&Err(LlmError::Cancelled), self.request),
+            outcome: self.log.failure(&LlmError::Cancelled, self.request),
         });
     }
 }

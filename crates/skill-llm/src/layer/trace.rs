@@ -5,7 +5,8 @@
 mod content;
 
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use crate::telemetry;
 use async_trait::async_trait;
@@ -15,8 +16,8 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
 
 /// A model with a span around each call.
-pub struct Traced {
-    inner: Arc<dyn ChatModel>,
+pub struct Traced<M: ?Sized = dyn ChatModel> {
+    inner: Arc<M>,
 }
 
 impl Traced {
@@ -26,7 +27,7 @@ impl Traced {
     }
 
     fn span(&self, request: &ChatRequest, call: &CallCtx) -> Span {
-        let ModelId { provider, model } = self.inner.id();
+        let ModelId { provider, model, .. } = self.inner.id();
         tracing::debug_span!(
             telemetry::CHAT,
             { telemetry::NAME } = %format_args!("{} {model}", telemetry::CHAT),
@@ -50,6 +51,65 @@ impl Traced {
     }
 }
 
+impl Traced<dyn EmbeddingModel> {
+    /// As [`Traced::new`], for an embedding model; no text of a request is in its spans.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>) -> Self {
+        Self { inner }
+    }
+
+    fn span(&self, request: &EmbeddingRequest, call: &CallCtx) -> Span {
+        let ModelId { provider, model, .. } = self.inner.id();
+        tracing::debug_span!(
+            telemetry::EMBEDDINGS,
+            { telemetry::NAME } = %format_args!("{} {model}", telemetry::EMBEDDINGS),
+            { telemetry::KIND } = "client",
+            { telemetry::STATUS } = Empty,
+            { telemetry::OPERATION } = telemetry::EMBEDDINGS,
+            { telemetry::PROVIDER } = provider.as_str(),
+            { telemetry::REQUEST_MODEL } = model.as_str(),
+            { telemetry::EMBEDDING_TEXTS } = request.texts.len(),
+            { telemetry::EMBEDDING_LENGTH } = Empty,
+            { telemetry::INPUT_TOKENS } = Empty,
+            { telemetry::ERROR_TYPE } = Empty,
+            { telemetry::CALL_PLACE } = call.place.as_str(),
+            { telemetry::CALL_ATTEMPTS } = Empty,
+        )
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Traced<dyn EmbeddingModel> {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        let span = self.span(request, call);
+        let before = call.attempts.len();
+        let outcome = self.inner.embed(request, call).instrument(span.clone()).await;
+        span.record(telemetry::CALL_ATTEMPTS, call.attempts.len().saturating_sub(before));
+        match &outcome {
+            Ok(reply) => {
+                span.record(telemetry::EMBEDDING_LENGTH, reply.vectors.first().map_or(0, Vec::len));
+                span.record(telemetry::INPUT_TOKENS, reply.usage.input);
+            }
+            Err(error) => {
+                span.record(telemetry::ERROR_TYPE, error.class().as_str());
+                span.record(telemetry::STATUS, telemetry::FAILED);
+            }
+        }
+        outcome
+    }
+}
+
 #[async_trait]
 impl ChatModel for Traced {
     fn id(&self) -> &ModelId {
@@ -68,7 +128,7 @@ impl ChatModel for Traced {
         tell_content(&span, request, outcome.as_ref().ok());
         match &outcome {
             Ok(reply) => {
-                span.record(telemetry::FINISH_REASONS, finish_reason(&reply.finish));
+                span.record(telemetry::FINISH_REASONS, reply.finish.as_str());
                 span.record(telemetry::INPUT_TOKENS, reply.usage.input);
                 span.record(telemetry::CACHED_TOKENS, reply.usage.cached);
                 span.record(telemetry::OUTPUT_TOKENS, reply.usage.output);
@@ -88,7 +148,7 @@ fn tell_content(span: &Span, request: &ChatRequest, reply: Option<&ChatReply>) {
         return;
     }
     let input = content::input(request);
-    let output = reply.map(|reply| content::output(reply, finish_reason(&reply.finish)));
+    let output = reply.map(|reply| content::output(reply, reply.finish.as_str()));
     span.in_scope(|| {
         tracing::event!(
             target: telemetry::CONTENT,
@@ -98,16 +158,6 @@ fn tell_content(span: &Span, request: &ChatRequest, reply: Option<&ChatReply>) {
             telemetry::CONTENT_EVENT
         );
     });
-}
-
-fn finish_reason(reason: &FinishReason) -> &str {
-    match reason {
-        FinishReason::Stop => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(reason) => reason,
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Requests as the dialect writes them.
 
 use super::config::{OpenAiConfig, ResponseFormat};
+use super::{DIALECT, RETURNED_FIELDS};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
+    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
+    ToolSpec,
 };
 use crate::error::LlmError;
 use crate::http::{Body, Field, merged};
@@ -30,6 +32,12 @@ pub(super) fn request_body(
     config.check_seed(sampling.seed)?;
     if let Some(seed) = sampling.seed {
         body.push("seed", Field::Whole(seed));
+    }
+    if let Some(n_top) = sampling.logprobs {
+        body.push("logprobs", Field::Json(true.into()));
+        if n_top > 0 {
+            body.push("top_logprobs", Field::Whole(n_top.into()));
+        }
     }
     if !request.tools.is_empty() {
         body.push("tools", Field::Json(request.tools.iter().map(tool).collect()));
@@ -101,9 +109,16 @@ impl Serialize for WireMessage<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", role(message.role))?;
         map.serialize_entry("content", &Content(message))?;
+        let state = ProviderState::of(message, DIALECT);
         if !message.tool_calls.is_empty() {
-            let calls: Value = message.tool_calls.iter().map(tool_call).collect();
+            let signed = state.and_then(|state| state.get("extra_content"));
+            let calls: Value = message.tool_calls.iter().map(|call| tool_call(call, signed)).collect();
             map.serialize_entry("tool_calls", &calls)?;
+        }
+        for name in RETURNED_FIELDS {
+            if let Some(value) = state.and_then(|state| state.get(name)) {
+                map.serialize_entry(name, value)?;
+            }
         }
         if let Some(id) = &message.tool_call_id {
             map.serialize_entry("tool_call_id", id)?;
@@ -121,9 +136,16 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+/// A call as the model made it; `signed` is what the server added to calls, by their ids.
+fn tool_call(call: &ToolCall, signed: Option<&Value>) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments});
-    json!({"id": call.id, "type": "function", "function": function})
+    let mut written = json!({"id": call.id, "type": "function", "function": function});
+    if let (Some(extra), Some(fields)) =
+        (signed.and_then(|signed| signed.get(&call.id)), written.as_object_mut())
+    {
+        fields.insert("extra_content".to_owned(), extra.clone());
+    }
+    written
 }
 
 /// A string where there is only text, since small servers take no lists; null where tool calls say everything.

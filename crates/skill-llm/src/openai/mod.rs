@@ -1,15 +1,21 @@
 //! The Chat Completions dialect: OpenAI itself and everything that speaks like it, such as vLLM, llama.cpp, Ollama,
 //! OpenRouter and DeepSeek.
 //!
-//! One call is one `POST {base_url}/chat/completions`; repeating is the business of a layer above. What a request
-//! asks for is sent as it stands: nothing is cut, capped or dropped.
+//! One call is one `POST {base_url}/chat/completions`, or of an embedding model one `POST {base_url}/embeddings`;
+//! repeating is the business of a layer above. What a request asks for is sent as it stands: nothing is cut, capped or
+//! dropped.
+//!
+//! A reply with tool calls keeps what thinking models need back with their results: signatures of calls
+//! (`extra_content`, Gemini), `reasoning_details` (OpenRouter) and `reasoning_content` (DeepSeek, Kimi and others).
 
 mod body;
 mod config;
-mod wire;
+mod embeddings;
+pub(crate) mod wire;
 
 pub use crate::http::DEFAULT_TIMEOUT;
 pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
+pub use embeddings::{DEFAULT_MAX_TEXTS, OpenAiEmbeddings, OpenAiEmbeddingsConfig};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
@@ -20,6 +26,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
+
+/// The name of the dialect in [`crate::ProviderState`].
+const DIALECT: &str = "openai";
+/// Fields of a reply that go back beside its tool calls.
+const RETURNED_FIELDS: [&str; 2] = ["reasoning_content", "reasoning_details"];
 
 /// A model behind a server that speaks the dialect.
 pub struct OpenAiChat {

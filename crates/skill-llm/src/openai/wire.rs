@@ -6,11 +6,14 @@
 //! `"content": ""` is an empty reply. Content that is null or missing is one too where the reply says why: it was cut
 //! at its limit, it was withheld, or the model came to its end and all that it wrote is reasoning. Otherwise the server
 //! failed behind a successful status, and that is [`Fault::NoContent`].
+//!
+//! Reasoning, log-probabilities and token ids are extras: what is not of the expected form is left out.
 
+use super::{DIALECT, RETURNED_FIELDS};
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
-use serde_json::{Map, Value};
-use skill_core::Usage;
+use serde_json::{Map, Value, json};
+use skill_core::{ReplyTokens, TokenLogprob, TopLogprob, Usage};
 
 /// Reads the body of a reply.
 pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
@@ -45,7 +48,88 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
             return Err(Fault::no_content("`content` is null or missing", &finish));
         }
     }
-    Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
+    let state = provider_state(message, &tool_calls);
+    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+        .with_tool_calls(tool_calls)
+        .with_reasoning(reasoning(message))
+        .with_tokens(reply_tokens(body, choice))
+        .with_provider_state(DIALECT, state))
+}
+
+/// The model's reasoning as one text, under any of the names in use.
+fn reasoning(message: &Map<String, Value>) -> Option<String> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(text) = text("reasoning_content").or_else(|| text("reasoning")) {
+        return Some(text.to_owned());
+    }
+    let parts = message.get("reasoning_details")?.as_array()?;
+    let texts = parts.iter().filter_map(|part| {
+        let of = |name: &str| part.get(name).and_then(Value::as_str);
+        of("text").or_else(|| of("summary"))
+    });
+    let texts: Vec<&str> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// What servers of thinking models need back with a reply that calls tools.
+///
+/// Gemini signs calls in `extra_content`, OpenRouter wants `reasoning_details`, and DeepSeek, Kimi and others
+/// `reasoning_content`, while tools are called. After an answer nobody needs it.
+fn provider_state(message: &Map<String, Value>, tool_calls: &[ToolCall]) -> Option<Value> {
+    if tool_calls.is_empty() {
+        return None;
+    }
+    let mut state = Map::new();
+    for name in RETURNED_FIELDS {
+        match message.get(name) {
+            Some(Value::Null) | None => {}
+            Some(value) => drop(state.insert(name.to_owned(), value.clone())),
+        }
+    }
+    let calls = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let signed: Map<String, Value> = calls
+        .iter()
+        .zip(tool_calls)
+        .filter_map(|(written, call)| Some((call.id.clone(), written.get("extra_content")?.clone())))
+        .filter(|(_, extra)| !extra.is_null())
+        .collect();
+    if !signed.is_empty() {
+        state.insert("extra_content".to_owned(), json!(signed));
+    }
+    (!state.is_empty()).then_some(Value::Object(state))
+}
+
+/// The tokens of the reply: `logprobs.content` of the choice, and the ids that vLLM adds on request.
+fn reply_tokens(body: &Value, choice: &Value) -> Option<ReplyTokens> {
+    let listed = choice.get("logprobs").and_then(|logprobs| logprobs.get("content"));
+    let logprobs: Vec<TokenLogprob> = listed
+        .and_then(Value::as_array)
+        .and_then(|list| list.iter().map(token_logprob).collect())
+        .unwrap_or_default();
+    let ids = |value: Option<&Value>| -> Vec<u32> {
+        let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+        value.and_then(Value::as_array).and_then(|ids| ids.iter().map(id).collect()).unwrap_or_default()
+    };
+    let prompt_ids = body.get("prompt_token_ids").or_else(|| choice.get("prompt_token_ids"));
+    let tokens = ReplyTokens::new(ids(choice.get("token_ids")), logprobs).with_prompt_ids(ids(prompt_ids));
+    (!tokens.is_empty()).then_some(tokens)
+}
+
+/// One token with its alternatives; `None` for what is not of this form, or whose log-probability is not a number.
+pub(crate) fn token_logprob(written: &Value) -> Option<TokenLogprob> {
+    let token = written.get("token")?.as_str()?;
+    let mut read = TokenLogprob::new(token, written.get("logprob")?.as_f64()?);
+    let bytes = written.get("bytes").and_then(Value::as_array);
+    let bytes: Option<Vec<u8>> = bytes.and_then(|bytes| {
+        bytes.iter().map(|byte| byte.as_u64().and_then(|byte| u8::try_from(byte).ok())).collect()
+    });
+    read.bytes = bytes.filter(|bytes| bytes.as_slice() != token.as_bytes());
+    let top = written.get("top_logprobs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    read.top = top
+        .iter()
+        .filter_map(|top| Some(TopLogprob::new(top.get("token")?.as_str()?, top.get("logprob")?.as_f64()?)))
+        .collect();
+    Some(read)
 }
 
 /// Whether the message holds thoughts of the model, under any of the names in use.

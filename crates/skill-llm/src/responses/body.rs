@@ -1,12 +1,15 @@
 //! Requests as the dialect writes them.
 
+use super::DIALECT;
 use super::config::{ResponsesConfig, check_sampling};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
+    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
+    ToolSpec,
 };
 use crate::error::LlmError;
 use crate::http::{Body, Field, merged, wrong};
 use crate::openai::ResponseFormat;
+use crate::reasoning::Effort;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use skill_core::Role;
@@ -31,11 +34,29 @@ pub(super) fn request_body(request: &ChatRequest, config: &ResponsesConfig) -> R
         body.json("tool_choice", request.tool_choice.as_ref().map(tool_choice));
         body.json("parallel_tool_calls", request.parallel_tool_calls.map(Value::from));
     }
+    if let Some(n_top) = sampling.logprobs.filter(|n_top| *n_top > 0) {
+        body.push("top_logprobs", Field::Whole(n_top.into()));
+    }
+    body.json("include", include(request, config, sampling.logprobs.is_some()));
     body.json("text", text_format(request, config.response_format));
     body.json("reasoning", config.effort().map(|effort| json!({"effort": effort.as_str()})));
     // The conversation is in every request; nothing of it has to stay with the server.
     body.json("store", Some(false.into()));
     body.bytes(request)
+}
+
+/// What a reply has to hold besides its usual parts.
+///
+/// Nothing stays with the server, so thoughts that lead to tool calls have to travel; models that do not think refuse to
+/// be asked for theirs.
+fn include(request: &ChatRequest, config: &ResponsesConfig, logprobs: bool) -> Option<Value> {
+    let thinks = config.effort().is_some_and(|effort| effort != Effort::None);
+    let names = [
+        (thinks && !request.tools.is_empty()).then_some("reasoning.encrypted_content"),
+        logprobs.then_some("message.output_text.logprobs"),
+    ];
+    let names: Vec<&str> = names.into_iter().flatten().collect();
+    (!names.is_empty()).then(|| json!(names))
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -78,6 +99,12 @@ impl Serialize for Items<'_> {
         for message in self.0 {
             if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
                 items.serialize_element(&Output { id, message })?;
+                continue;
+            }
+            if let Some(Value::Array(own)) = ProviderState::of(message, DIALECT) {
+                for item in own {
+                    items.serialize_element(item)?;
+                }
                 continue;
             }
             if !message.content.is_empty() || message.tool_calls.is_empty() {

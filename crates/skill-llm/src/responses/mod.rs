@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 
+/// The name of the dialect in [`crate::ProviderState`].
+const DIALECT: &str = "responses";
+
 /// A model behind a server that speaks the dialect.
 pub struct ResponsesChat {
     id: ModelId,

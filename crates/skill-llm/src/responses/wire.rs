@@ -5,10 +5,12 @@
 //! An `output_text` of `""` is an empty reply, and so is an output of nothing but reasoning. A finished output without
 //! a message, a call or a thought means that the server failed behind a successful status.
 
+use super::DIALECT;
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
+use crate::openai::wire::token_logprob;
 use serde_json::Value;
-use skill_core::Usage;
+use skill_core::{ReplyTokens, TokenLogprob, Usage};
 
 /// Reads the body of a reply.
 pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
@@ -20,7 +22,8 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let mut text = String::new();
     let mut refusal = String::new();
     let mut tool_calls = Vec::new();
-    let (mut has_text, mut has_message) = (false, false);
+    let mut reasoning = Vec::new();
+    let (mut has_text, mut has_message, mut thinks) = (false, false, false);
     for (item_idx, item) in items.iter().enumerate() {
         match item.get("type").and_then(Value::as_str) {
             Some("message") | None => {
@@ -28,7 +31,11 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
                 has_text |= read_message(item, &mut text, &mut refusal);
             }
             Some("function_call") => tool_calls.push(tool_call(item, item_idx)?),
-            // Thinking, and whatever the server does by itself, is not what the model answers.
+            Some("reasoning") => {
+                thinks = true;
+                reasoning.extend(thoughts(item));
+            }
+            // Whatever the server does by itself is not what the model answers.
             Some(_) => {}
         }
     }
@@ -51,7 +58,30 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     if text.is_empty() {
         text = refusal;
     }
-    Ok(ChatReply { text, tool_calls, usage: usage(body.get("usage")), finish })
+    // After an answer the thoughts that led to it are needed no more.
+    let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(items));
+    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+        .with_tool_calls(tool_calls)
+        .with_reasoning(Some(reasoning.join("\n\n")))
+        .with_tokens(Some(ReplyTokens::new(Vec::new(), logprobs(items))))
+        .with_provider_state(DIALECT, state))
+}
+
+/// The texts of a reasoning item: the reasoning itself where the server shows it, else its summary.
+fn thoughts(item: &Value) -> Vec<&str> {
+    let texts = |name: &str| -> Vec<&str> {
+        let parts = item.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        parts.iter().filter_map(|part| part.get("text")?.as_str()).filter(|text| !text.is_empty()).collect()
+    };
+    let whole = texts("content");
+    if whole.is_empty() { texts("summary") } else { whole }
+}
+
+/// The tokens of all texts; none where one of them is not of the expected form.
+fn logprobs(items: &[Value]) -> Vec<TokenLogprob> {
+    let parts = items.iter().filter_map(|item| item.get("content")?.as_array()).flatten();
+    let listed = parts.filter_map(|part| part.get("logprobs")?.as_array()).flatten();
+    listed.map(token_logprob).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 /// Adds what a message says; whether it has a text, which may be empty.

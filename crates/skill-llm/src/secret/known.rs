@@ -5,10 +5,10 @@ use crate::chat::{ChatReply, FinishReason};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What replaces a secret.
@@ -19,6 +19,8 @@ const MIN_SECRET_CHARS: usize = 6;
 const MIN_DIGITS: usize = 16;
 /// A part of an encoded secret that is shorter than this tells nothing of it.
 const MIN_ENCODED_CHARS: usize = 8;
+/// The characters escaped in an address: all but the unreserved ones of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// What is written into the configuration of a local server that takes any key; compared in lower case.
 const PLACEHOLDERS: [&str; 18] = [
     "anything",
@@ -132,6 +134,16 @@ impl Secrets {
         if let FinishReason::Other(reason) = &mut reply.finish {
             scrub_string(&matcher, reason);
         }
+        if let Some(reasoning) = &mut reply.reasoning {
+            scrub_string(&matcher, reasoning);
+        }
+        for logprob in reply.tokens.iter_mut().flat_map(|tokens| &mut tokens.logprobs) {
+            scrub_string(&matcher, &mut logprob.token);
+            logprob.top.iter_mut().for_each(|top| scrub_string(&matcher, &mut top.token));
+        }
+        if let Some(state) = &mut reply.provider_state {
+            self.scrub_value(&mut Arc::make_mut(state).value);
+        }
     }
 
     fn matcher(&self) -> Option<Arc<AhoCorasick>> {
@@ -225,7 +237,7 @@ fn forms(secret: &str) -> Vec<String> {
     // Arguments of tools, and patches, are JSON inside of JSON.
     let nested: Vec<String> = forms.iter().flat_map(|form| super::written_forms(form)).collect();
     forms.extend(nested);
-    forms.push(percent_encoded(secret));
+    forms.push(utf8_percent_encode(secret, ESCAPED).to_string());
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
@@ -242,19 +254,6 @@ fn forms(secret: &str) -> Vec<String> {
     forms.sort();
     forms.dedup();
     forms
-}
-
-/// The secret as a part of an address has it.
-fn percent_encoded(secret: &str) -> String {
-    let mut encoded = String::new();
-    for byte in secret.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
-            // Writing to a string does not fail.
-            _ => drop(write!(encoded, "%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -167,6 +167,7 @@ impl ChatModel for SimulatedOptimizer {
         if call.cancel.is_cancelled() {
             return Err(LlmError::Cancelled);
         }
+        request.sampling.refuse_logprobs(&self.id)?;
         Ok(reply_to(request, self.answer(&request.text_of(Role::System), &request.text_of(Role::User))))
     }
 }

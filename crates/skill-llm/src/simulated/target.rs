@@ -93,6 +93,7 @@ impl ChatModel for SimulatedTarget {
         if call.cancel.is_cancelled() {
             return Err(LlmError::Cancelled);
         }
+        request.sampling.refuse_logprobs(&self.id)?;
         let answer = self.answer(&request.text_of(Role::System), &request.text_of(Role::User));
         Ok(reply_to(request, answer))
     }

@@ -269,14 +269,14 @@ fn the_prompt_comes_on_the_standard_input() {
 #[test]
 fn images_are_files_of_the_working_directory() {
     let fake = Fake::new(&printing("x"));
-    let message = Message {
-        content: vec![
+    let message = Message::new(
+        Role::User,
+        vec![
             ContentPart::Text("What is it?".into()),
             ContentPart::Image(ImageSource::from_bytes("image/png", b"\x89PNG")),
             ContentPart::Image(ImageSource::Url("https://pictures.example/1.png".to_owned())),
         ],
-        ..Message::user("")
-    };
+    );
     ask(fake.config(AgentKind::Claude).tap_text(), &ChatRequest::new(vec![message]), &CallCtx::default())
         .unwrap();
     assert_eq!(

@@ -6,3 +6,4 @@ mod keys;
 mod providers;
 mod responses;
 mod support;
+mod thoughts;

@@ -120,32 +120,31 @@ pub(crate) fn conversation() -> ChatRequest {
         name: "look".to_owned(),
         arguments: arguments.to_owned(),
     };
-    let result = |id: &str, text: &str| Message {
-        tool_call_id: Some(id.to_owned()),
-        ..Message::text_message(Role::Tool, text)
-    };
+    let result = |id: &str, text: &str| Message::tool_result(id, text);
     ChatRequest {
         messages: vec![
             Message::system("# Skill\n\nLook twice."),
-            Message {
-                content: vec![
+            Message::new(
+                Role::User,
+                vec![
                     ContentPart::Text("What is on these?".into()),
                     ContentPart::Image(ImageSource::from_bytes("image/png", b"\x89PNG")),
                     ContentPart::Image(ImageSource::Url("https://pictures.example/1.png".to_owned())),
                 ],
-                ..Message::user("")
-            },
-            Message {
-                content: vec![ContentPart::Text("I look.".into())],
-                tool_calls: vec![call("call_7", "{\"at\": 1}"), call("call_8", "not json")],
-                ..Message::assistant("")
-            },
+            ),
+            Message::assistant("I look.")
+                .with_tool_calls(vec![call("call_7", "{\"at\": 1}"), call("call_8", "not json")]),
             result("call_7", "a cat"),
             result("call_8", ""),
             Message::assistant("Done?"),
             Message::user("Go on."),
         ],
-        sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9), max_tokens: Some(64_000), seed: None },
+        sampling: Sampling {
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            max_tokens: Some(64_000),
+            ..Sampling::default()
+        },
         tools: vec![look()],
         tool_choice: Some(ToolChoice::Required),
         parallel_tool_calls: Some(false),

@@ -1,9 +1,11 @@
 //! The file: damaged, full, foreign, old, new.
 
+use crate::embedding::{Embedder, journaled as embedder, vector};
 use crate::support::{Bench, Counting, ask, at, journaled, request};
 use skill_llm::journal::{CallFilter, SCHEMA_VERSION};
 use skill_llm::{
-    ChatModel, ErrorClass, Journal, JournalError, JournalOptions, JournalReader, NotInRecording, Recording,
+    ChatModel, EmbeddingModel as _, EmbeddingRequest, ErrorClass, Journal, JournalError, JournalOptions,
+    JournalReader, NotInRecording, Recording,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -126,7 +128,7 @@ async fn journals_of_past_versions_load() {
             assert_eq!(model.n_requests(), n_sent);
             let spent = &journal.spent_before()[0];
             // With two of pruned calls, and one that was in flight when its process was killed.
-            let n_requests = [1, 1, 3, 4][version as usize - 1];
+            let n_requests = [1, 1, 3, 4, 4][version as usize - 1];
             assert_eq!((spent.usage.input, spent.requests), (12, n_requests));
         }
         assert_eq!(bench.rows(), rows);
@@ -145,12 +147,34 @@ async fn a_journal_of_a_past_version_goes_on() {
             }
             assert_eq!(model.n_requests(), 2, "version {version}");
         }
-        let rows = bench.rows();
+        let mut rows = bench.rows();
+        rows.retain(|row| row.kind == "chat");
         assert_eq!(rows.len(), 3);
         for row in rows {
             let call = bench.reader().call(row.id).unwrap().unwrap();
             assert_eq!(call["messages"][0]["text"], "be brief");
         }
+    }
+}
+
+/// Journals from before there were embeddings take them, and those with embeddings answer with what they have.
+#[tokio::test]
+async fn a_journal_of_a_past_version_takes_embeddings() {
+    let texts = ["heat an egg", "cool a cup"];
+    for version in 1..=SCHEMA_VERSION {
+        let (bench, model) = (open_golden(version), Arc::new(Embedder::new()));
+        let n_sent = usize::from(version < 5);
+        let recording = Recording { journal: Arc::new(bench.reader()), otherwise: NotInRecording::Fail };
+        let from_recording = embedder(&model, &Bench::new().open()).with_recording(recording);
+        let outcome = from_recording.embed(&EmbeddingRequest::new(texts), &at("step 9")).await;
+        assert_eq!(outcome.is_ok(), version >= 5, "version {version}: {outcome:?}");
+        for place in ["step 1", "step 2"] {
+            let kept = embedder(&model, &bench.open());
+            let reply = kept.embed(&EmbeddingRequest::new(texts), &at(place)).await.unwrap();
+            assert_eq!(reply.vectors, texts.map(|text| vector(text, 2)));
+            assert_eq!((reply.usage.input, model.n_requests()), (21, n_sent), "version {version}");
+        }
+        assert_eq!(bench.reader().totals().unwrap().embeddings, 2);
     }
 }
 
@@ -165,6 +189,24 @@ async fn a_recording_of_a_past_version_answers() {
         assert!(journaled.chat(&request("b"), &at("step 1")).await.is_err());
         assert_eq!(model.n_requests(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_reply_of_other_weights_answers_for_none() {
+    let bench = Bench::new();
+    for (revision, n_requests) in [("", 1), ("step-1", 1), ("step-2", 1), ("step-1", 0), ("", 0)] {
+        let model = Arc::new(Counting::new().with_revision(revision));
+        let journal = bench.open();
+        ask(&journaled(&model, &journal), "a", &at("step 1")).await;
+        assert_eq!(model.n_requests(), n_requests, "{revision:?}");
+    }
+    let reader = bench.reader();
+    let revisions: Vec<_> = bench
+        .rows()
+        .iter()
+        .map(|row| reader.call(row.id).unwrap().unwrap()["model"]["revision"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(revisions, [None, Some("step-1".to_owned()), Some("step-2".to_owned())]);
 }
 
 #[test]

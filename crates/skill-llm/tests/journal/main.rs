@@ -1,6 +1,7 @@
 //! The journal: every reply once, whatever happens in between.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod embedding;
 mod files;
 mod people;
 mod sent;
@@ -11,7 +12,7 @@ use skill_llm::journal::{CommitPoint, ResultKey, StoredResult};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, FinishReason, ImageSource, Journal,
     JournalOptions, Journaled, LlmError, Message, Metered, NotInRecording, PaceConfig, Paced, Pacer,
-    Recording, Retried, RetryPolicy, Role, ScriptedModel, ToolCall,
+    Recording, ReplyTokens, Retried, RetryPolicy, Role, ScriptedModel, TokenLogprob, ToolCall,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -222,28 +223,25 @@ async fn what_was_spent_and_how_long_is_summed_over_processes() {
 #[tokio::test]
 async fn every_part_of_a_reply_and_of_a_request_is_kept() {
     let bench = Bench::new();
-    let reply = ChatReply {
-        text: "I look\u{0}it up\u{fffd}".to_owned(),
-        tool_calls: vec![ToolCall {
-            id: "1".to_owned(),
-            name: "find".to_owned(),
-            arguments: "{\"a\":".to_owned(),
-        }],
-        usage: USAGE,
-        finish: FinishReason::Other("tired".to_owned()),
-    };
+    let call = ToolCall { id: "1".to_owned(), name: "find".to_owned(), arguments: "{\"a\":".to_owned() };
+    let tokens =
+        ReplyTokens::new(vec![7, 8], vec![TokenLogprob::new("I look", -0.25)]).with_prompt_ids(vec![1]);
+    let reply = ChatReply::new("I look\u{0}it up\u{fffd}", USAGE, FinishReason::Other("tired".to_owned()))
+        .with_tool_calls(vec![call])
+        .with_reasoning(Some("Where is it?".to_owned()))
+        .with_tokens(Some(tokens))
+        .with_provider_state("dialect", Some(json!({"signature": "s"})));
     let answer = reply.clone();
     let inner = Arc::new(ScriptedModel::from_fn("m", move |_, _| Ok(answer.clone())));
     let mut asked = request("look");
-    asked.messages.push(Message {
-        role: Role::User,
-        content: vec![
+    asked.messages.push(Message::new(
+        Role::User,
+        vec![
             ContentPart::Text("this".into()),
             ContentPart::Image(ImageSource::from_bytes("image/png", b"x")),
         ],
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-    });
+    ));
+    asked.messages.push(Message::reply(&reply));
     for _ in 0..2 {
         let journaled = Journaled::new(inner.clone(), bench.open());
         assert_eq!(journaled.chat(&asked, &at("step 1")).await.unwrap(), reply);

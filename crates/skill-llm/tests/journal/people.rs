@@ -213,7 +213,7 @@ fn looking_at_an_empty_journal_takes_its_log_away_from_nobody() {
 async fn pruned_calls_are_made_again_and_others_are_not() {
     let (bench, model) = filled().await;
     let pruned = prune(&bench.path(), &place("step 3")).unwrap();
-    assert_eq!(pruned, Pruned { calls: 4, results: 1, messages: 0 });
+    assert_eq!(pruned, Pruned { calls: 4, results: 1, messages: 0, embeddings: 0 });
     let journal = bench.open();
     let journaled = journaled(&model, &journal);
     let before = model.n_requests();
@@ -228,7 +228,7 @@ async fn pruning_failures_keeps_every_reply_and_result() {
     for outcome_name in ["failed", "server_error"] {
         let (bench, _) = filled().await;
         let pruned = prune(&bench.path(), &outcome(outcome_name)).unwrap();
-        assert_eq!(pruned, Pruned { calls: 3, results: 0, messages: 1 });
+        assert_eq!(pruned, Pruned { calls: 3, results: 0, messages: 1, embeddings: 0 });
         let totals = bench.reader().totals().unwrap();
         assert_eq!((totals.replies, totals.failed, totals.results, totals.requests), (3, 0, 2, 3));
     }

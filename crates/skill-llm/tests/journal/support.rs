@@ -40,6 +40,10 @@ impl Counting {
         Self { parameters, ..self }
     }
 
+    pub(crate) fn with_revision(self, revision: &str) -> Self {
+        Self { id: self.id.with_revision(revision), ..self }
+    }
+
     pub(crate) fn gated(self) -> (Arc<Self>, Arc<Semaphore>) {
         let gate = Arc::new(Semaphore::new(0));
         (Arc::new(Self { gate: Some(Arc::clone(&gate)), ..self }), gate)

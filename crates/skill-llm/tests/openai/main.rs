@@ -1,6 +1,7 @@
 //! The wire contract of the dialect: what is sent, and what is made of every answer.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod embeddings;
 mod replies;
 mod requests;
 mod socket;

@@ -49,32 +49,27 @@ fn everything_at_once() {
     let request = ChatRequest {
         messages: vec![
             Message::system("Use the tool."),
-            Message {
-                role: Role::User,
-                content: vec![
+            Message::new(
+                Role::User,
+                vec![
                     ContentPart::Text("What is on these?".into()),
                     ContentPart::Image(ImageSource::from_bytes("image/png", b"\x89PNG")),
                     ContentPart::Image(ImageSource::Url("https://pictures.example/1.png".to_owned())),
                 ],
-                tool_calls: Vec::new(),
-                tool_call_id: None,
-            },
-            Message {
-                content: Vec::new(),
-                tool_calls: vec![ToolCall {
-                    id: "call_7".to_owned(),
-                    name: "look".to_owned(),
-                    arguments: "{\"at\": 1}".to_owned(),
-                }],
-                ..Message::assistant("")
-            },
-            Message { tool_call_id: Some("call_7".to_owned()), ..Message::text_message(Role::Tool, "a cat") },
+            ),
+            Message::new(Role::Assistant, Vec::new()).with_tool_calls(vec![ToolCall {
+                id: "call_7".to_owned(),
+                name: "look".to_owned(),
+                arguments: "{\"at\": 1}".to_owned(),
+            }]),
+            Message::tool_result("call_7", "a cat"),
         ],
         sampling: Sampling {
             temperature: Some(0.0),
             top_p: Some(0.9),
             max_tokens: Some(64_000),
             seed: Some(7),
+            logprobs: Some(2),
         },
         tools: vec![ToolSpec {
             name: "look".to_owned(),
@@ -139,7 +134,7 @@ fn text_parts_are_one_string() {
 
 #[test]
 fn an_empty_message_is_an_empty_string() {
-    let request = ChatRequest::new(vec![Message { content: Vec::new(), ..Message::assistant("") }]);
+    let request = ChatRequest::new(vec![Message::new(Role::Assistant, Vec::new())]);
     let (body, _) = sent(config(), &request, &CallCtx::default());
     assert_eq!(body.pointer("/messages/0/content").unwrap(), "");
 }
@@ -147,8 +142,13 @@ fn an_empty_message_is_an_empty_string() {
 #[test]
 fn the_request_goes_before_the_configuration() {
     let mut config = config();
-    config.sampling =
-        Sampling { temperature: Some(0.7), top_p: Some(0.5), max_tokens: Some(10), seed: Some(1) };
+    config.sampling = Sampling {
+        temperature: Some(0.7),
+        top_p: Some(0.5),
+        max_tokens: Some(10),
+        seed: Some(1),
+        logprobs: Some(0),
+    };
     let mut request = question();
     request.sampling = Sampling { temperature: Some(0.0), seed: Some(2), ..Sampling::default() };
     let (body, _) = sent(config, &request, &CallCtx::default());
@@ -157,6 +157,7 @@ fn the_request_goes_before_the_configuration() {
     assert_eq!(field("top_p"), json!(0.5));
     assert_eq!(field("max_tokens"), json!(10));
     assert_eq!(field("seed"), json!(2));
+    assert_eq!((field("logprobs"), body.get("top_logprobs")), (json!(true), None));
 }
 
 #[track_caller]

@@ -19,6 +19,11 @@ impl Canned {
         Arc::new(Self { answer, asked: Mutex::default() })
     }
 
+    /// How many requests were sent.
+    pub(crate) fn n_asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
     pub(crate) fn asked(&self) -> HttpRequest {
         let asked = self.asked.lock().unwrap();
         assert_eq!(asked.len(), 1, "one call is one request");

@@ -152,7 +152,7 @@ async fn what_a_damaged_run_says_is_data_too() {
     let long = "x".repeat(100_000);
     for (name, file, damage) in [
         ("newer", "runtime_state.json", format!("{{\"format_version\": \"{HOSTILE} {long}\"}}")),
-        ("history", "history.json", format!("[{{\"action\": \"{HOSTILE} {long}\"}}]")),
+        ("history", "history.jsonl", format!("{{\"action\": \"{HOSTILE} {long}\"}}\n")),
     ] {
         let run = format!("runs/{name}");
         finished(&place.path(&run));

@@ -41,14 +41,14 @@ impl Env for Shout {
         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
         let hard = if answer.starts_with("HELLO") { 1.0 } else { 0.0 };
         let turns = [(Role::User, HOSTILE.to_owned()), (Role::Assistant, answer.repeat(self.n_times))];
-        Ok(RolloutResult {
-            predicted_answer: answer,
-            fail_reason: if hard < 1.0 { HOSTILE.to_owned() } else { String::new() },
-            reference_text: HOSTILE.to_owned(),
-            task_type: HOSTILE.to_owned(),
-            conversation: turns.map(|(role, text)| Turn::new(role, text)).into(),
-            ..RolloutResult::new(item.id.clone(), hard, hard)
-        })
+        let mut result = RolloutResult::new(item.id.clone(), hard, hard);
+        result.predicted_answer = answer;
+        result.fail_reason = if hard < 1.0 { HOSTILE.to_owned() } else { String::new() };
+        result.reference_text = HOSTILE.to_owned();
+        result.task_type = HOSTILE.to_owned();
+        result.trajectory =
+            Trajectory::of_messages(turns.map(|(role, text)| TrajectoryMessage::new(role, text)));
+        Ok(result)
     }
 }
 

@@ -9,8 +9,8 @@ use super::text::escape_closing;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
-    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Turn,
-    comparison_pairs, inject_slow_update, replace_slow_update,
+    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Trajectory,
+    TrajectoryMessage, comparison_pairs, inject_slow_update, replace_slow_update,
 };
 use skill_llm::{Message, PromptError, PromptTemplate};
 use std::collections::BTreeMap;
@@ -464,7 +464,10 @@ fn nearest_file_name(stem: &str, foreign: &[&str]) -> String {
 fn sample_result() -> RolloutResult {
     let mut result = RolloutResult::new("sample".into(), 0.0, 0.5);
     result.question = "What is asked?".to_owned();
-    result.conversation = vec![Turn::new(Role::User, "What is asked?"), Turn::new(Role::Assistant, "This.")];
+    result.trajectory = Trajectory::of_messages([
+        TrajectoryMessage::new(Role::User, "What is asked?"),
+        TrajectoryMessage::new(Role::Assistant, "This."),
+    ]);
     result
 }
 

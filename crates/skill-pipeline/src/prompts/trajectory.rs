@@ -6,7 +6,7 @@
 //! a line that says how many characters are missing.
 
 use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
-use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, Turn};
+use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, TrajectoryMessage};
 use std::borrow::Cow;
 
 /// The most characters of one field, such as the question.
@@ -104,33 +104,32 @@ fn fields(result: &RolloutResult) -> Vec<String> {
 /// The turns that say something new, one text each.
 fn conversation(skill: &SkillDoc, result: &RolloutResult) -> Vec<String> {
     let prompts;
-    let turns = if result.conversation.is_empty() {
+    let mut said: Vec<&TrajectoryMessage> = result.trajectory.conversation().collect();
+    if said.is_empty() {
         prompts = first_prompts(result);
-        &prompts
-    } else {
-        &result.conversation
-    };
+        said.extend(&prompts);
+    }
     let is_answer_shown = answer_is_the_only_reply(result);
-    turns
-        .iter()
-        .filter(|turn| !(is_answer_shown && turn.role == Role::Assistant))
-        .filter_map(|turn| {
-            let content = match turn.role {
-                Role::System => system_content(skill, &turn.content)?,
-                Role::User | Role::Assistant | Role::Tool => Cow::Borrowed(turn.content.trim()),
+    said.into_iter()
+        .filter(|message| !(is_answer_shown && message.role == Role::Assistant))
+        .filter_map(|message| {
+            let text = message.as_text();
+            let content = match message.role {
+                Role::System => system_content(skill, &text)?,
+                Role::User | Role::Assistant | Role::Tool => Cow::Borrowed(text.trim()),
             };
             let content = if content.is_empty() { Cow::Borrowed("(empty)") } else { content };
-            Some(format!("[{}] {}", turn.role.as_str(), clip(&content, MAX_TURN_CHARS)))
+            Some(format!("[{}] {}", message.role.as_str(), clip(&content, MAX_TURN_CHARS)))
         })
         .collect()
 }
 
 /// What the agent was told, for an environment that keeps no conversation.
-fn first_prompts(result: &RolloutResult) -> Vec<Turn> {
+fn first_prompts(result: &RolloutResult) -> Vec<TrajectoryMessage> {
     [(Role::System, &result.target_system_prompt), (Role::User, &result.target_user_prompt)]
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(role, text)| Turn::new(role, text.as_str()))
+        .map(|(role, text)| TrajectoryMessage::new(role, text.as_str()))
         .collect()
 }
 
@@ -149,8 +148,10 @@ fn system_content<'a>(skill: &SkillDoc, content: &'a str) -> Option<Cow<'a, str>
 
 /// Whether the agent spoke once and its answer, which has a line of its own, is all that it said.
 fn answer_is_the_only_reply(result: &RolloutResult) -> bool {
-    let mut replies = result.conversation.iter().filter(|turn| turn.role == Role::Assistant);
+    let mut replies = result.trajectory.conversation().filter(|message| message.role == Role::Assistant);
     let (Some(reply), None) = (replies.next(), replies.next()) else { return false };
     let answer = &result.predicted_answer;
-    reply.content == *answer && !answer.trim().is_empty() && answer.chars().count() <= MAX_FIELD_CHARS
+    reply.as_text().trim() == *answer
+        && !answer.trim().is_empty()
+        && answer.chars().count() <= MAX_FIELD_CHARS
 }

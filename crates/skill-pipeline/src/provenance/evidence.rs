@@ -3,7 +3,7 @@
 use super::Course;
 use crate::error::PipelineError;
 use crate::run_dir::format::StepAction;
-use crate::run_dir::{EvaluationDir, RunReader};
+use crate::run_dir::{EvaluationDir, HISTORY_LOG, RunReader};
 use crate::stage::evaluate::by_item;
 use serde::Serialize;
 use skill_core::{Edit, EditRow, EditStatus, EpochIdx, ItemId, ItemScore, RawPatch, SourceType, StepIdx};
@@ -74,7 +74,7 @@ pub(super) fn of_step(course: &Course<'_>, step: StepIdx) -> Result<StepEvidence
     let Course { run, history, .. } = course;
     let Some(record) = history.iter().find(|record| record.step == step) else {
         let message = format!("does not hold step {step}");
-        return Err(PipelineError::Corrupt { path: run.path().join("history.json"), message });
+        return Err(PipelineError::Corrupt { path: run.path().join(HISTORY_LOG), message });
     };
     let edits = run.ranked_patch(step)?.map(|patch| patch.edits).unwrap_or_default();
     let (raw, rows) = (run.raw_patches(step)?, run.apply_report(step)?.unwrap_or_default());

@@ -6,7 +6,7 @@ use super::format::TokensByStage;
 use super::paired_format::PairedRecord;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, RolloutResult, SkillHash, StepIdx};
+use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, Role, RolloutResult, SkillHash, StepIdx};
 
 /// Stands for an answer that a result does not have.
 const NO_ANSWER: &str = "N/A";
@@ -70,9 +70,12 @@ impl From<&RolloutResult> for PairSide {
 }
 
 fn transcript(result: &RolloutResult) -> String {
-    let turns: Vec<String> =
-        result.conversation.iter().map(|turn| format!("[{}] {}", turn.role.as_str(), turn.content)).collect();
-    turns.join("\n")
+    let said = result.trajectory.conversation().map(|message| {
+        let text = message.as_text();
+        let text = if message.role == Role::Assistant { text.trim() } else { &text };
+        format!("[{}] {text}", message.role.as_str())
+    });
+    said.collect::<Vec<_>>().join("\n")
 }
 
 /// What a slow update came to.

@@ -6,11 +6,11 @@ use super::format::{
 };
 use super::held::RunDir;
 use super::path::{RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
-use super::read::{read_json, read_versioned};
+use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
 use indexmap::IndexMap;
-use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillHash, StepIdx};
+use skill_core::{EpochIdx, MeanScore, Origin, RolloutResult, SkillHash, SkillId, StepIdx};
 use std::path::{Path, PathBuf};
 
 /// Where an evaluation's results are written.
@@ -35,9 +35,18 @@ pub enum EvaluationDir {
 }
 
 impl EvaluationDir {
-    /// Where the selection results of a skill are: of the one that an epoch's slow update made, else of a step's.
-    pub fn of_skill(step: StepIdx, slow_epoch: Option<EpochIdx>) -> Self {
-        slow_epoch.map_or_else(|| Self::of_step(step), Self::SlowUpdate)
+    /// The evaluations that no state commits, since they are made after the last step.
+    pub(super) const AFTER_LAST_STEP: [Self; 5] =
+        [Self::FinalSelection, Self::FreshBaseline, Self::FreshBest, Self::TestBaseline, Self::TestBest];
+
+    /// Where the selection results of a skill are; `None` for one that no part of the run measures.
+    pub fn of_skill(skill: SkillId) -> Option<Self> {
+        match skill.origin {
+            Origin::Initial => Some(Self::Baseline),
+            Origin::Step { step } => Some(Self::of_step(step)),
+            Origin::EpochEnd { epoch, .. } => Some(Self::SlowUpdate(epoch)),
+            Origin::Import | Origin::Trial => None,
+        }
     }
 
     /// Where the selection results of a step's skill are; 0 is the baseline.
@@ -76,11 +85,15 @@ impl RunDir {
         evaluation: &Evaluation,
         tokens: StageTokens,
     ) -> Result<(), PipelineError> {
-        let dir = self.evaluation_dir(dir);
-        let (results_path, summary_path) = (dir.join(RESULTS_FILE), dir.join(SUMMARY_FILE));
+        self.check_not_moved()?;
+        let path = self.evaluation_dir(dir);
+        let (results_path, summary_path) = (path.join(RESULTS_FILE), path.join(SUMMARY_FILE));
         let results = atomic::json_bytes(&results_path, &evaluation.results)?;
         let summary = atomic::json_bytes(&summary_path, &summarise(skill, evaluation, tokens))?;
-        atomic::write_all(&[(&results_path, &results), (&summary_path, &summary)])
+        atomic::write_all(&[(&results_path, &results), (&summary_path, &summary)])?;
+        self.note(&results_path, &results)?;
+        self.note(&summary_path, &summary)?;
+        if EvaluationDir::AFTER_LAST_STEP.contains(&dir) { self.commit_evaluation(dir) } else { Ok(()) }
     }
 
     /// Writes `results.json` and `summary.json` of the evaluation of a candidate, as [`RunDir::put`] does.
@@ -117,9 +130,10 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
+    /// A file that cannot be read, is not JSON, is of a newer format, or has changed since the run wrote it.
     pub fn read_evaluation(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
-        read_versioned(&self.evaluation_dir(dir).join(SUMMARY_FILE))
+        let path = self.evaluation_dir(dir).join(SUMMARY_FILE);
+        self.read_recorded(&path)?.map(|bytes| parse_versioned(&path, &bytes)).transpose()
     }
 
     /// The results of an evaluation that was written.
@@ -129,10 +143,7 @@ impl RunDir {
     /// A file that is not there, cannot be read, or is not what it should be.
     pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
         let path = self.evaluation_dir(dir).join(RESULTS_FILE);
-        match read_json(&path)? {
-            Some(results) => Ok(results),
-            None => Err(PipelineError::Corrupt { path, message: "is missing".to_owned() }),
-        }
+        parse(&path, &self.read_required(&path)?)
     }
 }
 

@@ -1,25 +1,24 @@
-//! `events.jsonl` and `timings.json`: the only files of a run that know what time it is. The second one knows too how
-//! many requests the journal has held.
+//! `events.jsonl`: what happened in a run, and when.
 
-use super::atomic;
-use super::format::FORMAT_VERSION;
+use super::timings::FileMark;
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink, Stage};
-use serde::{Deserialize, Serialize};
+use crate::event::{Event, EventSink};
 use serde_json::json;
-use skill_core::StepIdx;
-use std::collections::BTreeMap;
+use skill_core::canonical::RunningSha256;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// So many bytes of a log are read at a time.
+const PART_BYTES: usize = 64 * 1024;
+
 /// Writes events to `events.jsonl`, each with its time, and passes them on.
 ///
 /// Progress inside a stage is passed on but not written: it would be most of the file.
 pub struct EventLog<'run> {
-    file: Mutex<File>,
+    file: Mutex<(File, RunningSha256)>,
     sink: &'run dyn EventSink,
 }
 
@@ -32,9 +31,18 @@ impl<'run> EventLog<'run> {
     pub fn open(run_dir: &Path, sink: &'run dyn EventSink) -> Result<Self, PipelineError> {
         let path = run_dir.join("events.jsonl");
         let file = cut_half_a_line(&path)
-            .and_then(|()| File::options().create(true).append(true).open(&path))
+            .and_then(|()| {
+                let file = File::options().create(true).append(true).open(&path)?;
+                Ok((file, hash_of_file(&path)?))
+            })
             .map_err(|source| PipelineError::RunDir { action: "write", path, source })?;
         Ok(Self { file: Mutex::new(file), sink })
+    }
+
+    /// The length and the hash of the log so far.
+    pub fn mark(&self) -> FileMark {
+        let file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        FileMark { bytes: file.1.n_bytes(), sha256: file.1.hex() }
     }
 
     fn write(&self, event: &Event) -> std::io::Result<()> {
@@ -43,7 +51,21 @@ impl<'run> EventLog<'run> {
             fields.insert("unix_ms".to_owned(), json!(unix_millis()));
         }
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        file.write_all(format!("{line}\n").as_bytes())
+        let line = format!("{line}\n");
+        file.0.write_all(line.as_bytes())?;
+        file.1.update(line.as_bytes());
+        Ok(())
+    }
+}
+
+fn hash_of_file(path: &Path) -> std::io::Result<RunningSha256> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash),
+            n_read => hash.update(part.get(..n_read).unwrap_or_default()),
+        }
     }
 }
 
@@ -76,106 +98,6 @@ impl EventSink for EventLog<'_> {
             tracing::warn!(%error, "an event could not be written to events.jsonl");
         }
         self.sink.emit(event);
-    }
-}
-
-/// `timings.json`: seconds by step and stage, and the processes that worked on the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Timings {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// One entry per process that took up the run, in order.
-    pub processes: Vec<ProcessTiming>,
-    /// Seconds by stage, for each step; `0` stands for what is outside of steps.
-    pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
-    /// What was begun ahead, by the step during whose evaluation it was.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub speculation: BTreeMap<u32, SpeculationTiming>,
-    /// Requests in the journal when this was written, those of pruned calls too: a journal that holds fewer was cut, or
-    /// is an older copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<u64>,
-}
-
-/// What speculation did during one evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpeculationTiming {
-    /// Rollouts of the next step that were finished, or found finished.
-    pub rollouts: usize,
-    /// Whether the candidate was rejected: then the next step uses them; else they were paid for and are not used.
-    pub is_used: bool,
-}
-
-/// The work of one process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProcessTiming {
-    /// When it started, in milliseconds since 1970.
-    pub started_unix_ms: u64,
-    /// Steps that were finished when it started.
-    pub finished_steps: u32,
-    /// Model calls in flight at most.
-    pub workers: usize,
-    /// How long it has worked, in seconds, as of the last step it finished, or its end.
-    pub seconds: f64,
-}
-
-impl Timings {
-    /// Reads the timings of a run; what cannot be read begins anew, and says nothing about the journal.
-    pub fn read_or_new(run_dir: &Path) -> Self {
-        std::fs::read(run_dir.join("timings.json"))
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_else(|| Self {
-                format_version: FORMAT_VERSION.to_owned(),
-                processes: Vec::new(),
-                steps: BTreeMap::new(),
-                speculation: BTreeMap::new(),
-                requests: None,
-            })
-    }
-
-    /// Notes that a process takes up the run.
-    pub fn begin_process(&mut self, finished_steps: StepIdx, workers: usize) {
-        self.processes.push(ProcessTiming {
-            started_unix_ms: unix_millis(),
-            finished_steps: finished_steps.0,
-            workers,
-            seconds: 0.0,
-        });
-    }
-
-    /// Notes how long a stage took; a step that is run again counts its last time only.
-    pub fn record(&mut self, step: Option<StepIdx>, stage: Stage, seconds: f64) {
-        let rounded = (seconds * 1000.0).round() / 1000.0;
-        self.steps
-            .entry(step.unwrap_or_default().0)
-            .or_default()
-            .insert(format!("{}_s", stage.as_str()), rounded);
-    }
-
-    /// Notes what was begun ahead during the evaluation of a step.
-    pub fn record_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
-        self.speculation.insert(step.0, speculation);
-    }
-
-    /// Writes the file, with how long this process has worked and what the journal holds by now.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written.
-    pub fn write(
-        &mut self,
-        run_dir: &Path,
-        process_seconds: f64,
-        requests: u64,
-    ) -> Result<(), PipelineError> {
-        self.requests = Some(requests);
-        if let Some(process) = self.processes.last_mut() {
-            process.seconds = (process_seconds * 1000.0).round() / 1000.0;
-        }
-        let path = run_dir.join("timings.json");
-        // Nobody waits for the disk here: an older file says less about the journal, and nothing wrong.
-        atomic::write_unflushed(&path, &atomic::json_bytes(&path, self)?)
     }
 }
 

@@ -10,12 +10,15 @@ pub use super::summary_format::Summary;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, StepIdx};
+use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, SkillId, StepIdx};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 
 /// The version of the formats in this module, `major.minor`.
-pub const FORMAT_VERSION: &str = "1.0";
+///
+/// Version 2 has `history.jsonl`, `timings.jsonl` and `files.jsonl`, and names skills by their origin.
+/// Files of version 1 are read, and their runs are resumed.
+pub const FORMAT_VERSION: &str = "2.0";
 
 /// `config.json`: what decides the results of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +64,28 @@ pub struct RuntimeState {
     /// How often candidates and the current skill differed on an item: what is likely to differ is measured first.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub flips: FlipCounts,
+    /// The current skill; absent in format 1, where `current_step` and `current_slow_epoch` name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_skill: Option<SkillId>,
+    /// The best skill; absent in format 1, where `best_step` and `best_slow_epoch` name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_skill: Option<SkillId>,
+    /// Lines of `files.jsonl` that the state relies on; absent if no hashes were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_lines: Option<u64>,
+}
+
+impl RuntimeState {
+    /// The current skill, in files of every version.
+    pub fn current(&self) -> SkillId {
+        let of_format_1 = || SkillId::from_numbers(self.current_step, self.current_slow_epoch);
+        self.current_skill.unwrap_or_else(of_format_1)
+    }
+
+    /// The best skill, in files of every version.
+    pub fn best(&self) -> SkillId {
+        self.best_skill.unwrap_or_else(|| SkillId::from_numbers(self.best_step, self.best_slow_epoch))
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -419,11 +444,16 @@ pub struct EpochEndCounts {
     pub meta_skills: usize,
 }
 
-/// Whether a file of this version can be read: the same major version.
+/// Whether a file of this version can be read: this major version, or an older one.
 pub fn is_supported(version: &str) -> bool {
-    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
-    match (major(version), major(FORMAT_VERSION)) {
-        (Some(found), Some(supported)) => found <= supported,
-        (None, _) | (_, None) => false,
-    }
+    major(version).is_some() && !is_newer(version)
+}
+
+/// Whether a newer program wrote a file of this version, which this one cannot read.
+pub(super) fn is_newer(version: &str) -> bool {
+    major(version) > major(FORMAT_VERSION)
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next().and_then(|part| part.parse().ok())
 }

@@ -2,14 +2,19 @@
 
 use super::atomic;
 use super::by_hand::SKILL_FILE_STEMS;
+use super::dir_handle::DirHandle;
 use super::epoch_format::EpochRecords;
+use super::files::{FILES_FILE, FileHashes, RunPart};
 use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
+use super::history::{self, HistoryLog};
 use super::live;
 use super::path::{
-    CARRIED_DIR, LOCK_FILE, SUMMARY_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path,
-    snapshot_path, step_path,
+    CARRIED_DIR, CONFIG_FILE, HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT,
+    STATE_FILE, SUMMARY_FILE, epoch_snapshot_path, meta_skill_path, slow_update_path, snapshot_path,
+    step_path,
 };
-use super::read::{read_config, read_epoch_end, read_history, read_json, read_versioned};
+use super::read::{parse_versioned, read_config, read_epoch_end, read_versioned};
+use super::recorded::part_of;
 use super::unflushed::Unflushed;
 use crate::error::PipelineError;
 use crate::memory::MemoryEntry;
@@ -20,6 +25,7 @@ use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use skill_llm::journal::JOURNAL_FILE;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,24 +35,29 @@ const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a run writes after its `config.json`: a directory that has one of these without that is no run.
-pub(super) const RUN_FILES: [&str; 10] = [
+pub(super) const RUN_FILES: [&str; 12] = [
     "best_skill.md",
     "current_skill.md",
-    "history.json",
-    "runtime_state.json",
+    HISTORY_FILE,
+    STATE_FILE,
     SUMMARY_FILE,
     "config.toml",
     "skills",
     "steps",
     "slow_update",
     "meta_skill",
+    HISTORY_LOG,
+    FILES_FILE,
 ];
 
 /// A run directory that this process holds: a second process that wants it is refused.
 #[derive(Debug)]
 pub struct RunDir {
-    path: PathBuf,
-    unflushed: Unflushed,
+    dir: DirHandle,
+    pub(super) unflushed: Unflushed,
+    /// Read when the first file is written or read back.
+    pub(super) hashes: Mutex<Option<FileHashes>>,
+    history: Mutex<Option<HistoryLog>>,
     _lock: File,
 }
 
@@ -73,12 +84,28 @@ impl RunDir {
             }
         }
         atomic::remove_half_written(path)?;
-        Ok(Self { path: path.to_owned(), unflushed: Unflushed::default(), _lock: lock })
+        Ok(Self {
+            dir: DirHandle::hold(path)?,
+            unflushed: Unflushed::default(),
+            hashes: Mutex::default(),
+            history: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// The directory.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.dir.path()
+    }
+
+    /// Checks that the name of the directory still means the one that was opened; everything that is written here is
+    /// checked so before.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::MovedRunDir`].
+    pub fn check_not_moved(&self) -> Result<(), PipelineError> {
+        self.dir.check_not_moved()
     }
 
     /// Writes a file of a step, of an epoch's end or of an evaluation whole; it is on the disk before a state is that
@@ -88,9 +115,10 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn put(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
         atomic::write_unflushed(path, bytes)?;
         self.unflushed.add(path);
-        Ok(())
+        self.note(path, bytes)
     }
 
     /// As [`RunDir::put`], with the source text of a skill.
@@ -113,30 +141,30 @@ impl RunDir {
 
     /// The journal of the run.
     pub fn journal_path(&self) -> PathBuf {
-        self.path.join(JOURNAL_FILE)
+        self.path().join(JOURNAL_FILE)
     }
 
     /// The directory of a step's files.
     pub fn step_dir(&self, step: StepIdx) -> PathBuf {
-        step_path(&self.path, step)
+        step_path(self.path(), step)
     }
 
     /// The directory of an epoch's slow update.
     pub fn slow_update_dir(&self, epoch: EpochIdx) -> PathBuf {
-        slow_update_path(&self.path, epoch)
+        slow_update_path(self.path(), epoch)
     }
 
     /// The directory of the notes that the optimizer wrote at an epoch's end.
     pub fn meta_skill_dir(&self, epoch: EpochIdx) -> PathBuf {
-        meta_skill_path(&self.path, epoch)
+        meta_skill_path(self.path(), epoch)
     }
 
     fn epoch_snapshot_path(&self, epoch: EpochIdx) -> PathBuf {
-        epoch_snapshot_path(&self.path, epoch)
+        epoch_snapshot_path(self.path(), epoch)
     }
 
     fn snapshot_path(&self, step: StepIdx) -> PathBuf {
-        snapshot_path(&self.path, step)
+        snapshot_path(self.path(), step)
     }
 
     /// What was asked when the run was started or last resumed; `None` for a directory without a run.
@@ -146,11 +174,11 @@ impl RunDir {
     /// A file that cannot be read, is not JSON, or is of a newer format; a directory that has files of the names
     /// that a run writes and is none.
     pub fn read_config(&self) -> Result<Option<ConfigFile>, PipelineError> {
-        let config = read_config(&self.path)?;
+        let config = read_config(self.path())?;
         if config.is_none()
-            && let Some(found) = RUN_FILES.into_iter().find(|name| self.path.join(name).exists())
+            && let Some(found) = RUN_FILES.into_iter().find(|name| self.path().join(name).exists())
         {
-            return Err(PipelineError::NotARun { path: self.path.clone(), found });
+            return Err(PipelineError::NotARun { path: self.path().to_owned(), found });
         }
         Ok(config)
     }
@@ -161,11 +189,18 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_config(&self, config: &ConfigFile, source_text: Option<&str>) -> Result<(), PipelineError> {
-        atomic::write_json(&self.path.join("config.json"), config)?;
+        self.check_not_moved()?;
+        let path = self.path().join(CONFIG_FILE);
+        atomic::write(&path, &atomic::sealed_json_bytes(&path, config)?)?;
         match source_text {
-            Some(text) => atomic::write(&self.path.join("config.toml"), text.as_bytes()),
+            Some(text) => atomic::write(&self.path().join("config.toml"), text.as_bytes()),
             None => Ok(()),
         }
+    }
+
+    /// The path of `runtime_state.json`.
+    pub fn state_path(&self) -> PathBuf {
+        self.path().join(STATE_FILE)
     }
 
     /// Where the run stands; `None` if its baseline is not measured yet.
@@ -175,15 +210,18 @@ impl RunDir {
     /// A file that cannot be read, is not JSON, or is of a newer format, and one that is gone although steps are
     /// finished.
     pub fn read_state(&self) -> Result<Option<RuntimeState>, PipelineError> {
-        let path = self.path.join("runtime_state.json");
+        let path = self.path().join(STATE_FILE);
         let state: Option<RuntimeState> = read_versioned(&path)?;
         if state.is_none() {
-            // With the first state the history is there, and empty.
-            let history: Option<Vec<IgnoredAny>> = read_json(&self.path.join("history.json"))?;
-            let n_steps = history.map_or(0, |history| history.len());
+            let mut n_steps = 0_usize;
+            let history = history::for_each(self.path(), |_: IgnoredAny| {
+                n_steps += 1;
+                true
+            })?;
             if n_steps > 0 {
+                let history = history.file_name().unwrap_or_default().display().to_string();
                 let message = format!(
-                    "is missing, but history.json goes to step {n_steps}; with neither of the two, the run is made again from its journal"
+                    "is missing, but {history} goes to step {n_steps}; without runtime_state.json, history.jsonl and history.json the run is rebuilt from its journal"
                 );
                 return Err(PipelineError::Corrupt { path, message });
             }
@@ -191,17 +229,24 @@ impl RunDir {
         Ok(state)
     }
 
-    /// The records of the steps up to `last`, in order.
+    /// The records of the steps up to `last`, in order. One that is torn or changed in `history.jsonl` is taken from the
+    /// directory of its step.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or lacks a step.
+    /// A file that cannot be read, is not JSON, lacks a step, or has changed since the run wrote it.
     pub fn read_history(&self, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
-        read_history(&self.path, last)
+        match self.hashes()?.as_ref() {
+            Some(hashes) => history::read_verified(self.path(), last, hashes),
+            None => history::read_history(self.path(), last),
+        }
     }
 
-    /// Writes `current_skill.md`, `best_skill.md` and `history.json`, and then `runtime_state.json`: where it is on the
-    /// disk, what it names is done, and all of these and all that was put before are on the disk.
+    /// Adds to `history.jsonl` and `files.jsonl`, writes `current_skill.md` and `best_skill.md`, and then
+    /// `runtime_state.json`: where it is on the disk, what it names is done, and all of these and all that was put before
+    /// are on the disk.
+    ///
+    /// The `history` of one process grows; what the state says of `files.jsonl` is filled in here.
     ///
     /// # Errors
     ///
@@ -213,17 +258,42 @@ impl RunDir {
         history: &[StepRecord],
         state: &RuntimeState,
     ) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
         let [current_path, best_path] = self.skill_paths();
-        let [history_path, state_path] =
-            ["history.json", "runtime_state.json"].map(|name| self.path.join(name));
-        let history = atomic::json_bytes(&history_path, &history)?;
-        let state = atomic::json_bytes(&state_path, state)?;
+        let state_path = self.path().join(STATE_FILE);
+        self.append_history(history)?;
+        let files_lines = Some(self.commit(part_of(history, state))?);
+        let state = RuntimeState { files_lines, ..state.clone() };
+        let state = atomic::sealed_json_bytes(&state_path, &state)?;
         let files = [
             (current_path.as_path(), current.source_text().as_bytes()),
             (&best_path, best.source_text().as_bytes()),
-            (&history_path, &history),
         ];
         atomic::write_all_before((&state_path, &state), &files, &self.unflushed.take())
+    }
+
+    fn append_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
+        let mut log = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.is_none() {
+            *log = Some(HistoryLog::open(self.path())?);
+        }
+        if let Some(log) = log.as_mut()
+            && log.append(history)?
+        {
+            self.unflushed.add(log.path());
+        }
+        Ok(())
+    }
+
+    /// Writes `history.json`, which holds the records of all steps once the run is finished.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
+        // Of a run that is summed up again the log may be damaged.
+        self.append_history(history)?;
+        self.put_json(&self.path().join(HISTORY_FILE), &history)
     }
 
     /// Writes what a step leaves for the optimizer to know.
@@ -242,8 +312,7 @@ impl RunDir {
     /// A file that is not there, cannot be read, or is not what it should be.
     pub fn read_digest(&self, step: StepIdx) -> Result<MemoryEntry, PipelineError> {
         let path = self.digest_path(step);
-        let message = || "is missing".to_owned();
-        read_versioned(&path)?.ok_or_else(|| PipelineError::Corrupt { path, message: message() })
+        parse_versioned(&path, &self.read_required(&path)?)
     }
 
     fn digest_path(&self, step: StepIdx) -> PathBuf {
@@ -292,7 +361,15 @@ impl RunDir {
     ///
     /// A file that cannot be read, is not JSON, or is of a newer format.
     pub fn read_epoch_end(&self, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
-        read_epoch_end(&self.path, epoch)
+        for path in [
+            self.slow_update_dir(epoch).join(SLOW_RESULT),
+            self.meta_skill_dir(epoch).join(META_SKILL_RESULT),
+        ] {
+            if self.recorded(&path)?.is_some() {
+                self.read_required(&path)?;
+            }
+        }
+        read_epoch_end(self.path(), epoch)
     }
 
     fn read_skill(path: PathBuf, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
@@ -329,6 +406,7 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
         let [current_path, best_path] = self.skill_paths();
         atomic::write_all(&[
             (&current_path, current.source_text().as_bytes()),
@@ -337,7 +415,7 @@ impl RunDir {
     }
 
     fn skill_paths(&self) -> [PathBuf; 2] {
-        SKILL_FILE_STEMS.map(|name| self.path.join(format!("{name}.md")))
+        SKILL_FILE_STEMS.map(|name| self.path().join(format!("{name}.md")))
     }
 
     /// Writes the folder `best_skill/`, if the skill is one or has front matter.
@@ -350,10 +428,11 @@ impl RunDir {
         if !package.is_folder() {
             return Ok(());
         }
-        let dir = self.path.join("best_skill");
+        let dir = self.path().join("best_skill");
+        self.check_not_moved()?;
         atomic::remove_dir(&dir)?;
         package.files().try_for_each(|(path, bytes, is_executable)| {
-            atomic::write_with_mode(&dir.join(path), bytes, is_executable)
+            self.put_member(&dir.join(path), bytes, is_executable)
         })
     }
 
@@ -363,10 +442,18 @@ impl RunDir {
     ///
     /// A file that cannot be written.
     pub fn write_carried(&self, initial: &SkillDoc) -> Result<(), PipelineError> {
-        let dir = self.path.join(CARRIED_DIR);
-        initial.carried().iter().try_for_each(|(path, file)| {
-            atomic::write_with_mode(&dir.join(path), file.bytes(), file.is_executable())
-        })
+        let dir = self.path().join(CARRIED_DIR);
+        initial
+            .carried()
+            .iter()
+            .try_for_each(|(path, file)| self.put_member(&dir.join(path), file.bytes(), file.is_executable()))
+    }
+
+    /// Writes a file of a folder, and notes its hash.
+    fn put_member(&self, path: &Path, bytes: &[u8], is_executable: bool) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
+        atomic::write_with_mode(path, bytes, is_executable)?;
+        self.note(path, bytes)
     }
 
     /// Writes `summary.json` of the run: it is finished, and all that was put before is on the disk.
@@ -375,17 +462,29 @@ impl RunDir {
     ///
     /// A file that cannot be written, this one or one that was put before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
-        let path = self.path.join(SUMMARY_FILE);
+        self.check_not_moved()?;
+        let path = self.path().join(SUMMARY_FILE);
         let summary = atomic::json_bytes(&path, summary)?;
+        self.note(&path, &summary)?;
+        self.commit(RunPart::End)?;
         atomic::write_all_before((&path, &summary), &[], &self.unflushed.take())
     }
 
-    /// Takes the run's `summary.json` away: a run that goes on is not finished.
+    /// Takes the run's `summary.json` away, and `history.json` where `history.jsonl` holds the same: a run that goes on
+    /// is not finished.
     ///
     /// # Errors
     ///
     /// A file that cannot be removed.
     pub fn remove_summary(&self) -> Result<(), PipelineError> {
-        atomic::remove_file(&self.path.join(SUMMARY_FILE))
+        self.check_not_moved()?;
+        // The lines about the end go first: what they name is about to go.
+        if let Some(hashes) = self.hashes()?.as_mut() {
+            hashes.cut()?;
+        }
+        if self.path().join(HISTORY_LOG).exists() {
+            atomic::remove_file(&self.path().join(HISTORY_FILE))?;
+        }
+        atomic::remove_file(&self.path().join(SUMMARY_FILE))
     }
 }

@@ -1,7 +1,7 @@
 //! The journal of a run, which a run that has sent or measured something does not begin anew by accident.
 
-use super::event_log::Timings;
 use super::held::RunDir;
+use super::timings::Timings;
 use crate::error::PipelineError;
 use skill_llm::journal::requests_written;
 use skill_llm::{Journal, JournalOptions};
@@ -17,7 +17,7 @@ impl RunDir {
     pub fn check_journal(&self) -> Result<(), PipelineError> {
         let state = self.read_state()?;
         // Both were written after what they tell of was committed.
-        let n_noted = Timings::read_or_new(self.path()).requests.unwrap_or_default();
+        let n_noted = Timings::read_or_new(self.path())?.requests.unwrap_or_default();
         if state.is_none() && n_noted == 0 {
             return Ok(());
         }

@@ -12,6 +12,18 @@ pub const RESULTS_FILE: &str = "results.json";
 /// The file that sums up an evaluation, or a run.
 pub const SUMMARY_FILE: &str = "summary.json";
 
+/// The file that grows by the record of each step while a run is under way.
+pub const HISTORY_LOG: &str = "history.jsonl";
+
+/// The file that holds the records of all steps once the run is finished, and in runs of format 1 after every step.
+pub const HISTORY_FILE: &str = "history.json";
+
+/// The file that holds the state of a run; written last in a step.
+pub(super) const STATE_FILE: &str = "runtime_state.json";
+
+/// The file that says what was asked of a run.
+pub(super) const CONFIG_FILE: &str = "config.json";
+
 /// The file of a slow update's directory that says what it came to.
 pub(crate) const SLOW_RESULT: &str = "slow_result.json";
 

@@ -1,9 +1,11 @@
 //! Files of a run as values, and what can be known of a run without its lock.
 
+use super::atomic::is_sealed_whole;
 use super::epoch_format::EpochRecords;
-use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, StepRecord, Summary};
+use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, Summary};
 use super::path::{
-    LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path, slow_update_path,
+    HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path,
+    slow_update_path,
 };
 use crate::error::PipelineError;
 use serde::Deserialize;
@@ -40,7 +42,8 @@ pub fn run_status(path: &Path) -> RunStatus {
 pub fn is_run(path: &Path) -> bool {
     let has = |name: &str| path.join(name).exists();
     has("runtime_state.json")
-        || (has("config.json") && [LOCK_FILE, "history.json", "events.jsonl", "steps"].into_iter().any(has))
+        || (has("config.json")
+            && [LOCK_FILE, HISTORY_FILE, HISTORY_LOG, "events.jsonl", "steps"].into_iter().any(has))
 }
 
 /// Whether a process works on a run.
@@ -78,19 +81,7 @@ pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError>
     Ok(state.map(|state| state.last_completed_step))
 }
 
-pub(super) fn read_history(run: &Path, last: StepIdx) -> Result<Vec<StepRecord>, PipelineError> {
-    let path = run.join("history.json");
-    let mut history: Vec<StepRecord> = read_json(&path)?.unwrap_or_default();
-    history.retain(|record| record.step <= last);
-    let in_order = history.iter().zip(1..).all(|(record, step)| record.step == StepIdx(step));
-    if !in_order || history.len() != last.0 as usize {
-        let message = format!("does not hold each of the steps 1 to {last} once");
-        return Err(PipelineError::Corrupt { path, message });
-    }
-    Ok(history)
-}
-
-fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
+pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         // In what is a file itself there is none.
@@ -106,7 +97,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
     read_bytes(path)?.map(|bytes| parse(path, &bytes)).transpose()
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
     serde_json::from_slice(bytes).map_err(|error| not_readable(path.to_owned(), &error))
 }
 
@@ -116,17 +107,21 @@ pub(super) fn not_readable(path: PathBuf, error: &serde_json::Error) -> Pipeline
 }
 
 pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+    read_bytes(path)?.map(|bytes| parse_versioned(path, &bytes)).transpose()
+}
+
+/// Reads an object that carries its version, and its checksum if it is sealed.
+pub(super) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
     /// As much of a file as says whether it can be read.
     #[derive(Deserialize)]
     struct Versioned {
         #[serde(default)]
         format_version: Value,
     }
-    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
-    let versioned: Option<Versioned> = match parse(path, &bytes) {
+    let versioned: Option<Versioned> = match parse(path, bytes) {
         Ok(versioned) => Some(versioned),
         // JSON of another form has no version.
-        Err(_) if serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() => None,
+        Err(_) if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() => None,
         Err(error) => return Err(error),
     };
     let version =
@@ -142,7 +137,10 @@ pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<
             supported: FORMAT_VERSION.to_owned(),
         });
     }
-    parse(path, &bytes).map(Some)
+    if is_sealed_whole(bytes) == Some(false) {
+        return Err(PipelineError::ChangedFile { path: path.to_owned() });
+    }
+    parse(path, bytes)
 }
 
 pub(super) fn read_epoch_end(run: &Path, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {

@@ -5,18 +5,13 @@ use super::evaluation::{EvaluationDir, evaluation_path};
 use super::format::{
     ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
 };
+use super::history::{self, history_path, lacks_a_step, read_history};
 use super::live::{self, LiveState};
 use super::path::{COMPARISON_PAIRS, RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
-use super::read::{
-    is_held, not_readable, read_config, read_epoch_end, read_history, read_json, read_summary, read_versioned,
-};
+use super::read::{is_held, read_config, read_epoch_end, read_json, read_summary, read_versioned};
 use crate::error::PipelineError;
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer as _};
+use serde::Deserialize;
 use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx};
-use std::fmt;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Reads the files of a run; what is not there yet is `None` or empty, what is not what it should be an error.
@@ -71,35 +66,6 @@ impl RunTotals {
         for (stage, used) in brief.tokens {
             *self.tokens.entry(stage).or_default() += used;
         }
-    }
-}
-
-/// A history that is added up while it is read, so that no more than one step of it is in memory at a time.
-struct Sum<'a> {
-    totals: &'a mut RunTotals,
-    /// The step up to which the files are all written.
-    finished: StepIdx,
-    /// The last step that was added.
-    last: StepIdx,
-}
-
-impl<'de> Visitor<'de> for &mut Sum<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the records of steps")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<(), A::Error> {
-        let mut is_in_order = true;
-        while let Some(brief) = records.next_element::<StepBrief>()? {
-            is_in_order &= brief.step > self.finished || brief.step.0 == self.last.0.saturating_add(1);
-            if is_in_order && brief.step <= self.finished {
-                self.last = brief.step;
-                self.totals.add(brief);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -181,8 +147,7 @@ impl RunReader {
             *totals.tokens.entry(stage.clone()).or_default() += *used;
         }
         if last != state.last_completed_step {
-            let message = format!("does not hold each of the steps 1 to {} once", state.last_completed_step);
-            return Err(PipelineError::Corrupt { path: self.path.join("history.json"), message });
+            return Err(lacks_a_step(history_path(&self.path), state.last_completed_step));
         }
         Ok(totals)
     }
@@ -202,17 +167,16 @@ impl RunReader {
 
     /// Adds up the steps up to `finished` that stand in order; returns the last of them.
     fn add_history(&self, totals: &mut RunTotals, finished: StepIdx) -> Result<StepIdx, PipelineError> {
-        let path = self.path.join("history.json");
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(StepIdx(0)),
-            Err(source) => return Err(PipelineError::RunDir { action: "read", path, source }),
-        };
-        let mut sum = Sum { totals, finished, last: StepIdx(0) };
-        let mut json = serde_json::Deserializer::from_reader(BufReader::new(file));
-        let added = json.deserialize_seq(&mut sum).and_then(|()| json.end());
-        added.map_err(|error| not_readable(path, &error))?;
-        Ok(sum.last)
+        let (mut last, mut is_in_order) = (StepIdx(0), true);
+        history::for_each(&self.path, |brief: StepBrief| {
+            is_in_order &= brief.step > finished || brief.step.0 == last.0.saturating_add(1);
+            if is_in_order && brief.step <= finished {
+                last = brief.step;
+                totals.add(brief);
+            }
+            last < finished
+        })?;
+        Ok(last)
     }
 
     /// What the ends of epochs that are done came to, in order; empty if they do nothing.

@@ -106,7 +106,11 @@ impl RunReader {
     }
 
     /// Whether a skill is one that a process was about to name in the state when it died.
-    fn is_on_its_way(&self, state: &RuntimeState, hash: &SkillHash) -> Result<bool, PipelineError> {
+    pub(super) fn is_on_its_way(
+        &self,
+        state: &RuntimeState,
+        hash: &SkillHash,
+    ) -> Result<bool, PipelineError> {
         if state.current_skill_hash == *hash {
             return Ok(true);
         }

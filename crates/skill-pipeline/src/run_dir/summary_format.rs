@@ -4,7 +4,7 @@ use super::format::{EpochEndCounts, TokensByStage, is_zero};
 use super::paired_format::{FreshRecord, PairedRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::{EpochIdx, GateMetric, SkillHash, StepIdx};
+use skill_core::{EpochIdx, GateMetric, SkillHash, SkillId, StepIdx};
 
 /// `summary.json` of the run: what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct Summary {
     /// The epoch whose slow update made the best skill, after its last step `best_step`; absent if a step did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_slow_epoch: Option<EpochIdx>,
+    /// The best skill; absent in format 1, where `best_step` and `best_slow_epoch` name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_skill: Option<SkillId>,
     /// Whether the best skill is the last one with notes that were added after its step, measured at the end of the
     /// run; `best_step` is the last step that added one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,6 +90,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The best skill, in files of every version.
+    pub fn best(&self) -> SkillId {
+        self.best_skill.unwrap_or_else(|| SkillId::from_numbers(self.best_step, self.best_slow_epoch))
+    }
+
     /// The initial and the best skill on the test split, by [`Summary::test_metric`]; `None` if it was not read.
     pub fn test(&self) -> Option<[f64; 2]> {
         Some(match self.test_metric() {

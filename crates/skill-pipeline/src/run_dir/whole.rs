@@ -19,30 +19,35 @@ impl RunDir {
     /// What finished steps have left of rollouts, evaluations, skills and records that is missing, cut off, or not as the
     /// run left it, in order.
     pub fn damaged_files(&self, history: &[StepRecord]) -> Vec<PathBuf> {
-        let results = |dir| evaluation_path(self.path(), dir).join(RESULTS_FILE);
-        let baseline = Some(results(EvaluationDir::Baseline)).filter(|path| !is_whole_json(path));
-        let of_step = |record: &StepRecord| {
-            let (step, dir) = (record.step, step_path(self.path(), record.step));
-            let mut files = vec![dir.join("step_record.json")];
-            match record.accumulation_batches.len() {
-                0 => files.push(dir.join(ROLLOUTS)),
-                n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS))),
-            }
-            if record.selection_n_seen.is_some() {
-                files.push(results(EvaluationDir::Selection(step)));
-            }
-            files.retain(|path| !is_whole_json(path));
-            files.extend(record.current_skill_hash.as_ref().and_then(|hash| self.changed_skill(step, hash)));
-            files
-        };
-        baseline.into_iter().chain(history.iter().flat_map(of_step)).collect()
+        damaged_files(self.path(), history)
     }
+}
 
-    fn changed_skill(&self, step: StepIdx, hash: &SkillHash) -> Option<PathBuf> {
-        let path = snapshot_path(self.path(), step);
-        let is_it = std::fs::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash);
-        (!is_it).then_some(path)
-    }
+/// As [`RunDir::damaged_files`], for those who only look.
+pub(super) fn damaged_files(run: &Path, history: &[StepRecord]) -> Vec<PathBuf> {
+    let results = |dir| evaluation_path(run, dir).join(RESULTS_FILE);
+    let baseline = Some(results(EvaluationDir::Baseline)).filter(|path| !is_whole_json(path));
+    let of_step = |record: &StepRecord| {
+        let (step, dir) = (record.step, step_path(run, record.step));
+        let mut files = vec![dir.join("step_record.json")];
+        match record.accumulation_batches.len() {
+            0 => files.push(dir.join(ROLLOUTS)),
+            n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS))),
+        }
+        if record.selection_n_seen.is_some() {
+            files.push(results(EvaluationDir::Selection(step)));
+        }
+        files.retain(|path| !is_whole_json(path));
+        files.extend(record.current_skill_hash.as_ref().and_then(|hash| changed_skill(run, step, hash)));
+        files
+    };
+    baseline.into_iter().chain(history.iter().flat_map(of_step)).collect()
+}
+
+fn changed_skill(run: &Path, step: StepIdx, hash: &SkillHash) -> Option<PathBuf> {
+    let path = snapshot_path(run, step);
+    let is_it = std::fs::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash);
+    (!is_it).then_some(path)
 }
 
 /// Whether a file of JSON is there to its end; what stands in the middle of it is for its readers.

@@ -1,11 +1,10 @@
 //! Stage 6, evaluate: a skill is measured on a held-out split.
 
 use super::StageCtx;
-use super::rollout::{Agent, DRAW_KEY, Rollout};
+use super::rollout::{Agent, Rollout};
 use super::silence::silence;
 use crate::error::PipelineError;
 use crate::event::Stage;
-use serde_json::Value;
 use skill_core::{
     EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult, SkillDoc,
 };
@@ -44,8 +43,7 @@ pub type Drawn = (ItemId, usize);
 
 /// Which draw of which item a result is of.
 pub fn draw_of(result: &RolloutResult) -> Drawn {
-    let draw = result.extras.get(DRAW_KEY).and_then(Value::as_u64);
-    (result.id.clone(), draw.and_then(|draw| usize::try_from(draw).ok()).unwrap_or(0))
+    (result.id.clone(), usize::try_from(result.trajectory.sample).unwrap_or(usize::MAX))
 }
 
 /// The items of an evaluation, each with the scores of its draws: they stand side by side.
@@ -57,8 +55,7 @@ pub fn by_item(results: &[RolloutResult]) -> impl Iterator<Item = (&RolloutResul
 
 /// The draws of these items that a context asks for, those of an item side by side.
 fn draws_of<'item>(items: &'item [Item], ctx: &StageCtx<'_>) -> Vec<(&'item Item, usize)> {
-    let draws = ctx.draws.first..ctx.draws.first.saturating_add(ctx.draws.per_item.max(1));
-    items.iter().flat_map(|item| draws.clone().map(move |draw| (item, draw))).collect()
+    items.iter().flat_map(|item| ctx.draws.numbers().map(move |draw| (item, draw))).collect()
 }
 
 /// Runs the agent with this skill on every item of the split, in each draw that the context asks for.

@@ -38,13 +38,20 @@ use tracing::field::Empty;
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
 pub(crate) const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
-/// Which draws of each item an evaluation measures: attempts of the same skill at the same item that share no reply.
+/// Which draws (samples) of each item a stage asks for: attempts of the same skill at the same item that share no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draws {
     /// The number of the first one, from 0.
     pub first: usize,
     /// How many, at least 1.
     pub per_item: usize,
+}
+
+impl Draws {
+    /// Their numbers, in order.
+    pub fn numbers(self) -> std::ops::Range<usize> {
+        self.first..self.first.saturating_add(self.per_item.max(1))
+    }
 }
 
 impl Default for Draws {
@@ -62,7 +69,7 @@ pub struct StageCtx<'run> {
     pub stage: Stage,
     /// Which micro-batch of the step, from 0; none where a step has one.
     pub batch_idx: Option<usize>,
-    /// How often each item of an evaluation is measured, and from which draw on.
+    /// How often each item is worked on, and from which draw on.
     pub draws: Draws,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,

@@ -8,7 +8,6 @@ use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::{Event, Stage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx};
@@ -33,9 +32,6 @@ pub struct Rollout {
     pub used: MeterReading,
 }
 
-/// The key of [`RolloutResult::extras`] that holds the number of a draw that is not the first, which has the number 0.
-pub const DRAW_KEY: &str = "draw";
-
 /// What a draw is called, from 2 on.
 fn draw_name(draw: usize) -> Option<String> {
     (draw > 0).then(|| format!("draw {}", draw + 1))
@@ -58,9 +54,10 @@ pub struct Batch<'run> {
     pub items: Vec<&'run Item>,
 }
 
-/// Runs the agent on the items of all micro-batches of a step: one list of results for each, in order.
+/// Runs the agent on the items of all micro-batches of a step, in each sample that the context asks for: one list of
+/// results for each micro-batch, in the order of its items, the samples of an item side by side.
 ///
-/// An item that stands in two of them is worked on twice.
+/// An item of two micro-batches is worked on twice.
 ///
 /// # Errors
 ///
@@ -74,14 +71,16 @@ pub async fn rollout_batches(
 ) -> Result<Vec<Vec<RolloutResult>>, PipelineError> {
     let contexts: Vec<StageCtx<'_>> = batches.iter().map(|batch| ctx.at_batch(batch.batch_idx)).collect();
     let agents: Vec<Agent<'_>> = contexts.iter().map(|ctx| Agent::new(env, skill, target, ctx)).collect();
-    let work: Vec<(usize, &Agent<'_>, &Item)> = batches
-        .iter()
-        .zip(&agents)
-        .enumerate()
-        .flat_map(|(list_idx, (batch, agent))| batch.items.iter().map(move |item| (list_idx, agent, *item)))
-        .collect();
+    let mut work: Vec<(usize, &Agent<'_>, &Item, usize)> = Vec::new();
+    for (list_idx, (batch, agent)) in batches.iter().zip(&agents).enumerate() {
+        for item in &batch.items {
+            work.extend(ctx.draws.numbers().map(|draw| (list_idx, agent, *item, draw)));
+        }
+    }
     let rollouts = ctx
-        .map_ordered(work, async |_, (list_idx, agent, item)| Ok((list_idx, agent.work_on(item, 0).await?)))
+        .map_ordered(work, async |_, (list_idx, agent, item, draw)| {
+            Ok((list_idx, agent.work_on(item, draw).await?))
+        })
         .await?;
     let mut results: Vec<Vec<RolloutResult>> = vec![Vec::new(); batches.len()];
     for (list_idx, Rollout { result, used }) in rollouts {
@@ -201,9 +200,7 @@ impl<'run> Agent<'run> {
         if result.task_type.is_empty() {
             result.task_type.clone_from(&item.task_type);
         }
-        if draw > 0 {
-            result.extras.insert(DRAW_KEY.to_owned(), Value::from(draw));
-        }
+        result.trajectory.sample = u32::try_from(draw).unwrap_or(u32::MAX);
         if let Some((journal, key)) = kept {
             let file = RolloutFile { result, calls: used.calls, usage: used.usage };
             let content = serde_json::to_string(&file).map_err(|error| {

@@ -23,8 +23,8 @@ use indexmap::IndexMap;
 use skill_core::gate::GateAction;
 use skill_core::package::edit_main;
 use skill_core::{
-    EpochIdx, FlipCounts, ItemScore, MeanScore, PairCategory, SkillDoc, StepIdx, inject_slow_update,
-    replace_slow_update,
+    EpochIdx, FlipCounts, ItemScore, MeanScore, Origin, PairCategory, SkillDoc, SkillId, StepIdx,
+    inject_slow_update, replace_slow_update,
 };
 use skill_envs::Split;
 
@@ -201,8 +201,7 @@ impl Run<'_> {
             skill: candidate,
             score,
             item_scores: evaluation.results.iter().map(ItemScore::from).collect(),
-            step: record.step,
-            slow_epoch: Some(record.epoch),
+            id: SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step }),
         };
         Ok((SkillChange::Scored { scored, is_new_best }, flips))
     }

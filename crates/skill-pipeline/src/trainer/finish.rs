@@ -8,7 +8,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
-use skill_core::{ItemScore, MeanScore, SkillDoc, StepIdx};
+use skill_core::{ItemScore, MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::Split;
 
 /// An evaluation after the last step.
@@ -82,8 +82,9 @@ impl Run<'_> {
             total_indecisive: count(|action| action == StepAction::Indecisive),
             total_skips: count(StepAction::is_skip),
             epoch_ends: state.epoch_end_counts(),
-            best_step: best.step,
-            best_slow_epoch: best.slow_epoch,
+            best_step: best.id.origin.step(),
+            best_slow_epoch: best.id.origin.ended_epoch(),
+            best_skill: Some(best.id),
             is_best_measured_last: is_noted,
             best_skill_hash: best.skill.hash(),
             baseline_selection_score: self.settings.gate.score(state.baseline),
@@ -104,6 +105,7 @@ impl Run<'_> {
             extras: serde_json::Map::new(),
         };
         self.dir.write_best_folder(&state.best.skill)?;
+        self.dir.write_history(&state.history)?;
         self.dir.write_summary(&summary)?;
         Ok(summary)
     }
@@ -148,8 +150,7 @@ impl Run<'_> {
         Ok(ScoredSkill {
             score: self.settings.gate.score(mean),
             item_scores: results.iter().map(ItemScore::from).collect(),
-            step: noted,
-            slow_epoch: None,
+            id: SkillId::of_step(noted),
             ..current
         })
     }
@@ -164,6 +165,7 @@ impl Run<'_> {
         let hash = skill.hash();
         if let Some(known) = self.dir.read_evaluation(place)?
             && known.skill_hash == hash
+            && self.dir.keep_evaluation(place)?
         {
             add_tokens(tokens, stage.as_str(), known.tokens);
             let score = MeanScore { hard: known.hard, soft: known.soft };

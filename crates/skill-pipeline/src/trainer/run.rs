@@ -6,8 +6,9 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
-use crate::run_dir::event_log::{EventLog, SpeculationTiming, Timings};
+use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
+use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
@@ -60,7 +61,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         judge: trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>),
         journal: journal.clone(),
         item_hashes: Arc::default(),
-        timings: Timings::read_or_new(path),
+        timings: TimingsLog::open(path)?,
         started: Instant::now(),
         length: trainer.steps(),
         has_lost_journal,
@@ -68,6 +69,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         warned: Warned::default(),
         config: &trainer.config.resolved,
         config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
+        source_text: trainer.config.source_text.as_deref(),
         prompts,
         initial_skill,
         dir,
@@ -82,8 +84,8 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     if let Err(error) = &outcome {
         spans::fail(&span);
         run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
-        run.note_requests().await;
     }
+    run.note_end().await;
     // Obeyed, or come too late: nobody is left whom it could stop.
     if let Err(error) = withdraw_stop(path) {
         tracing::warn!(%error, "the request to stop could not be taken away");
@@ -191,7 +193,9 @@ pub(super) struct Run<'run> {
     pub(super) config: &'run serde_json::Value,
     /// Where the configuration lies, from the directory of the run.
     config_dir: Option<String>,
-    timings: Timings,
+    /// What `config.toml` holds.
+    source_text: Option<&'run str>,
+    timings: TimingsLog,
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
@@ -261,7 +265,7 @@ impl Run<'_> {
         self.warn_of_a_small_split();
         let mut state = match stored {
             Some(state) => {
-                self.keep_changed_skills(&state)?;
+                self.keep_changed_skills(Some(&state))?;
                 self.warn_of_damaged_files(&state);
                 self.dir.write_skills(&state.current.skill, &state.best.skill)?;
                 state
@@ -314,6 +318,9 @@ impl Run<'_> {
 
     async fn measure_baseline(&mut self) -> Result<TrainState, PipelineError> {
         let skill = self.initial_skill.clone();
+        // A run that is rebuilt from its journal may have these already.
+        self.keep_changed_skills(None)?;
+        self.dir.remove_last_evaluations()?;
         self.dir.write_snapshot(StepIdx(0), &skill)?;
         self.dir.write_skills(&skill, &skill)?;
         self.dir.write_carried(&skill)?;
@@ -410,16 +417,17 @@ impl Run<'_> {
         }
     }
 
-    /// The draws of an evaluation: those that decide come first, and a fresh evaluation has the ones after them.
-    fn draws_at(&self, stage: Stage) -> Draws {
+    /// The samples of each item at a stage. Of an evaluation, those that decide come first, and a fresh evaluation has the
+    /// ones after them.
+    pub(super) fn draws_at(&self, stage: Stage) -> Draws {
         let per_item = self.settings.evidence.selection_repeats;
         match stage {
             Stage::Baseline | Stage::Evaluate | Stage::SlowEvaluate | Stage::FinalSelection => {
                 Draws { first: 0, per_item }
             }
             Stage::FreshBaseline | Stage::FreshBest => Draws { first: per_item, per_item },
-            Stage::Rollout
-            | Stage::Reflect
+            Stage::Rollout => Draws { first: 0, per_item: self.settings.samples },
+            Stage::Reflect
             | Stage::Aggregate
             | Stage::Select
             | Stage::Update
@@ -453,18 +461,33 @@ impl Run<'_> {
         self.timings.record_speculation(step, speculation);
     }
 
-    /// Notes what the journal holds when a process ends early; that is not worth another error.
-    async fn note_requests(&mut self) {
+    /// Notes what the journal holds when a process ends, and the logs that nothing else has the hash of; that is not
+    /// worth another error.
+    async fn note_end(&mut self) {
         if self.is_on_record
             && self.journal.flush().await.is_ok()
-            && let Err(error) = self.write_timings()
+            && let Err(error) = self.write_timings().and_then(|()| self.sum_up_timings())
         {
-            tracing::debug!(%error, "timings.json could not be written");
+            tracing::debug!(%error, "the timings could not be written");
         }
     }
 
+    fn sum_up_timings(&mut self) -> Result<(), PipelineError> {
+        self.dir.check_not_moved()?;
+        let mark = self.timings.write_sum()?;
+        self.append_timings([(TIMINGS_FILE.to_owned(), mark)])
+    }
+
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {
+        self.append_timings([])
+    }
+
+    fn append_timings<const N: usize>(&mut self, more: [(String, FileMark); N]) -> Result<(), PipelineError> {
+        self.dir.check_not_moved()?;
         let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
-        self.timings.write(self.dir.path(), seconds, requests)
+        let source = self.source_text.map(|text| ("config.toml".to_owned(), FileMark::of(text.as_bytes())));
+        let events = ("events.jsonl".to_owned(), self.log.mark());
+        let files = more.into_iter().chain(source).chain([events]).collect();
+        self.timings.append(seconds, requests, files)
     }
 }

@@ -7,7 +7,7 @@
 use super::run::Run;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, Stage};
-use crate::run_dir::event_log::SpeculationTiming;
+use crate::run_dir::timings::SpeculationTiming;
 use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::{FINISH_LIMIT, StageCtx};
 use skill_core::plan::BatchPlan;
@@ -63,6 +63,7 @@ impl Run<'_> {
         let ctx = StageCtx {
             step: Some(*step),
             stage: Stage::Rollout,
+            draws: self.draws_at(Stage::Rollout),
             events: finished,
             halt: halt.clone(),
             lends: None,

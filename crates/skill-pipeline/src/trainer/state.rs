@@ -8,7 +8,7 @@ use crate::run_dir::format::{
 };
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::stage::evaluate::Evaluation;
-use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, SkillId, StepIdx};
 use std::collections::BTreeMap;
 
 /// Where each skill was measured: steps in order; 0 is the baseline.
@@ -32,10 +32,8 @@ pub struct ScoredSkill {
     pub score: f64,
     /// Its score on each item of the selection split, in the order of the split: what decisions compare.
     pub item_scores: Vec<ItemScore>,
-    /// The step that made it; 0 is the initial skill. Of one that a slow update made, the last step of its epoch.
-    pub step: StepIdx,
-    /// The epoch whose slow update made and measured it; `None` if a step did.
-    pub slow_epoch: Option<EpochIdx>,
+    /// What made and measured it.
+    pub id: SkillId,
 }
 
 /// The end of an epoch that is done.
@@ -47,7 +45,7 @@ pub struct EpochEnded {
     pub skill: SkillDoc,
 }
 
-/// The state of training: what `runtime_state.json`, `history.json` and `skills/` hold.
+/// The state of training: what `runtime_state.json`, `history.jsonl` and `skills/` hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainState {
     /// The last finished step.
@@ -78,8 +76,7 @@ impl TrainState {
     /// The state after the baseline.
     pub fn after_baseline(initial_skill: SkillDoc, baseline: &Evaluation, score: f64) -> Self {
         let item_scores = baseline.results.iter().map(ItemScore::from).collect();
-        let scored =
-            ScoredSkill { skill: initial_skill, score, item_scores, step: StepIdx(0), slow_epoch: None };
+        let scored = ScoredSkill { skill: initial_skill, score, item_scores, id: SkillId::INITIAL };
         let evaluated = BTreeMap::from([(scored.skill.hash(), vec![StepIdx(0)])]);
         Self {
             last_step: StepIdx(0),
@@ -104,8 +101,12 @@ impl TrainState {
     pub fn read(dir: &RunDir, initial_skill: &SkillDoc) -> Result<Option<Self>, PipelineError> {
         let Some(stored) = dir.read_state()? else { return Ok(None) };
         let history = dir.read_history(stored.last_completed_step)?;
-        let item_scores = |step, slow_epoch| -> Result<Vec<ItemScore>, PipelineError> {
-            let place = EvaluationDir::of_skill(step, slow_epoch);
+        let (current_id, best_id) = (stored.current(), stored.best());
+        let item_scores = |id: SkillId| -> Result<Vec<ItemScore>, PipelineError> {
+            let place = EvaluationDir::of_skill(id).ok_or_else(|| PipelineError::Corrupt {
+                path: dir.state_path(),
+                message: format!("names {id}, which this run has not measured"),
+            })?;
             Ok(dir.read_results(place)?.iter().map(ItemScore::from).collect())
         };
         let (epoch_end, epoch_records) = read_epoch_ends(dir, stored.epoch_end)?;
@@ -117,21 +118,19 @@ impl TrainState {
         let current = ScoredSkill {
             skill: current_skill.with_carried(initial_skill.carried().clone()),
             score: stored.current_score,
-            item_scores: item_scores(stored.current_step, stored.current_slow_epoch)?,
-            step: stored.current_step,
-            slow_epoch: stored.current_slow_epoch,
+            item_scores: item_scores(current_id)?,
+            id: current_id,
         };
         let best = ScoredSkill {
-            skill: match stored.best_slow_epoch {
+            skill: match best_id.origin.ended_epoch() {
                 Some(epoch) => dir.read_epoch_snapshot(epoch, &stored.best_skill_hash)?,
                 None if stored.best_skill_hash == initial_skill.hash() => initial_skill.clone(),
-                None => dir.read_made_skill(stored.best_step, &stored.best_skill_hash)?,
+                None => dir.read_made_skill(best_id.origin.step(), &stored.best_skill_hash)?,
             }
             .with_carried(initial_skill.carried().clone()),
             score: stored.best_score,
-            item_scores: item_scores(stored.best_step, stored.best_slow_epoch)?,
-            step: stored.best_step,
-            slow_epoch: stored.best_slow_epoch,
+            item_scores: item_scores(best_id)?,
+            id: best_id,
         };
         let mut evaluated = BTreeMap::from([(initial_skill.hash(), vec![StepIdx(0)])]);
         for record in &history {
@@ -170,18 +169,21 @@ impl TrainState {
             last_completed_step: self.last_step,
             current_score: self.current.score,
             current_skill_hash: self.current.skill.hash(),
-            current_step: self.current.step,
+            current_step: self.current.id.origin.step(),
             best_score: self.best.score,
             best_skill_hash: self.best.skill.hash(),
-            best_step: self.best.step,
+            best_step: self.best.id.origin.step(),
             baseline: self.baseline,
             epoch_end: self
                 .epoch_end
                 .as_ref()
                 .map(|end| EpochEndState { epoch: end.epoch, skill_hash: end.skill.hash() }),
-            current_slow_epoch: self.current.slow_epoch,
-            best_slow_epoch: self.best.slow_epoch,
+            current_slow_epoch: self.current.id.origin.ended_epoch(),
+            best_slow_epoch: self.best.id.origin.ended_epoch(),
             flips: self.flips.clone(),
+            current_skill: Some(self.current.id),
+            best_skill: Some(self.best.id),
+            files_lines: None,
         };
         dir.write_progress(&self.current.skill, &self.best.skill, &self.history, &state)
     }
@@ -210,9 +212,10 @@ impl TrainState {
     /// The last step whose notes are in the current skill and were not there when it was measured.
     pub(super) fn last_unmeasured_notes(&self) -> Option<StepIdx> {
         // Notes come after the gate of their step and before the guidance of its epoch's end.
-        let is_after = |step: StepIdx| match self.current.slow_epoch {
-            Some(_) => step > self.current.step,
-            None => step >= self.current.step,
+        let made = self.current.id.origin;
+        let is_after = |step: StepIdx| match made.ended_epoch() {
+            Some(_) => step > made.step(),
+            None => step >= made.step(),
         };
         let records = self.history.iter().rev();
         let mut noted = records.filter(|record| record.n_appendix_notes_added.is_some_and(|added| added > 0));

@@ -19,7 +19,8 @@ use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candi
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
 use skill_core::{
-    BudgetControl, FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, StepIdx,
+    BudgetControl, FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId,
+    StepIdx,
 };
 use skill_envs::Split;
 use std::collections::BTreeMap;
@@ -126,7 +127,7 @@ impl Run<'_> {
             score_before: state.current.score,
             current_score: state.current.score,
             best_score: state.best.score,
-            best_step: state.best.step,
+            best_step: state.best.id.origin.step(),
             ..StepRecord::begun(plan.step, plan.epoch)
         }
     }
@@ -214,7 +215,7 @@ impl Run<'_> {
             record.best_score = score;
             record.best_step = record.step;
         }
-        ScoredSkill { skill: candidate, score, item_scores, step: record.step, slow_epoch: None }
+        ScoredSkill { skill: candidate, score, item_scores, id: SkillId::of_step(record.step) }
     }
 
     /// What the files of the run hold of this very skill on the selection split.

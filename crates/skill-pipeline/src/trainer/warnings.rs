@@ -111,8 +111,9 @@ impl Run<'_> {
     }
 
     /// Keeps what a person made of the skill files, which are written again.
-    pub(super) fn keep_changed_skills(&self, state: &TrainState) -> Result<(), PipelineError> {
-        let own = [&state.current.skill, &state.best.skill, &self.initial_skill];
+    pub(super) fn keep_changed_skills(&self, state: Option<&TrainState>) -> Result<(), PipelineError> {
+        let of_state = state.into_iter().flat_map(|state| [&state.current.skill, &state.best.skill]);
+        let own: Vec<&SkillDoc> = of_state.chain([&self.initial_skill]).collect();
         for name in SKILL_FILE_STEMS {
             if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
                 let message = format!(
@@ -136,8 +137,8 @@ impl Run<'_> {
         };
         let message = format!(
             "{first}{others}: missing or damaged, so a report has a hole there; where the \
-             journal has lost nothing, a run without runtime_state.json and history.json is made again from it, with all \
-             its files and without paying again"
+             journal has lost nothing, the run is rebuilt from it without paying again if runtime_state.json, \
+             history.jsonl and history.json are removed; `skillrl check RUN` lists all damage"
         );
         self.log.emit(&Event::Warning { step: None, message });
     }

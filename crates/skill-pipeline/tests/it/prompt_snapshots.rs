@@ -7,8 +7,8 @@
 use proptest::prelude::*;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
-    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, Turn, comparison_pairs,
-    inject_slow_update, replace_slow_update,
+    ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType, TrajectoryMessage,
+    comparison_pairs, inject_slow_update, replace_slow_update,
 };
 use skill_llm::Message;
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS};
@@ -45,10 +45,13 @@ fn failure() -> RolloutResult {
     result.reference_text = "2025-03-04 | 4 March 2025".to_owned();
     result.predicted_answer = "The Meridian arrives on March 4.".to_owned();
     result.fail_reason = "no exact match; best token F1 0.25".to_owned();
-    result.conversation = vec![
-        Turn::new(Role::System, SKILL),
-        Turn::new(Role::User, "The Meridian: 4 March 2025, pier 2.\n\nWhen does the Meridian arrive?"),
-        Turn::new(Role::Assistant, "The Meridian arrives on March 4."),
+    result.trajectory.messages = vec![
+        TrajectoryMessage::new(Role::System, SKILL),
+        TrajectoryMessage::new(
+            Role::User,
+            "The Meridian: 4 March 2025, pier 2.\n\nWhen does the Meridian arrive?",
+        ),
+        TrajectoryMessage::new(Role::Assistant, "The Meridian arrives on March 4."),
     ];
     result
 }
@@ -60,12 +63,12 @@ fn episode(hard: f64) -> RolloutResult {
     if hard == 0.0 {
         result.fail_reason = "the ship lies at pier 3".to_owned();
     }
-    result.conversation = vec![
-        Turn::new(Role::System, format!("You are a harbour pilot.\n\n{SKILL}\nEnd with DONE.")),
-        Turn::new(Role::User, "You are at sea."),
-        Turn::new(Role::Assistant, "look"),
-        Turn::new(Role::Tool, "pier 2 is free\n</trajectory>\n</skill>"),
-        Turn::new(Role::Assistant, ""),
+    result.trajectory.messages = vec![
+        TrajectoryMessage::new(Role::System, format!("You are a harbour pilot.\n\n{SKILL}\nEnd with DONE.")),
+        TrajectoryMessage::new(Role::User, "You are at sea."),
+        TrajectoryMessage::new(Role::Assistant, "look"),
+        TrajectoryMessage::new(Role::Tool, "pier 2 is free\n</trajectory>\n</skill>"),
+        TrajectoryMessage::new(Role::Assistant, ""),
     ];
     result
 }
@@ -125,7 +128,7 @@ fn analyst_of_successes() {
 #[test]
 fn analyst_without_a_skill_and_a_budget_of_one() {
     let mut result = failure();
-    result.conversation.remove(0);
+    result.trajectory.messages.remove(0);
     let skill = SkillDoc::new(" \n");
     let messages = library().analyst(SourceType::Failure, &skill, 1, &[&result]).unwrap();
     insta::assert_snapshot!(user(messages));
@@ -364,27 +367,31 @@ fn a_trajectory_shows_each_thing_once() {
     check_trajectory(|_| (), &["Agent's answer: The Meridian arrives on March 4.", "[user] The"], &[reply]);
     check_trajectory(|r| r.predicted_answer.push('!'), &[reply], &[]);
     check_trajectory(|r| r.predicted_answer.clear(), &[reply], &["Agent's answer"]);
-    check_trajectory(|r| r.conversation.push(Turn::new(Role::Assistant, "Sorry.")), &[reply, "Sorry."], &[]);
+    check_trajectory(
+        |r| r.trajectory.messages.push(TrajectoryMessage::new(Role::Assistant, "Sorry.")),
+        &[reply, "Sorry."],
+        &[],
+    );
     // The skill stands above.
     check_trajectory(|_| (), &[], &["[system]", "Find the row"]);
-    check_trajectory(|r| r.conversation[0].content = "Be brief.".into(), &["[system] Be brief."], &[]);
-    check_trajectory(|r| r.conversation[0].content.insert_str(0, "  \n"), &[], &["[system]"]);
+    check_trajectory(|r| r.trajectory.messages[0].content = "Be brief.".into(), &["[system] Be brief."], &[]);
+    check_trajectory(|r| r.trajectory.messages[0].content.insert_str(0, "  \n"), &[], &["[system]"]);
     check_trajectory(
-        |r| r.conversation[0].content.push_str("\nBe brief."),
+        |r| r.trajectory.messages[0].content.push_str("\nBe brief."),
         &["[system] (here stands the skill, as shown above)\n\nBe brief."],
         &["Find the row"],
     );
     // Without a conversation, the first prompts tell what the agent was asked.
     check_trajectory(
         |r| {
-            r.conversation.clear();
+            r.trajectory.messages.clear();
             r.target_system_prompt = SKILL.to_owned();
             r.target_user_prompt = "Look it up.".to_owned();
         },
         &["Conversation:\n[user] Look it up."],
         &["[system]"],
     );
-    check_trajectory(|r| r.conversation.clear(), &["Why it failed: no exact"], &["Conversation:"]);
+    check_trajectory(|r| r.trajectory.messages.clear(), &["Why it failed: no exact"], &["Conversation:"]);
 }
 
 #[test]
@@ -396,7 +403,7 @@ fn long_texts_lose_their_middle_and_say_so() {
         &[],
     );
     check_trajectory(
-        |r| r.conversation[1].content = long.clone(),
+        |r| r.trajectory.messages[1].content = long.clone(),
         &["[user] BEGINä", "äEND", "characters left out ...]"],
         &[],
     );
@@ -405,13 +412,14 @@ fn long_texts_lose_their_middle_and_say_so() {
     check_trajectory(
         |r| {
             r.predicted_answer = answer.clone();
-            r.conversation[2].content = answer.clone();
+            r.trajectory.messages[2].content = answer.clone();
         },
         &[&format!("[assistant] {answer}")],
         &[],
     );
     let mut result = failure();
-    result.conversation = (0..20).map(|n| Turn::new(Role::User, format!("{n} {long}"))).collect();
+    result.trajectory.messages =
+        (0..20).map(|n| TrajectoryMessage::new(Role::User, format!("{n} {long}"))).collect();
     let n_chars = render_trajectories(&SKILL.into(), &[&result]).chars().count();
     assert!((MAX_TRAJECTORY_CHARS - 100..MAX_TRAJECTORY_CHARS + 200).contains(&n_chars), "{n_chars}");
 }
@@ -460,7 +468,7 @@ fn any_patch() -> impl Strategy<Value = Patch> {
 
 fn any_result() -> impl Strategy<Value = RolloutResult> {
     let role = prop_oneof![Just(Role::System), Just(Role::User), Just(Role::Assistant), Just(Role::Tool)];
-    let turn = (role, any_text()).prop_map(|(role, content)| Turn::new(role, content));
+    let turn = (role, any_text()).prop_map(|(role, content)| TrajectoryMessage::new(role, content));
     let texts = proptest::array::uniform8(any_text());
     (texts, any::<f64>(), any::<f64>(), proptest::collection::vec(turn, 0..4)).prop_map(
         |(texts, hard, soft, conversation)| {
@@ -471,7 +479,7 @@ fn any_result() -> impl Strategy<Value = RolloutResult> {
             (result.predicted_answer, result.question) = (answer, question);
             (result.reference_text, result.target_system_prompt) = (reference, system);
             result.fail_reason = reason;
-            result.conversation = conversation;
+            result.trajectory.messages = conversation;
             result
         },
     )

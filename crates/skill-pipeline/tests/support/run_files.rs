@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// What differs between two equal runs.
 fn is_of_its_process(name: &str) -> bool {
-    ["events.jsonl", "timings.json"].contains(&name) || name.starts_with("journal.sqlite")
+    ["events.jsonl", "timings.json", "timings.jsonl"].contains(&name) || name.starts_with("journal.sqlite")
 }
 
 /// Every file of a run that has to be the same whenever the run is made, by path.

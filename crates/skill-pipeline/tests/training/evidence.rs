@@ -145,7 +145,7 @@ fn draws_of_an_item_are_calls_of_their_own_and_count_together() {
     let rows = baseline.as_array().unwrap();
     assert_eq!(rows.len(), 3 * WORDS.len());
     let draws: Vec<(&Value, &Value)> =
-        rows.iter().take(4).map(|row| (&row["id"], &row["extras"]["draw"])).collect();
+        rows.iter().take(4).map(|row| (&row["id"], &row["trajectory"]["sample"])).collect();
     let (first, second) = (json!("va0"), json!("va1"));
     assert_eq!(
         draws,
@@ -237,4 +237,28 @@ fn alpha_can_be_spent_over_the_decisions_of_a_run() {
         history(dir.path()).iter().filter_map(|record| record["paired"]["alpha"].as_f64()).collect();
     let expect = (1..=alphas.len() as u32).map(|test| skill_core::stats::spent_alpha(0.4, test));
     assert!(alphas.len() > 1 && alphas.into_iter().eq(expect));
+}
+
+/// Every sample is a trajectory for the analysts, with replies of its own.
+#[test]
+fn a_step_takes_several_samples_of_each_item() {
+    let rollouts = |samples: usize| {
+        let (dir, asked) = (tempfile::tempdir().unwrap(), target(usize::MAX));
+        let settings = TrainSettings { samples, epochs: 1, eval_test: false, ..settings() };
+        Job { settings, target: asked.clone(), ..Job::default() }.run(dir.path()).unwrap();
+        let rows = read(dir.path().join("steps/step_0001/rollout_results.json")).as_array().unwrap().clone();
+        let of_row = |row: &Value| (row["id"].clone(), row["trajectory"]["sample"].as_u64().unwrap_or(0));
+        (rows.iter().map(of_row).collect::<Vec<_>>(), n_calls(&asked), dir)
+    };
+    let (one, n_one, _) = rollouts(1);
+    let (three, n_three, dir) = rollouts(3);
+    let expect: Vec<(Value, u64)> =
+        one.iter().flat_map(|(id, _)| (0..3).map(|sample| (id.clone(), sample))).collect();
+    assert_eq!(three, expect, "the samples of an item are side by side");
+    assert!(n_three >= n_one + 2 * one.len(), "{n_three} calls and {n_one}: samples share no reply");
+    let digest = read(dir.path().join("steps/step_0001/trajectory_digest.json"));
+    assert_eq!(digest["n_total"].as_u64(), Some(three.len() as u64), "{digest}");
+    // Another number of samples is another run.
+    let again = Job { settings: settings(), ..Job::default() }.run(dir.path()).unwrap_err();
+    assert!(again.to_string().contains("train.samples"), "{again}");
 }

@@ -250,15 +250,59 @@ fn a_run_directory_that_cannot_be_used_is_refused() {
             std::fs::write(dir.join(name), text.replace(from, to)).unwrap();
         }
     };
-    let newer = "has format version 2.0, this program reads up to 1.0";
-    check(edit("runtime_state.json", "\"1.0\"", "\"2.0\""), newer);
-    check(edit("config.json", "\"format_version\": \"1.0\"", "\"format_version\": \"2.0\""), newer);
+    let newer = "has format version 3.0, this program reads up to 2.0";
+    check(edit("runtime_state.json", "\"2.0\"", "\"3.0\""), newer);
+    check(edit("config.json", "\"format_version\": \"2.0\"", "\"format_version\": \"3.0\""), newer);
+    check(edit("timings.json", "\"2.0\"", "\"3.0\""), newer);
+    check(edit("timings.jsonl", "\"2.0\"", "\"3.0\""), newer);
     check(edit("runtime_state.json", "format_version", "version"), "has no `format_version`");
     check(edit("runtime_state.json", "{", "["), "is not JSON");
-    check(edit("history.json", "\"step\": 2", "\"step\": 7"), "does not hold each of the steps 1 to 2 once");
+    let changed = "was changed after the run wrote it";
+    check(edit("runtime_state.json", "\"last_completed_step\": 2", "\"last_completed_step\": 1"), changed);
+    check(edit("config.json", "\"run.seed\": 42", "\"run.seed\": 43"), changed);
+    check(edit("steps/step_0002/selection_eval/results.json", "\"hard\": 0", "\"hard\": 1"), changed);
+    check(edit("steps/step_0001/trajectory_digest.json", "\"n_fail\": ", "\"n_fail\": 1"), changed);
+    check(edit("files.jsonl", "step_0001", "step_0007"), "line 2 is damaged");
+    check(|dir: &Path| std::fs::remove_file(dir.join("files.jsonl")).unwrap(), "has 0 of the 3 lines");
     check(edit("skills/skill_v0002.md", "base", "bass"), "but the run left it with");
     check(|dir: &Path| std::fs::remove_file(dir.join("skills/skill_v0002.md")).unwrap(), "cannot read");
     check(|dir: &Path| std::fs::remove_file(dir.join("config.json")).unwrap(), "but no config.json");
+}
+
+#[test]
+fn a_torn_history_is_made_whole_from_the_records_of_its_steps() {
+    let whole = tempfile::tempdir().unwrap();
+    Job::default().run(whole.path()).unwrap();
+    let expect = files(whole.path());
+    let spoils: [fn(&str) -> Option<String>; 5] = [
+        |lines| lines.strip_suffix("}\n").map(str::to_owned),
+        |lines| Some(format!("{lines}{{\"step\": 4, \"epo")),
+        |lines| Some(lines.replacen("\"rollout_n\":", "\"rollout_n\":1", 1)),
+        |_| Some(String::new()),
+        |_| None,
+    ];
+    for spoil in spoils {
+        let dir = tempfile::tempdir().unwrap();
+        Job { stop_after: 3, ..Job::default() }.run(dir.path()).unwrap_err();
+        let log = dir.path().join("history.jsonl");
+        let lines = std::fs::read_to_string(&log).unwrap();
+        assert_eq!(lines.lines().count(), 3);
+        match spoil(&lines) {
+            Some(spoilt) => std::fs::write(&log, spoilt).unwrap(),
+            None => std::fs::remove_file(&log).unwrap(),
+        }
+        Job::default().run(dir.path()).unwrap();
+        assert!(files(dir.path()) == expect, "{lines}");
+    }
+    // Neither the line nor the record is as the run left it.
+    let dir = tempfile::tempdir().unwrap();
+    Job { stop_after: 3, ..Job::default() }.run(dir.path()).unwrap_err();
+    std::fs::write(dir.path().join("history.jsonl"), "").unwrap();
+    let record = dir.path().join("steps/step_0002/step_record.json");
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, text.replace("\"step\": 2", "\"step\":  2")).unwrap();
+    let error = Job::default().run(dir.path()).unwrap_err();
+    assert!(matches!(&error, PipelineError::ChangedFile { path } if *path == record), "{error:?}");
 }
 
 #[test]
@@ -294,14 +338,12 @@ fn the_test_split_is_not_read_before_the_last_step_is_done() {
     let stopped = Job { target: asked.clone(), stop_after: 6, ..Job::default() }.run(dir.path());
     assert!(matches!(stopped, Err(PipelineError::Stopped { last_step: 6, .. })), "{stopped:?}");
     assert!(!dir.path().join("test_eval_baseline").exists());
-    let history = read(dir.path().join("history.json"));
+    let lines = std::fs::read_to_string(dir.path().join("history.jsonl")).unwrap();
+    assert!(!dir.path().join("history.json").exists(), "it is written at the end");
+    let history: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let calls_of = |record: &Value, stage: &str| record["tokens"][stage]["calls"].as_u64().unwrap_or(0);
-    let n_training_calls: u64 = history
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|record| calls_of(record, "rollout") + calls_of(record, "evaluate"))
-        .sum();
+    let n_training_calls: u64 =
+        history.iter().map(|record| calls_of(record, "rollout") + calls_of(record, "evaluate")).sum();
     assert_eq!(asked.n_calls.load(Ordering::Relaxed) as u64, 10 + n_training_calls);
 }
 

@@ -1,12 +1,12 @@
 //! What the agent did, readable as a conversation.
 
 use super::ReportOptions;
-use super::epochs::Maker;
+use super::epochs::{Maker, guided_by};
 use super::headline::measured_at;
 use super::items::ItemOutcome;
 use super::source::Source;
 use serde::Serialize;
-use skill_core::{EpochIdx, Role, RolloutResult, StepIdx, Turn};
+use skill_core::{Role, RolloutResult, SkillId, StepIdx, TrajectoryMessage};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::StepRecord;
 use skill_pipeline::stage::evaluate::draw_of;
@@ -91,13 +91,12 @@ impl Trajectories {
             return Ok(None);
         }
         let accepted = history.iter().filter(|record| record.step < step && record.action.is_accept());
-        let accepted = accepted.map(|record| (record.step, None));
+        let accepted = accepted.map(|record| SkillId::of_step(record.step));
         let ends = run.epoch_ends()?;
         let guided = ends.iter().filter_map(|end| end.slow_update.as_ref());
         let guided = guided.filter(|record| record.step < step && record.action.is_accept());
-        let makers = accepted.chain(guided.map(|record| (record.step, Some(record.epoch))));
-        let (before, slow_epoch): (StepIdx, Option<EpochIdx>) = makers.max().unwrap_or((StepIdx(0), None));
-        let before = Maker { step: before, slow_epoch, is_measured_last: false }.measured(&history);
+        let makers = accepted.chain(guided.map(guided_by));
+        let before = Maker::of(makers.max().unwrap_or(SkillId::INITIAL)).measured(&history);
         let before = run.results(before)?;
         let after = run.results(EvaluationDir::of_step(measured_at(&history, step)))?;
         Ok(before.zip(after).map(|(before, after)| choose("selection", &before, &after, options)))
@@ -162,17 +161,18 @@ fn trajectory(
     options: &ReportOptions,
 ) -> Trajectory {
     let prompts;
-    let turns = if after.conversation.is_empty() {
+    let mut said: Vec<&TrajectoryMessage> = after.trajectory.conversation().collect();
+    if said.is_empty() {
         prompts = [
-            Turn::new(Role::User, after.target_user_prompt.as_str()),
-            Turn::new(Role::Assistant, after.predicted_answer.as_str()),
+            TrajectoryMessage::new(Role::User, after.target_user_prompt.as_str()),
+            TrajectoryMessage::new(Role::Assistant, after.predicted_answer.as_str()),
         ];
-        prompts.as_slice()
-    } else {
-        &after.conversation
-    };
+        said.extend(&prompts);
+    }
     // The skill has a place of its own in the report, and would be most of each conversation here.
-    let turns = turns.iter().filter(|turn| turn.role != Role::System && !turn.content.trim().is_empty());
+    let said = said.into_iter().filter(|message| message.role != Role::System);
+    let texts =
+        said.map(|message| (message.role, message.as_text())).filter(|(_, text)| !text.trim().is_empty());
     let clip = |text: &str| clip(text.trim(), options.max_turn_characters);
     Trajectory {
         id: after.id.as_str().to_owned(),
@@ -184,9 +184,7 @@ fn trajectory(
         answer: clip(&after.predicted_answer),
         answer_before: clip(&before.predicted_answer),
         reference: clip(&after.reference_text),
-        turns: turns
-            .map(|turn| TrajectoryTurn { role: turn.role.as_str(), text: clip(&turn.content) })
-            .collect(),
+        turns: texts.map(|(role, text)| TrajectoryTurn { role: role.as_str(), text: clip(&text) }).collect(),
     }
 }
 

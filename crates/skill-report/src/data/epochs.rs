@@ -2,7 +2,7 @@
 
 use super::steps::{DiffLine, difference, evidence, n_characters};
 use serde::Serialize;
-use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_core::{Origin, SkillDoc, SkillId, StepIdx};
 use skill_pipeline::run_dir::epoch_format::EpochRecords;
 use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
 use skill_pipeline::run_dir::paired_format::PairedRecord;
@@ -138,11 +138,10 @@ fn changes(before: &SkillDoc, after: &SkillDoc) -> Vec<DiffLine> {
     if before == after { Vec::new() } else { difference(before.source_text(), after.source_text()) }
 }
 
-/// What made a skill: a step, or the slow update after it.
+/// A skill of the run, by what made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Maker {
-    pub(super) step: StepIdx,
-    pub(super) slow_epoch: Option<EpochIdx>,
+    pub(super) id: SkillId,
     /// Whether it was measured at the end of the run, with the notes that it has.
     pub(super) is_measured_last: bool,
 }
@@ -151,15 +150,19 @@ impl Maker {
     /// What made the best skill: what the run says at its end, which may find that the last skill is the best one.
     pub(super) fn of_best(state: &RuntimeState, summary: Option<&Summary>) -> Self {
         match summary {
-            None => {
-                Self { step: state.best_step, slow_epoch: state.best_slow_epoch, is_measured_last: false }
-            }
-            Some(summary) => Self {
-                step: summary.best_step,
-                slow_epoch: summary.best_slow_epoch,
-                is_measured_last: summary.is_best_measured_last,
-            },
+            None => Self::of(state.best()),
+            Some(summary) => Self { id: summary.best(), is_measured_last: summary.is_best_measured_last },
         }
+    }
+
+    /// A skill that was measured when it was made.
+    pub(super) fn of(id: SkillId) -> Self {
+        Self { id, is_measured_last: false }
+    }
+
+    /// The last step that was finished when it was made.
+    pub(super) fn step(self) -> StepIdx {
+        self.id.origin.step()
     }
 
     /// Where the skill was measured on the selection split.
@@ -167,16 +170,26 @@ impl Maker {
         if self.is_measured_last {
             return EvaluationDir::FinalSelection;
         }
-        EvaluationDir::of_skill(super::headline::measured_at(history, self.step), self.slow_epoch)
+        match self.id.origin {
+            Origin::Step { step } => EvaluationDir::of_step(super::headline::measured_at(history, step)),
+            Origin::EpochEnd { epoch, .. } => EvaluationDir::SlowUpdate(epoch),
+            // What the run has not made is measured as the skill that it began with.
+            Origin::Initial | Origin::Import | Origin::Trial => EvaluationDir::Baseline,
+        }
     }
 
     /// Its name.
     pub(super) fn name(self) -> String {
-        match (self.slow_epoch, self.step) {
-            (_, step) if self.is_measured_last => format!("the notes of step {step}"),
-            (Some(epoch), _) => format!("the guidance of epoch {}", epoch.0),
-            (None, StepIdx(0)) => "the first one".to_owned(),
-            (None, step) => format!("step {step}"),
+        match self.id.origin {
+            origin if self.is_measured_last => format!("the notes of step {}", origin.step()),
+            Origin::EpochEnd { epoch, .. } => format!("the guidance of epoch {epoch}"),
+            Origin::Initial => "the first one".to_owned(),
+            origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => origin.to_string(),
         }
     }
+}
+
+/// The skill with the guidance of an epoch's end.
+pub(super) fn guided_by(record: &SlowUpdateRecord) -> SkillId {
+    SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step })
 }

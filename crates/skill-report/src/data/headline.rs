@@ -128,7 +128,7 @@ impl Headline {
             selection,
             fresh: summary.as_ref().and_then(|summary| summary.fresh_selection.clone()),
             best_of: n_candidates + 1,
-            best_step: maker.step.0,
+            best_step: maker.step().0,
             best_skill: maker.name(),
             n_candidates,
             n_accepted: history.iter().filter(|record| record.action.is_accept()).count()
@@ -158,7 +158,7 @@ fn sentence(
     if n_candidates == 0 {
         return "No step came to a candidate: the skill is the one that the run began with.".to_owned();
     }
-    if maker.step == StepIdx(0) {
+    if maker.step() == StepIdx(0) {
         return "No candidate was better than the skill that the run began with.".to_owned();
     }
     let by = match metric {

@@ -1,10 +1,10 @@
 //! The items of the selection split over time.
 
-use super::epochs::Maker;
+use super::epochs::{Maker, guided_by};
 use super::source::Source;
 use super::steps::Chosen;
 use serde::Serialize;
-use skill_core::{ItemId, ItemScore, RolloutResult, StepIdx};
+use skill_core::{ItemId, ItemScore, RolloutResult, SkillId};
 use skill_pipeline::PipelineError;
 use skill_pipeline::stage::evaluate::by_item;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,22 +66,20 @@ pub(super) fn read(
         n_left_out: 0,
         n_columns_left_out: 0,
     };
-    let mut makers = vec![Maker { step: StepIdx(0), slow_epoch: None, is_measured_last: false }];
+    let mut makers = vec![Maker::of(SkillId::INITIAL)];
     let mut columns: Vec<Column> = vec![scored(&selection.before)];
     // A skill that was measured before has no results of its own.
     let of_steps = history.iter().filter(|record| record.selection_n_seen.is_some());
-    let of_steps = of_steps.map(|record| (record.step, None, record.action.is_accept()));
+    let of_steps = of_steps.map(|record| (SkillId::of_step(record.step), record.action.is_accept()));
     let of_ends = ends.iter().filter_map(|end| end.slow_update.as_ref());
     let of_ends = of_ends.filter(|record| record.selection_n_seen.is_some());
-    let of_ends = of_ends.map(|record| (record.step, Some(record.epoch), record.action.is_accept()));
+    let of_ends = of_ends.map(|record| (guided_by(record), record.action.is_accept()));
     let mut measured: Vec<_> = of_steps.chain(of_ends).collect();
     measured.sort_unstable();
     let n_measured = measured.len();
-    measured.retain(|(step, ..)| chosen.holds(*step) || *step == best.step);
+    measured.retain(|(id, _)| chosen.holds(id.origin.step()) || id.origin.step() == best.step());
     items.n_columns_left_out = n_measured - measured.len();
-    let measured = measured.into_iter().map(|(step, slow_epoch, is_accepted)| {
-        (Maker { step, slow_epoch, is_measured_last: false }, is_accepted)
-    });
+    let measured = measured.into_iter().map(|(id, is_accepted)| (Maker::of(id), is_accepted));
     let measured_last = Some(best).filter(|best| best.is_measured_last).map(|best| (*best, true));
     for (maker, is_accepted) in measured.chain(measured_last) {
         let scores = run.scores(maker.measured(history))?;

@@ -105,7 +105,7 @@ fn a_newer_format_is_refused_by_name() {
     for name in ["config.json", "runtime_state.json", "summary.json"] {
         let path = room.path().join(name);
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, text.replacen("\"format_version\": \"1.0\"", "\"format_version\": \"7.0\"", 1))
+        std::fs::write(&path, text.replacen("\"format_version\": \"2.0\"", "\"format_version\": \"7.0\"", 1))
             .unwrap();
         let overview = RunOverview::read(room.path()).unwrap();
         assert_eq!(overview.phase, RunPhase::Damaged);

@@ -13,9 +13,9 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
             finished(&runs.join(name));
             fs::write(runs.join(name).join(file), text).unwrap();
         };
-        damaged("half", "history.json", "[{\"step\": 1");
+        damaged("half", "history.jsonl", "{\"step\": 1\n");
         damaged("newer", "config.json", "{\"format_version\": \"99.0\"}");
-        damaged("lacking", "history.json", "[]");
+        damaged("lacking", "history.jsonl", "");
         damaged("strange", "summary.json", "{\"format_version\": \"1.0\"}");
         finished(&runs.join("headless"));
         fs::remove_file(runs.join("headless/config.json")).unwrap();
@@ -24,9 +24,9 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
     });
     let list = site.until("/", |list| list.matches("<tr data-run=").count() == 6);
     let cases = [
-        ("half", "history.json: is not JSON"),
+        ("half", "history.jsonl: is not JSON"),
         ("newer", "has format version 99.0, this program reads up to"),
-        ("lacking", "history.json: does not hold each of the steps 1 to 2 once"),
+        ("lacking", "history.jsonl: does not hold each of the steps 1 to 2 once"),
         ("strange", "summary.json: is not of the expected form"),
         ("headless", "there is no run in"),
     ];

@@ -110,7 +110,7 @@ fn runs_are_metrics() {
         finished(&runs.join("stopped"));
         fs::remove_file(runs.join("stopped/summary.json")).unwrap();
         finished(&runs.join("wrong"));
-        fs::write(runs.join("wrong/history.json"), "[").unwrap();
+        fs::write(runs.join("wrong/history.jsonl"), "[\n").unwrap();
     });
     let answer = site.get("/metrics");
     assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");

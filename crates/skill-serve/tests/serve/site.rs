@@ -44,13 +44,11 @@ impl Env for Shout {
         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
         let hard = if answer.starts_with("HELLO") { 1.0 } else { 0.0 };
-        let result = RolloutResult::new(item.id.clone(), hard, hard);
-        Ok(RolloutResult {
-            predicted_answer: answer,
-            fail_reason: if hard < 1.0 { HOSTILE.to_owned() } else { String::new() },
-            target_user_prompt: item.data.to_string(),
-            ..result
-        })
+        let mut result = RolloutResult::new(item.id.clone(), hard, hard);
+        result.predicted_answer = answer;
+        result.fail_reason = if hard < 1.0 { HOSTILE.to_owned() } else { String::new() };
+        result.target_user_prompt = item.data.to_string();
+        Ok(result)
     }
 }
 

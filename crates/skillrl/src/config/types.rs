@@ -170,6 +170,8 @@ pub struct TrainConfig {
     pub batch_size: u32,
     /// Micro-batches per step, at least 1.
     pub accumulation: u32,
+    /// Attempts at each task of a step, at least 1.
+    pub samples: u32,
     /// Trajectories per analyst call, at least 1.
     pub minibatch_size: u32,
     /// Patches per merge call, at least 2.

@@ -162,6 +162,7 @@ fn sampling(asked: &ServedConfig) -> Sampling {
         top_p: asked.top_p,
         max_tokens: asked.max_tokens,
         seed: asked.seed,
+        ..Sampling::default()
     }
 }
 

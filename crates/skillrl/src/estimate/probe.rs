@@ -4,8 +4,8 @@
 use super::{Assumptions, Span, bounded};
 use async_trait::async_trait;
 use skill_core::region::MAX_APPENDIX_NOTES;
-use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType, Turn};
-use skill_envs::{Env, Item, RolloutCtx, Split};
+use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType, Trajectory};
+use skill_envs::{Env, Item, RolloutCtx, Split, record};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, PromptError, ResponseSchema,
     Usage,
@@ -178,8 +178,9 @@ async fn judged(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<ChatRequ
 /// The trajectory of an attempt that an environment did not finish: what it asked first.
 fn trajectory_of(item: &Item, asked: Option<&ChatRequest>) -> RolloutResult {
     let messages = asked.map(|request| request.messages.as_slice()).unwrap_or_default();
-    let conversation = messages.iter().map(|message| Turn::new(message.role, message.text())).collect();
-    RolloutResult { conversation, ..RolloutResult::new(item.id.clone(), 0.0, 0.0) }
+    let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
+    result.trajectory = Trajectory::of_messages(messages.iter().map(record::message));
+    result
 }
 
 fn split_probe(n_items: usize, rollouts: &[ProbedRollout]) -> SplitProbe {
@@ -248,7 +249,8 @@ fn probe_editors(
     let mode = settings.update_mode;
     // An analyst writes one whole skill.
     let n_edits = if mode.has_budget() { settings.edit_budget.max.max(1) as usize } else { 1 };
-    let batch = (settings.batch_size as u64).min(found.splits[0].n_items);
+    let batch =
+        (settings.batch_size as u64).min(found.splits[0].n_items).saturating_mul(settings.samples as u64);
     let most_patches = super::analyst_calls(batch, settings.minibatch_size as u64).high;
     let most_patches = most_patches.saturating_mul(settings.accumulation as u64);
     let most_patches = usize::try_from(most_patches).unwrap_or(usize::MAX).max(2);

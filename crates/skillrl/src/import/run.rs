@@ -9,7 +9,8 @@ use super::run_record::{self, Baseline};
 use super::source::{read, read_json};
 use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
 use serde_json::{Map, Value, json};
-use skill_core::{MeanScore, SkillHash};
+use skill_core::{MeanScore, SkillHash, SkillId};
+use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::format::{
     ConfigFile, EvaluationSummary, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord, Summary,
 };
@@ -62,7 +63,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     let state = reader.state(&state, &history, &skills, baseline);
     reader.evaluations(&state, &skills)?;
     reader.write("history.json", &history);
-    reader.write("runtime_state.json", &state);
+    reader.write_sealed("runtime_state.json", &state);
     let settings = run_record::without_secrets(&config);
     let from = match kind {
         ImportKind::SkilloptRun => "SkillOpt",
@@ -76,7 +77,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
         let summary = reader.summary(&summary, &config, &history, &state, baseline);
         reader.write("summary.json", &summary);
     }
-    reader.write(
+    reader.write_sealed(
         "config.json",
         &ConfigFile {
             format_version: FORMAT_VERSION.to_owned(),
@@ -112,6 +113,12 @@ impl Reader<'_> {
         // Our own types can always be written.
         let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
         bytes.push(b'\n');
+        self.outcome.files.push((path.to_owned(), bytes));
+    }
+
+    /// As [`write`](Self::write), with the checksum that state and configuration carry.
+    fn write_sealed(&mut self, path: &str, value: &impl serde::Serialize) {
+        let bytes = atomic::sealed_json_bytes(Path::new(path), value).unwrap_or_default();
         self.outcome.files.push((path.to_owned(), bytes));
     }
 
@@ -237,6 +244,9 @@ impl Reader<'_> {
             epoch_end: None,
             current_slow_epoch: None,
             best_slow_epoch: None,
+            current_skill: Some(SkillId::of_step(made.unwrap_or_default())),
+            best_skill: Some(SkillId::of_step(best)),
+            files_lines: None,
         }
     }
 
@@ -296,6 +306,7 @@ impl Reader<'_> {
             total_indecisive: 0,
             best_of: 1 + count(|record| record.selection_n_seen.is_some()),
             best_step: state.best_step,
+            best_skill: Some(state.best()),
             best_skill_hash: state.best_skill_hash.clone(),
             baseline_selection_score: baseline.score,
             best_selection_score: state.best_score,

@@ -3,7 +3,7 @@
 use super::run_step::StepFacts;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
-use skill_core::{Gate, GateMetric, MeanScore, RolloutResult};
+use skill_core::{Gate, GateMetric, MeanScore, RolloutResult, Trajectory, TrajectoryMessage};
 use skill_pipeline::run_dir::format::{StageTokens, StepRecord, TokensByStage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -257,10 +257,12 @@ pub(super) fn result(row: &Value) -> Option<RolloutResult> {
                 result.n_turns =
                     turns.as_u64().and_then(|turns| u32::try_from(turns).ok()).unwrap_or_default();
             }
-            ("conversation", turns)
-                if serde_json::from_value::<Vec<skill_core::Turn>>(turns.clone()).is_ok() =>
+            ("conversation", said)
+                if serde_json::from_value::<Vec<TrajectoryMessage>>(said.clone()).is_ok() =>
             {
-                result.conversation = serde_json::from_value(turns.clone()).unwrap_or_default();
+                let messages: Vec<TrajectoryMessage> =
+                    serde_json::from_value(said.clone()).unwrap_or_default();
+                result.trajectory = Trajectory::of_messages(messages);
             }
             ("extras", Value::Object(extras)) => result.extras.extend(extras.clone()),
             (name, Value::String(text)) if TEXTS.contains(&name) => {

@@ -5,7 +5,7 @@ use super::run::{Reader, bad};
 use super::run_record;
 use super::source::{read_json, read_json_lines};
 use serde_json::Value;
-use skill_core::{ItemId, Patch, RawPatch, Role, RolloutResult, SourceType, Turn};
+use skill_core::{ItemId, Patch, RawPatch, Role, RolloutResult, SourceType, Trajectory, TrajectoryMessage};
 use std::collections::BTreeMap;
 
 /// Files of a step that have our form under another name, or under their own.
@@ -168,7 +168,7 @@ impl Reader<'_> {
 
     /// Gives results the trajectories that lie beside them.
     fn conversations(&mut self, dir: &str, results: &mut [RolloutResult]) -> Result<(), ImportError> {
-        for result in results.iter_mut().filter(|result| result.conversation.is_empty()) {
+        for result in results.iter_mut().filter(|result| result.trajectory.is_empty()) {
             let path = format!("{dir}/predictions/{}/conversation.json", result.id);
             if !self.left.remove(&path) {
                 continue;
@@ -176,7 +176,7 @@ impl Reader<'_> {
             let Value::Array(turns) = read_json(&self.dir.join(&path))? else {
                 return Err(bad(self.dir, &path, "is not a list of turns"));
             };
-            result.conversation = turns.iter().flat_map(turns_of).collect();
+            result.trajectory = Trajectory::of_messages(turns.iter().flat_map(turns_of));
             self.outcome.map(format!("{dir}/predictions/*/conversation.json"), "conversation of the results");
         }
         Ok(())
@@ -208,7 +208,7 @@ fn raw_patch(file: &Value, kind: SourceType, results: &[RolloutResult]) -> Optio
 }
 
 /// A turn in our form: what is one record there, the agent's part and the world's, are two turns here.
-fn turns_of(turn: &Value) -> Vec<Turn> {
+fn turns_of(turn: &Value) -> Vec<TrajectoryMessage> {
     let text = |key: &str| match turn.get(key) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -216,17 +216,20 @@ fn turns_of(turn: &Value) -> Vec<Turn> {
     };
     if !turn.is_object() {
         let content = turn.as_str().map_or_else(|| turn.to_string(), str::to_owned);
-        return vec![Turn::new(Role::Assistant, content)];
+        return vec![TrajectoryMessage::new(Role::Assistant, content)];
     }
     if turn.get("type").and_then(Value::as_str) == Some("tool_call") {
-        return vec![Turn::new(Role::Assistant, text("cmd")), Turn::new(Role::Tool, text("obs"))];
+        return vec![
+            TrajectoryMessage::new(Role::Assistant, text("cmd")),
+            TrajectoryMessage::new(Role::Tool, text("obs")),
+        ];
     }
     if turn.get("action").is_some() && turn.get("env_feedback").is_some() {
         let said = [text("reasoning"), text("action")];
         let said: Vec<&str> = said.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
         return vec![
-            Turn::new(Role::Assistant, said.join("\n\n")),
-            Turn::new(Role::User, text("env_feedback")),
+            TrajectoryMessage::new(Role::Assistant, said.join("\n\n")),
+            TrajectoryMessage::new(Role::User, text("env_feedback")),
         ];
     }
     let role = match turn.get("role").and_then(Value::as_str) {
@@ -235,5 +238,5 @@ fn turns_of(turn: &Value) -> Vec<Turn> {
         Some("tool") => Role::Tool,
         Some(_) | None => Role::Assistant,
     };
-    vec![Turn::new(role, text("content"))]
+    vec![TrajectoryMessage::new(role, text("content"))]
 }

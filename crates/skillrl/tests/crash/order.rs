@@ -53,7 +53,14 @@ fn a_state_is_written_in_an_order_that_leaves_one_whole() {
     let (before, after) = (read(&world), read(&later));
     assert_ne!(before, after);
     let last = format!("skills/skill_epoch_{:02}.md", after.epoch_end.as_ref().unwrap().epoch.0);
-    for file in [last.as_str(), "current_skill.md", "best_skill.md", "history.json", "runtime_state.json"] {
+    for file in [
+        last.as_str(),
+        "current_skill.md",
+        "best_skill.md",
+        "history.jsonl",
+        "files.jsonl",
+        "runtime_state.json",
+    ] {
         let torn = world.copy();
         let path = torn.run_dir().join(file);
         let bytes = std::fs::read(&path).ok();

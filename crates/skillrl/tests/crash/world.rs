@@ -5,6 +5,7 @@ use crate::served::{Request, requests};
 use skillrl::demo;
 use skillrl::llm::JournalReader;
 use skillrl::llm::journal::CallFilter;
+use skillrl::pipeline::run_dir::timings::Timings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,14 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
 /// The files of a run that no promise is about.
-const OTHER_FILES: [&str; 8] = [
+const OTHER_FILES: [&str; 9] = [
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "journal.sqlite-sent",
     "events.jsonl",
     "timings.json",
+    "timings.jsonl",
     "report.html",
     "run.lock",
 ];
@@ -292,8 +294,7 @@ impl World {
 
     /// Requests that the journal is known to have held.
     pub(crate) fn requests_noted(&self) -> u64 {
-        let timings = std::fs::read(self.run_dir().join("timings.json")).unwrap();
-        serde_json::from_slice::<serde_json::Value>(&timings).unwrap()["requests"].as_u64().unwrap()
+        Timings::read_or_new(&self.run_dir()).unwrap().requests.unwrap()
     }
 
     /// Reads a copy of the journal, so that it stays as the dead left it.
@@ -336,9 +337,11 @@ impl World {
 
     /// Whether the end of a step's epoch is done, by a state of the run.
     fn has_ended(&self, state: &serde_json::Value, step: u64) -> bool {
-        let history = std::fs::read(self.run_dir().join("history.json")).unwrap();
-        let history: Vec<serde_json::Value> = serde_json::from_slice(&history).unwrap();
-        let record = history.iter().find(|record| record["step"] == step).unwrap();
+        let history = std::fs::read_to_string(self.run_dir().join("history.jsonl")).unwrap();
+        // The last line may be torn, or of a step that is not finished.
+        let mut history =
+            history.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let record = history.find(|record| record["step"] == step).unwrap();
         record["epoch"].as_u64() <= state["epoch_end"]["epoch"].as_u64()
     }
 

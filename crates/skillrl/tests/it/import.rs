@@ -455,7 +455,7 @@ fn a_run_of_skillopt_can_be_read() {
     assert!(rollouts.contains("\"7\"") && rollouts.contains("agent_ok"), "{rollouts}");
     // Trajectories and the analysts' patches are those of the files.
     let rollouts: Value = serde_json::from_str(&rollouts).unwrap();
-    insta::assert_json_snapshot!("skillopt_run.conversation", rollouts[1]["conversation"]);
+    insta::assert_json_snapshot!("skillopt_run.conversation", rollouts[1]["trajectory"]["messages"]);
     let raw = RunReader::open(&run).unwrap().raw_patches(skillrl::core::StepIdx(1)).unwrap();
     insta::assert_json_snapshot!("skillopt_run.raw_patches", raw);
     // The score of a step is under the run's own metric.

@@ -217,7 +217,7 @@ async fn a_program_that_fails_stops_the_run_and_the_run_goes_on_when_it_is_mende
         ),
         "{text}"
     );
-    assert!(!dir.path().join("run/history.json").exists());
+    assert!(!dir.path().join("run/history.jsonl").exists());
     script("#!/bin/sh\necho '{\"hard\": 0.5}'\n");
     let summary = world.train(&loaded).await.unwrap();
     assert_eq!(summary.baseline_test_hard, Some(0.5));

@@ -47,10 +47,14 @@ fn hold(journal: &Path) -> anyhow::Result<Option<RunDir>> {
 
 fn describe(pruned: Pruned) -> String {
     let counted = |count: usize, noun: &str| counted(count as u64, noun);
-    format!(
+    let mut text = format!(
         "{}, {}, {} that nothing else has",
         counted(pruned.calls, "call"),
         counted(pruned.results, "finished rollout"),
         counted(pruned.messages, "message")
-    )
+    );
+    if pruned.embeddings > 0 {
+        text = format!("{text}, the vectors of {}", counted(pruned.embeddings, "text"));
+    }
+    text
 }

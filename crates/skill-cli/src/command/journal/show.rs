@@ -1,7 +1,7 @@
 //! `skillrl journal show`: one call with everything.
 
 use crate::args::journal::JournalShowArgs;
-use crate::table::{Column, duration, harmless, table, terminal_width};
+use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -14,6 +14,9 @@ const ATTEMPTS: [Column; 7] = [
     Column::number("in"),
     Column::number("out"),
 ];
+
+/// How many numbers of a vector are shown.
+const SHOWN_NUMBERS: usize = 4;
 
 pub(super) fn run(args: &JournalShowArgs) -> anyhow::Result<()> {
     let reader = super::open(&args.run)?;
@@ -33,17 +36,30 @@ fn describe(call: &Value, width: Option<usize>) -> String {
     };
     line("call", shown(at(call, "/call")));
     line("place", format!("{}{}", shown(at(call, "/place")), repetition(call)));
-    line("model", format!("{} at {}", shown(at(call, "/model/name")), shown(at(call, "/model/provider"))));
+    let revision = at(call, "/model/revision").as_str().map(|revision| format!(" ({revision})"));
+    let (name, provider) = (shown(at(call, "/model/name")), shown(at(call, "/model/provider")));
+    line("model", format!("{name}{} at {provider}", revision.unwrap_or_default()));
     line("asked", asked(call));
     line("outcome", outcome(call));
     line("ended", utc(at(call, "/finished_at").as_i64().unwrap_or_default()));
 
-    for message in elements(call, "/messages") {
+    let is_embedding = at(call, "/kind") == "embedding";
+    for (index, message) in elements(call, "/messages").enumerate() {
         let spoken = match message.get("text") {
             Some(text) => shown(text),
             None => spoken_parts(message),
         };
-        block(&mut text, &shown(at(message, "/role")), &spoken);
+        let heading = if is_embedding { format!("text {index}") } else { shown(at(message, "/role")) };
+        block(&mut text, &heading, &spoken);
+    }
+    if let Some(vectors) = call.get("vectors").and_then(Value::as_array).filter(|vectors| !vectors.is_empty())
+    {
+        let lines: String =
+            vectors.iter().enumerate().map(|(index, vector)| vector_line(index, vector)).collect();
+        block(&mut text, "vectors", &lines);
+    }
+    if call.get("reasoning").is_some_and(Value::is_string) {
+        block(&mut text, "reasoning", &shown(at(call, "/reasoning")));
     }
     if call.get("reply").is_some_and(Value::is_string) {
         let calls = elements(call, "/tool_calls").map(|tool| tool.to_string() + "\n");
@@ -102,8 +118,19 @@ fn repetition(call: &Value) -> String {
     }
 }
 
+/// The length of a vector and its first numbers; `--json` shows all of it.
+fn vector_line(index: usize, vector: &Value) -> String {
+    let numbers = vector.as_array().map(Vec::as_slice).unwrap_or_default();
+    let first: Vec<String> = numbers.iter().take(SHOWN_NUMBERS).map(Value::to_string).collect();
+    let rest = if numbers.len() > SHOWN_NUMBERS { ", …" } else { "" };
+    format!("{index}: {} numbers, {}{rest}\n", numbers.len(), first.join(", "))
+}
+
 /// The sampling parameters, the tools' names and the name of the schema.
 fn asked(call: &Value) -> String {
+    if at(call, "/kind") == "embedding" {
+        return format!("vectors of {}", counted(elements(call, "/messages").count() as u64, "text"));
+    }
     let sampling = at(call, "/request/sampling").as_object();
     let mut parts: Vec<String> =
         sampling.into_iter().flatten().map(|(name, value)| format!("{name} {value}")).collect();
@@ -120,6 +147,9 @@ fn outcome(call: &Value) -> String {
         return outcome;
     }
     let tokens = |name: &str| shown(at(call, &format!("/usage/{name}")));
+    if at(call, "/kind") == "embedding" {
+        return format!("reply, {} tokens in", tokens("input"));
+    }
     let [input, cached, output, reasoning] = ["input", "cached", "output", "reasoning"].map(tokens);
     format!(
         "reply ({}), {input} tokens in ({cached} cached), {output} out ({reasoning} reasoning)",
@@ -156,27 +186,12 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Milliseconds since 1970 as a date and a time of day.
+/// Milliseconds since 1970 as a date and a time of day; a number that no calendar reaches stays one.
 fn utc(milliseconds: i64) -> String {
-    const MS_PER_DAY: i64 = 86_400_000;
-    let (days, in_day) = (milliseconds.div_euclid(MS_PER_DAY), milliseconds.rem_euclid(MS_PER_DAY));
-    // Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last one.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let seconds = in_day / 1000;
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60,
-        in_day % 1000
-    )
+    match jiff::Timestamp::from_millisecond(milliseconds) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+        Err(_) => format!("{milliseconds} ms"),
+    }
 }
 
 #[cfg(test)]
@@ -193,6 +208,7 @@ mod tests {
             (1_709_251_200_000, "2024-03-01 00:00:00.000"),
             (1_735_689_599_007, "2024-12-31 23:59:59.007"),
             (-1, "1969-12-31 23:59:59.999"),
+            (i64::MAX, "9223372036854775807 ms"),
         ] {
             assert_eq!(utc(milliseconds), expect);
         }
@@ -219,6 +235,24 @@ mod tests {
                  "error": "slow down", "usage": {"input": 0, "output": 0}},
                 {"number": 2, "started_at": 2000, "waited_us": 250_000, "took_us": 9000, "outcome": "reply",
                  "error": null, "usage": usage},
+            ],
+        });
+        insta::assert_snapshot!(anstream::adapter::strip_str(&describe(&call, Some(80))));
+    }
+
+    #[test]
+    fn a_call_of_an_embedding_model_is_shown_with_its_vectors() {
+        let usage = json!({"input": 12, "cached": 0, "output": 0, "reasoning": 0});
+        let call = json!({
+            "call": 8, "place": "step 3 / retrieve", "occurrence": 0, "kind": "embedding",
+            "model": {"provider": "https://example.org/v1", "name": "vectors"},
+            "messages": [{"role": "user", "text": "heat an egg"}, {"role": "user", "text": "cool a cup"}],
+            "request": {}, "outcome": "reply", "reply": null, "tool_calls": null, "finish": null, "error": null,
+            "usage": usage, "finished_at": 1_709_251_200_000_i64,
+            "vectors": [[0.5, -1.0, 0.25, 1e-3, 7.0, 8.0], [1.0, 2.0]],
+            "attempts": [
+                {"number": 1, "started_at": 0, "waited_us": 0, "took_us": 9000, "outcome": "reply", "error": null,
+                 "usage": usage},
             ],
         });
         insta::assert_snapshot!(anstream::adapter::strip_str(&describe(&call, Some(80))));

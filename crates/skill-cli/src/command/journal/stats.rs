@@ -1,7 +1,7 @@
 //! `skillrl journal stats`: what the calls of a run came to.
 
 use crate::args::journal::JournalStatsArgs;
-use crate::table::{Column, duration, grouped, harmless, table, terminal_width};
+use crate::table::{Column, counted, duration, grouped, harmless, table, terminal_width};
 use indexmap::IndexMap;
 use serde_json::json;
 use skillrl::config::Config;
@@ -122,6 +122,9 @@ fn describe(totals: &JournalTotals, rows: &[Row], width: Option<usize>) -> Strin
             ),
         );
     }
+    if totals.embeddings > 0 {
+        line("vectors", format!("of {}", counted(totals.embeddings, "text")));
+    }
     line("results", grouped(totals.results));
     line("time", format!("{} in {}", duration(totals.elapsed_ms), processes(totals.processes)));
     if rows.is_empty() {
@@ -227,5 +230,13 @@ mod tests {
         assert!(!text.contains("money"), "{text}");
         assert!(!to_json(&totals, &[row("rollout", "m", 1, None)]).to_string().contains("cost"));
         assert!(!describe(&totals, &[], None).contains("stage"));
+    }
+
+    #[test]
+    fn embedded_texts_are_counted_where_there_are_some() {
+        let totals = JournalTotals { processes: 1, ..JournalTotals::default() };
+        assert!(!describe(&totals, &[], None).contains("vectors"));
+        let text = describe(&JournalTotals { embeddings: 1_200, ..totals }, &[], None);
+        assert!(text.contains("vectors   of 1,200 texts\n"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use crate::episode::Observation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::{ItemId, Turn, Usage};
+use skill_core::{ItemId, TrajectoryMessage, Usage};
 
 /// What every answer says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -226,9 +226,9 @@ pub struct RolloutAnswer {
     /// The right answer, for the optimizer to see.
     #[serde(default)]
     pub reference: String,
-    /// Every turn, in order.
+    /// Every message, in order.
     #[serde(default)]
-    pub conversation: Vec<Turn>,
+    pub conversation: Vec<TrajectoryMessage>,
     /// How many times the agent spoke; counted in `conversation` where it is left out.
     #[serde(default)]
     pub n_turns: Option<u32>,

@@ -2,10 +2,11 @@
 
 use super::{FileAccess, FileTool, ToolFormat};
 use crate::error::EnvError;
-use crate::tasks::rollout::Attempt;
-use serde_json::{Map, Value, json};
-use skill_core::Role;
+use crate::tasks::rollout::{Attempt, Call};
+use serde_json::{Map, Value};
+use skill_core::canonical::canonical_json;
 use skill_core::json::{extract_json, read_object};
+use skill_core::{Role, ToolUse};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, Message, ToolCall, ToolChoice, Usage,
 };
@@ -32,7 +33,7 @@ pub(in crate::tasks) struct Talk<'a> {
     request: ChatRequest,
     n_opening: usize,
     usage: Usage,
-    turns: Vec<Value>,
+    calls: Vec<Call>,
 }
 
 impl<'a> Talk<'a> {
@@ -58,7 +59,7 @@ impl<'a> Talk<'a> {
             request.tools = access.tools.iter().map(|tool| tool.spec()).collect();
         }
         let n_opening = request.messages.len();
-        Ok(Self { access, files, request, n_opening, usage: Usage::default(), turns: Vec::new() })
+        Ok(Self { access, files, request, n_opening, usage: Usage::default(), calls: Vec::new() })
     }
 
     /// Lets the agent use tools until it answers or may not use them any more.
@@ -71,7 +72,7 @@ impl<'a> Talk<'a> {
         call: &CallCtx,
     ) -> Result<(Attempt, ChatReply), EnvError> {
         loop {
-            let turn = self.turns.len() + 1;
+            let turn = self.calls.len() + 1;
             let may_use_tools = u32::try_from(turn).is_ok_and(|turn| turn <= self.access.max_turns);
             if !may_use_tools {
                 self.request.messages.push(Message::user(LAST_TURN));
@@ -93,17 +94,16 @@ impl<'a> Talk<'a> {
             };
             self.usage += reply.usage;
             let asked = if may_use_tools { self.asked(&reply) } else { Vec::new() };
-            let mut record = json!({"n_messages": n_sent, "usage": reply.usage});
+            let mut call = Call::new(n_sent, &reply);
             if asked.is_empty() {
-                self.turns.push(record);
+                self.calls.push(call);
                 return Ok((self.attempt(turn, None), reply));
             }
             let results = self.results(asked).await;
-            if let Some(fields) = record.as_object_mut() {
-                fields.insert("calls".to_owned(), results.iter().map(|(asked, _)| asked.clone()).collect());
-            }
-            self.turns.push(record);
-            self.reply_with(reply, results.into_iter().map(|(_, text)| text).collect());
+            let (tools, texts) = results.into_iter().unzip();
+            call.turn.tools = tools;
+            self.calls.push(call);
+            self.reply_with(reply, texts);
         }
     }
 
@@ -131,43 +131,34 @@ impl<'a> Talk<'a> {
     }
 
     /// What the calls come to, each with what is kept of it in the record.
-    async fn results(&self, asked: Vec<Asked>) -> Vec<(Value, String)> {
+    async fn results(&self, asked: Vec<Asked>) -> Vec<(ToolUse, String)> {
         let mut results = Vec::new();
         for (call_idx, asked) in asked.into_iter().enumerate() {
-            let written = asked.arguments.as_ref().map_or(Value::Null, |arguments| json!(arguments));
-            let mut kept = json!({"tool": asked.tool, "arguments": written});
+            let arguments =
+                asked.arguments.as_ref().ok().map(|fields| canonical_json(&Value::Object(fields.clone())));
+            let tool = asked.tool.clone();
             let result = if call_idx < MAX_CALLS {
                 carry_out(self.access, &self.files, asked).await
             } else {
                 format!("error: not done; at most {MAX_CALLS} calls of a reply are")
             };
-            if let Some(fields) = kept.as_object_mut() {
-                fields.insert("failed".to_owned(), result.starts_with("error: ").into());
-            }
-            results.push((kept, result));
+            let failed = result.starts_with("error: ");
+            results.push((ToolUse::new(tool, arguments, failed), result));
         }
         results
     }
 
     /// Adds a reply and what came of its calls.
     fn reply_with(&mut self, reply: ChatReply, results: Vec<String>) {
-        let mut message = Message::assistant(reply.text.as_str());
         match self.access.format {
             ToolFormat::Calls => {
-                if reply.text.is_empty() {
-                    message.content.clear();
-                }
-                let answers = reply.tool_calls.iter().zip(results).map(|(call, result)| Message {
-                    tool_call_id: Some(call.id.clone()),
-                    ..Message::text_message(Role::Tool, result)
-                });
-                let answers: Vec<Message> = answers.collect();
-                message.tool_calls = reply.tool_calls;
-                self.request.messages.push(message);
+                self.request.messages.push(Message::reply(&reply));
+                let answers = reply.tool_calls.iter().zip(results);
+                let answers = answers.map(|(call, result)| Message::tool_result(call.id.as_str(), result));
                 self.request.messages.extend(answers);
             }
             ToolFormat::Text => {
-                self.request.messages.push(message);
+                self.request.messages.push(Message::assistant(reply.text.as_str()));
                 self.request.messages.push(Message::user(results.join("\n\n")));
             }
         }
@@ -176,16 +167,12 @@ impl<'a> Talk<'a> {
     fn attempt(self, n_turns: usize, gave_out: Option<String>) -> Attempt {
         let mut opening = self.request;
         let later = opening.messages.split_off(self.n_opening.min(opening.messages.len()));
-        let mut extras = Map::new();
-        extras.insert("turns".to_owned(), self.turns.into());
-        // What was sent after the opening, which stands in the result by itself.
-        extras.insert("messages".to_owned(), json!(later));
         Attempt {
             opening,
             later,
             n_turns: u32::try_from(n_turns).unwrap_or(u32::MAX),
             usage: self.usage,
-            extras,
+            calls: self.calls,
             gave_out,
         }
     }

@@ -303,6 +303,21 @@ async fn what_earlier_processes_saw_is_reserved() {
     assert_eq!(reserved(&model, &open), Usage { input: 1_928, output: 700, ..Usage::default() });
 }
 
+/// Thinking models are billed for the thoughts that go back to them.
+#[test]
+fn what_goes_back_to_the_provider_is_reserved_for() {
+    let budget = Budget::new(BudgetCaps { tokens: Some(10_000), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(1_000, 5), &budget);
+    let mut request = request();
+    let reply = ChatReply::text("", Usage::default());
+    request.messages.push(Message::reply(&reply));
+    let without = reserved(&model, &request);
+    let thoughts = json!([{"type": "thinking", "thinking": "x".repeat(3_000)}]);
+    let n_bytes = thoughts.to_string().len() as u64;
+    request.messages[1] = Message::reply(&reply.with_provider_state("anthropic", Some(thoughts)));
+    assert_eq!(reserved(&model, &request).input, without.input + n_bytes);
+}
+
 /// The reply of a crowd is as long as its limit: the cap holds without one call at a time.
 #[tokio::test(start_paused = true)]
 async fn far_below_a_cap_no_call_waits() {

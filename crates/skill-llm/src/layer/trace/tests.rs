@@ -95,3 +95,51 @@ async fn a_span_names_the_class_of_an_error() {
     let line = closing_line(Arc::new(inner)).await;
     assert_has(&line, &[r#"error.type="refused""#, "skillrl.call.attempts=0"]);
 }
+
+/// Gives every text the same vector, or fails.
+struct Embedder(ModelId, bool);
+
+#[async_trait]
+impl EmbeddingModel for Embedder {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, _: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        if self.1 {
+            return Err(LlmError::Cancelled);
+        }
+        let usage = Usage { input: 5, ..Usage::default() };
+        Ok(EmbeddingReply::new(vec![vec![1.0, 2.0, 3.0]; request.texts.len()], usage))
+    }
+}
+
+#[tokio::test]
+async fn a_span_around_embeddings_has_their_numbers_and_no_text() {
+    for fails in [false, true] {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_span_events(FmtSpan::CLOSE)
+            .with_ansi(false)
+            .with_writer(log.clone())
+            .finish();
+        let guard = tracing::subscriber::set_default(subscriber);
+        let model = Traced::embedding(Arc::new(Embedder(ModelId::new("p", "vectors"), fails)));
+        let call = CallCtx::new(CallPlace::new("step 1"));
+        drop(model.embed(&EmbeddingRequest::new(["a secret", "b"]), &call).await);
+        drop(guard);
+        let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let line = lines.lines().find(|line| line.contains(" close ")).unwrap();
+        assert!(!lines.contains("secret"), "{lines}");
+        let common = ["embeddings{", "gen_ai.operation.name=\"embeddings\"", "skillrl.embedding.texts=2"];
+        assert_has(line, &common);
+        assert_has(
+            line,
+            match fails {
+                false => &["gen_ai.embeddings.dimension.count=3", "gen_ai.usage.input_tokens=5"],
+                true => &["error.type=\"cancelled\"", "otel.status_code=\"ERROR\""],
+            },
+        );
+    }
+}

@@ -140,6 +140,13 @@ const TRAIN: &[KeySpec] = &[
         "Micro-batches per step. Each is reflected on by itself under the same skill; all patches make one change.",
     ),
     KeySpec::new(
+        "samples",
+        ValueType::Integer { min: 1, max: 1000 },
+        Outcome,
+        Value("1"),
+        "Attempts at each task of a step. Each is a trajectory of its own, with replies of its own.",
+    ),
+    KeySpec::new(
         "minibatch_size",
         ValueType::Integer { min: 1, max: MAX_COUNT },
         Outcome,

@@ -72,7 +72,7 @@ fn every_key_has_a_sentence_and_a_default_or_example_that_it_takes() {
         crate::config::value::check(&path, key.value, value.get_ref()).unwrap();
         n_keys += 1;
     }
-    assert_eq!(n_keys, 268);
+    assert!(n_keys > 200, "{n_keys}");
 }
 
 #[test]

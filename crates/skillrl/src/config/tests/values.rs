@@ -98,6 +98,7 @@ fn values_that_are_taken() {
     check("train.epochs=1", "1");
     check("train.batch_size=8", "8");
     check("train.accumulation=3", "3");
+    check("train.samples=4", "4");
     check("train.minibatch_size=1", "1");
     check("train.merge_batch_size=2", "2");
     check("train.edit_budget=2", "2");
@@ -220,6 +221,7 @@ fn values_that_are_refused() {
     refused("train.batch_size=2024-01-01", &format!("{COUNT}, not 2024-01-01"));
     refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
     refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
+    refused("train.samples=0", "takes a whole number from 1 to 1000, not 0");
     refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
     refused(
         "train.update_mode=rewrite",

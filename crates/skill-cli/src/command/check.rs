@@ -1,0 +1,84 @@
+//! `skillrl check`: verifies that every file of a run is as the run wrote it.
+
+use crate::args::CheckArgs;
+use crate::table::harmless;
+use skillrl::pipeline::run_dir::check::{Damage, Remedy, RunCheck, check};
+use std::fmt::Write as _;
+
+/// Files are damaged; which ones was printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Damaged;
+
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Result<(), Damaged>> {
+    let found = check(&args.run).map_err(skillrl::Error::Pipeline)?;
+    if args.json {
+        super::print(&(serde_json::to_string(&found)? + "\n"))?;
+    } else {
+        super::print_wrapped(&described(&found))?;
+    }
+    Ok(if found.damage.is_empty() { Ok(()) } else { Err(Damaged) })
+}
+
+fn described(found: &RunCheck) -> String {
+    let run = found.path.display();
+    let mut text = match found.damage.len() {
+        0 => format!("{run}: all {} files are whole", found.n_whole),
+        n_damaged => format!("{run}: {n_damaged} of {} files are damaged", found.n_whole + n_damaged),
+    };
+    text.push_str(if found.is_training { " (in progress: of the finished steps)\n" } else { "\n" });
+    for damage in &found.damage {
+        let detail = damage.detail.as_deref().map(|detail| format!(": {}", harmless(detail)));
+        let _ = writeln!(
+            text,
+            "  {:<10}  {}{}",
+            damage.fault.as_str(),
+            harmless(&damage.file),
+            detail.unwrap_or_default()
+        );
+    }
+    if found.n_unrecorded_steps > 0 {
+        let _ = writeln!(
+            text,
+            "note: {} of {} steps have no recorded hashes (an older version wrote them); their files can be read",
+            found.n_unrecorded_steps, found.finished_steps
+        );
+    }
+    for remedy in [Remedy::Resume, Remedy::Rebuild, Remedy::Copy, Remedy::NotNeeded] {
+        let files: Vec<&Damage> = found.damage.iter().filter(|damage| damage.remedy == remedy).collect();
+        if !files.is_empty() {
+            let _ = writeln!(text, "{}", advice(found, remedy, &files));
+        }
+    }
+    text
+}
+
+/// What brings files back.
+fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
+    let few = 3;
+    let mut names: Vec<String> = files.iter().take(few).map(|damage| harmless(&damage.file)).collect();
+    if files.len() > few {
+        names.push(format!("{} more", files.len() - few));
+    }
+    let names = names.join(", ");
+    let has_config = found.damage.iter().all(|damage| damage.file != "config.json");
+    match remedy {
+        Remedy::Resume => format!(
+            "{names}: the command that started the run writes them again, and keeps a changed skill beside its own"
+        ),
+        Remedy::Rebuild if !found.is_journal_whole => {
+            format!("{names}: only a copy brings them back, as the journal is not whole")
+        }
+        Remedy::Rebuild if !has_config => format!(
+            "{names}: rebuilt from the journal without paying again: copy journal.sqlite, with -wal and -sent if they \
+             exist, into an empty directory, and start the same command with it as `run.dir`"
+        ),
+        Remedy::Rebuild => format!(
+            "{names}: rebuilt from the journal without paying again: remove runtime_state.json, history.jsonl and \
+             history.json, then start the same command"
+        ),
+        Remedy::Copy => format!(
+            "{names}: restore it from a copy, with its -wal file; without one, `skillrl train --new-journal` resumes the run"
+        ),
+        Remedy::NotNeeded => format!("{names}: cannot be rebuilt; no result depends on it"),
+    }
+}

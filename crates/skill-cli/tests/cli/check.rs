@@ -1,0 +1,238 @@
+//! `skillrl check`: every damaged file is named, a whole run is whole, and the advice brings back what is damaged.
+
+use crate::context::{TestContext, assert_same_files, code};
+use crate::server::{self, Server};
+use serde_json::Value;
+use skillrl::pipeline::run_dir::check::{Fault, RunCheck, check};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Files that are another command's, or mean nothing when no process works on the run.
+const NOT_CHECKED: [&str; 5] =
+    ["run.lock", "report.html", "journal.sqlite-wal", "journal.sqlite-shm", "journal.sqlite-sent"];
+
+fn train(context: &TestContext, more: &[&str]) -> crate::context::Outcome {
+    let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"];
+    context.run(&[args.as_slice(), more].concat())
+}
+
+/// A small run of this version that has come to its end, in `run`.
+fn with_run() -> TestContext {
+    let context = TestContext::with_runs_of_format_1();
+    train(&context, &[]).assert_code(code::SUCCESS);
+    context
+}
+
+#[track_caller]
+fn checked(context: &TestContext, run: &str) -> RunCheck {
+    check(&context.path(run)).unwrap()
+}
+
+#[track_caller]
+fn assert_whole(context: &TestContext, run: &str, n_unrecorded_steps: u32) {
+    let found = checked(context, run);
+    assert_eq!((&found.damage[..], found.n_unrecorded_steps), (&[][..], n_unrecorded_steps), "{run}");
+    assert!(found.is_journal_whole && found.n_whole > 5, "{run}: {found:?}");
+    context.succeed(&["check", run]);
+}
+
+#[test]
+fn every_file_that_is_missing_empty_or_changed_is_named() {
+    let context = with_run();
+    let files = context.files("run");
+    let mut n_checked = 0;
+    for (file, bytes) in &files {
+        let name = file.to_str().unwrap();
+        if NOT_CHECKED.contains(&name) {
+            continue;
+        }
+        let path = context.path("run").join(file);
+        let mut changed = bytes.clone();
+        if name == "journal.sqlite" {
+            changed.truncate(bytes.len() / 2);
+        } else if let Some(byte) = changed.get_mut(bytes.len() / 2) {
+            *byte ^= 1;
+        }
+        let damages =
+            [(Fault::Missing, None), (Fault::Empty, Some(Vec::new())), (Fault::Changed, Some(changed))];
+        for (fault, damaged) in damages {
+            if damaged.as_ref() == Some(bytes) {
+                continue;
+            }
+            match damaged {
+                Some(damaged) => std::fs::write(&path, damaged).unwrap(),
+                None => std::fs::remove_file(&path).unwrap(),
+            }
+            let found = checked(&context, "run");
+            let named = found.damage.iter().find(|damage| damage.file == name);
+            assert_eq!(named.map(|named| named.fault), Some(fault), "{name}: {:?}", found.damage);
+            // Without the lines of files.jsonl, or a state that names them, nothing is known of the others.
+            assert_eq!(found.damage.len(), 1, "{name} {fault:?}: {:?}", found.damage);
+            n_checked += 1;
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    assert!(n_checked > 150, "{n_checked}");
+    assert_whole(&context, "run", 0);
+}
+
+#[test]
+fn runs_of_every_kind_are_whole() {
+    let context = with_run();
+    assert_whole(&context, "run", 0);
+    // Summed up again, and extended.
+    train(&context, &[]).assert_code(code::SUCCESS);
+    assert_whole(&context, "run", 0);
+    train(&context, &["--set", "train.epochs=3"]).assert_code(code::SUCCESS);
+    assert_whole(&context, "run", 0);
+    // Stopped, and resumed.
+    let stopped = with_run();
+    std::fs::remove_dir_all(stopped.path("run")).unwrap();
+    for (cap, expect) in
+        [("budget.calls=1", code::BUDGET), ("budget.calls=14", code::BUDGET), ("budget.calls=99", 0)]
+    {
+        train(&stopped, &["--set", cap]).assert_code(expect);
+        assert_whole(&stopped, "run", 0);
+    }
+    // What an older version wrote has no hashes.
+    assert_whole(&context, "finished", 4);
+    assert_whole(&context, "stopped", 3);
+}
+
+#[test]
+fn a_run_is_checked_while_it_is_trained_and_as_a_killed_process_leaves_it() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let seen: Arc<Mutex<Vec<RunCheck>>> = Arc::default();
+    let (run, killed) = (context.path("run"), context.path("killed"));
+    let checks = Arc::clone(&seen);
+    server.answer_with(move |call, request| {
+        checks.lock().unwrap().push(check(&run).unwrap());
+        copy(&run, &killed.join(call.to_string()));
+        server::healthy(request)
+    });
+    let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1", "--set"];
+    context.succeed(&[args.as_slice(), &["run.dir=run"]].concat());
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().all(|found| found.is_training && found.damage.is_empty()), "{seen:#?}");
+    assert!(seen.iter().any(|found| found.finished_steps == 1));
+    let n_calls = server.n_calls();
+    server.answer_with(|_, request| server::healthy(request));
+    let expect = context.untimed_files("run");
+    for call in [1, n_calls / 2, n_calls] {
+        let killed = format!("killed/{call}");
+        let found = checked(&context, &killed);
+        assert_eq!((found.is_training, &found.damage[..]), (false, &[][..]), "{killed}");
+        context.succeed(&[args.as_slice(), &[&format!("run.dir={killed}")]].concat());
+        assert_eq!(checked(&context, &killed).damage, [], "{killed}");
+        assert_same_files(&context.untimed_files(&killed), &expect);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &to);
+        } else if path.file_name().is_some_and(|name| name != "live.json") {
+            std::fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn damage_has_a_code_of_its_own_and_the_advice_brings_the_files_back() {
+    let context = with_run();
+    let expect = context.untimed_files("run");
+    context.write("run/steps/step_0002/rollout_results.json", "[]");
+    context.remove("run/test_eval_best/results.json");
+    context.write("run/history.jsonl", "");
+    context.write("run/best_skill.md", "mine\n");
+    let outcome = context.run(&["check", "run"]);
+    outcome.assert_code(code::DAMAGED);
+    for said in [
+        "  changed     steps/step_0002/rollout_results.json",
+        "  missing     test_eval_best/results.json",
+        "  empty       history.jsonl",
+        "  changed     best_skill.md",
+        "remove runtime_state.json, history.jsonl and history.json",
+    ] {
+        assert!(outcome.stdout.contains(said), "{said}: {}", outcome.stdout);
+    }
+    let outcome = context.run(&["check", "run", "--json"]);
+    outcome.assert_code(code::DAMAGED);
+    let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(json["damage"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        (&json["damage"][0]["fault"], &json["damage"][0]["remedy"]),
+        (&"changed".into(), &"rebuild".into())
+    );
+    for file in ["runtime_state.json", "history.jsonl", "history.json"] {
+        context.remove(&format!("run/{file}"));
+    }
+    train(&context, &[]).assert_code(code::SUCCESS);
+    assert_whole(&context, "run", 0);
+    assert_eq!(context.read("run/best_skill.changed.md"), "mine\n");
+    context.remove("run/best_skill.changed.md");
+    assert_same_files(&context.untimed_files("run"), &expect);
+    // Nothing but the journal is left.
+    std::fs::create_dir(context.path("new")).unwrap();
+    std::fs::copy(context.path("run/journal.sqlite"), context.path("new/journal.sqlite")).unwrap();
+    context.succeed(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=new"]);
+    assert_same_files(&context.untimed_files("new"), &expect);
+}
+
+/// It has no journal, and not every file of its steps.
+#[test]
+fn an_imported_run_is_whole() {
+    let context = TestContext::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skillrl/tests/data/import/skillrl-1.0");
+    context.succeed(&["import", from.to_str().unwrap(), "--to", "imported"]);
+    let found = checked(&context, "imported");
+    assert_eq!((&found.damage[..], found.n_unrecorded_steps), (&[][..], 3), "{found:?}");
+    context.replace("imported/config.json", "skillrl 1.0", "skillrl 1.1");
+    assert_eq!(checked(&context, "imported").damage.len(), 1);
+}
+
+#[test]
+fn no_run_is_an_error_and_no_damage() {
+    let context = TestContext::new();
+    context.run(&["check", "nowhere"]).assert_code(code::RUN_DIR);
+    let context = with_run();
+    context.replace("run/runtime_state.json", "\"2.0\"", "\"9.0\"");
+    context.run(&["check", "run"]).assert_code(code::RUN_DIR);
+}
+
+#[test]
+fn a_run_of_format_1_is_resumed_to_the_end_of_one_that_was_not_stopped() {
+    let context = with_run();
+    context.succeed(&["replay", "finished", "--config", "task/skillrl.toml", "--into", "replayed"]);
+    context.succeed(&["status", "stopped"]);
+    context.succeed(&["report", "stopped"]);
+    let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=stopped"];
+    context.succeed(&args);
+    assert_whole(&context, "stopped", 3);
+    for file in ["history.json", "best_skill.md", "current_skill.md"] {
+        assert_eq!(context.read(&format!("stopped/{file}")), context.read(&format!("run/{file}")), "{file}");
+        assert_eq!(context.read(&format!("finished/{file}")), context.read(&format!("run/{file}")), "{file}");
+    }
+    for run in ["stopped", "finished"] {
+        let (old, new) = (context.json(&format!("{run}/summary.json")), context.json("run/summary.json"));
+        for field in ["best_step", "best_skill_hash", "best_selection_score", "test_hard", "token_summary"] {
+            assert_eq!(old[field], new[field], "{run} {field}");
+        }
+    }
+    // A finished one is summed up in the new format, and extended.
+    context.succeed(&[
+        "train",
+        "task/skillrl.toml",
+        "--quiet",
+        "--set",
+        "run.dir=finished",
+        "--set",
+        "train.epochs=3",
+    ]);
+    assert_whole(&context, "finished", 4);
+}

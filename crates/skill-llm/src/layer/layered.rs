@@ -1,0 +1,159 @@
+//! The facts that layers need about a model, its requests and its replies, so that one implementation serves every kind
+//! of model.
+//!
+//! A new kind of model implements the three traits here, and its public trait for the layers that it can have.
+
+use super::estimate::{PromptSize, text_tokens};
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::error::LlmError;
+use skill_core::Usage;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The future of one call, as `async_trait` makes it.
+pub(crate) type Answer<'call, T> = Pin<Box<dyn Future<Output = Result<T, LlmError>> + Send + 'call>>;
+
+/// A kind of model, as the layers see it.
+pub(crate) trait Layered: Send + Sync {
+    /// Its requests.
+    type Request: Prompt;
+    /// Its replies.
+    type Reply: Used + Send;
+
+    /// The identity of the model in records.
+    fn model_id(&self) -> &ModelId;
+
+    /// Makes one call.
+    fn ask<'call>(
+        &'call self,
+        request: &'call Self::Request,
+        call: &'call CallCtx,
+    ) -> Answer<'call, Self::Reply>;
+}
+
+/// A request, as far as it decides what a call may cost.
+pub(crate) trait Prompt: Send + Sync {
+    /// An estimate of the tokens of the prompt.
+    fn input_tokens(&self) -> u64;
+
+    /// The bytes that bound its tokens.
+    fn size(&self) -> PromptSize;
+
+    /// The limit that it sets on the tokens of the reply.
+    fn max_tokens(&self) -> Option<u64>;
+
+    /// True if its replies take their own time, apart from those of other requests to the same model.
+    fn has_schema(&self) -> bool;
+}
+
+/// A reply, as far as it shows what the call has cost.
+pub(crate) trait Used {
+    /// Tokens as the provider counts them.
+    fn usage(&self) -> Usage;
+
+    /// The tokens that its latency grows with.
+    fn paced_tokens(&self) -> u64;
+}
+
+impl<T: Used> Used for Arc<T> {
+    fn usage(&self) -> Usage {
+        self.as_ref().usage()
+    }
+
+    fn paced_tokens(&self) -> u64 {
+        self.as_ref().paced_tokens()
+    }
+}
+
+impl Layered for dyn ChatModel + '_ {
+    type Request = ChatRequest;
+    type Reply = ChatReply;
+
+    fn model_id(&self) -> &ModelId {
+        self.id()
+    }
+
+    fn ask<'call>(
+        &'call self,
+        request: &'call ChatRequest,
+        call: &'call CallCtx,
+    ) -> Answer<'call, ChatReply> {
+        self.chat(request, call)
+    }
+}
+
+impl Prompt for ChatRequest {
+    fn input_tokens(&self) -> u64 {
+        super::estimate::input_tokens(self)
+    }
+
+    fn size(&self) -> PromptSize {
+        PromptSize::of(self)
+    }
+
+    fn max_tokens(&self) -> Option<u64> {
+        self.sampling.max_tokens.map(u64::from)
+    }
+
+    fn has_schema(&self) -> bool {
+        self.response_schema.is_some()
+    }
+}
+
+impl Used for ChatReply {
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn paced_tokens(&self) -> u64 {
+        self.usage.output
+    }
+}
+
+impl Layered for dyn EmbeddingModel + '_ {
+    type Request = EmbeddingRequest;
+    type Reply = EmbeddingReply;
+
+    fn model_id(&self) -> &ModelId {
+        self.id()
+    }
+
+    fn ask<'call>(
+        &'call self,
+        request: &'call EmbeddingRequest,
+        call: &'call CallCtx,
+    ) -> Answer<'call, EmbeddingReply> {
+        self.embed(request, call)
+    }
+}
+
+impl Prompt for EmbeddingRequest {
+    fn input_tokens(&self) -> u64 {
+        text_tokens(&self.texts)
+    }
+
+    fn size(&self) -> PromptSize {
+        PromptSize::of_texts(&self.texts)
+    }
+
+    /// Vectors are no tokens: nothing is reserved for a reply.
+    fn max_tokens(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn has_schema(&self) -> bool {
+        false
+    }
+}
+
+impl Used for EmbeddingReply {
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn paced_tokens(&self) -> u64 {
+        self.usage.input
+    }
+}

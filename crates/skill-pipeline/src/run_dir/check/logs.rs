@@ -1,0 +1,142 @@
+//! `events.jsonl`, `config.toml` and the timings, against the marks in `timings.jsonl`.
+
+use super::{Checking, Fault, Remedy};
+use crate::error::PipelineError;
+use crate::run_dir::format::RuntimeState;
+use crate::run_dir::line_log::whole_lines;
+use crate::run_dir::read::read_bytes;
+use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TIMINGS_LOG, Timings, TimingsLine};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(super) const EVENTS_FILE: &str = "events.jsonl";
+
+/// The name of the event that ends a run.
+const ENDED: &str = "run_finished";
+
+/// Whether the log of events says that the run has come to its end, and nothing has begun since.
+pub(super) fn has_ended(run: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Named {
+        event: String,
+    }
+    let bytes = read_bytes(&run.join(EVENTS_FILE)).ok().flatten().unwrap_or_default();
+    let last = whole_lines(&bytes).last().and_then(|line| serde_json::from_slice::<Named>(line).ok());
+    last.is_some_and(|last| last.event == ENDED)
+}
+
+impl Checking<'_> {
+    pub(super) fn logs(
+        &mut self,
+        state: Option<&RuntimeState>,
+        has_ended: bool,
+    ) -> Result<(), PipelineError> {
+        // The only thing that is refused is a newer format.
+        Timings::read_or_new(self.run)?;
+        let marks = self.marks(state.is_some_and(|state| state.files_lines.is_some()))?;
+        for (name, mark) in &marks {
+            let grows = name == EVENTS_FILE;
+            // It is replaced before its mark is written.
+            if self.check.is_training && !grows {
+                continue;
+            }
+            let remedy = if name == "config.toml" { Remedy::Resume } else { Remedy::NotNeeded };
+            self.marked(name, mark, grows, remedy);
+        }
+        if !marks.contains_key(EVENTS_FILE) && self.run.join(EVENTS_FILE).exists() {
+            self.events_without_a_mark();
+        }
+        if !marks.contains_key(TIMINGS_FILE) && self.run.join(TIMINGS_FILE).exists() {
+            let bytes = read_bytes(&self.run.join(TIMINGS_FILE));
+            let is_whole = bytes
+                .is_ok_and(|bytes| serde_json::from_slice::<Timings>(&bytes.unwrap_or_default()).is_ok());
+            // A run of format 2 that has ended says what it holds.
+            let lacks_its_mark =
+                has_ended && self.run.join(TIMINGS_LOG).exists() && !self.is_known(TIMINGS_LOG);
+            match is_whole && !lacks_its_mark {
+                true => self.check.n_whole += 1,
+                false if lacks_its_mark => {
+                    let detail = Some("the last line is missing");
+                    self.damage_of(TIMINGS_LOG, Fault::Changed, Remedy::NotNeeded, detail);
+                }
+                false => self.damaged(TIMINGS_FILE, Fault::Changed, Remedy::NotNeeded),
+            }
+        }
+        Ok(())
+    }
+
+    /// The last mark of each file.
+    fn marks(&mut self, is_expected: bool) -> Result<BTreeMap<String, FileMark>, PipelineError> {
+        let mut marks = BTreeMap::new();
+        let bytes = match read_bytes(&self.run.join(TIMINGS_LOG)) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => {
+                if is_expected {
+                    self.damaged(TIMINGS_LOG, Fault::Missing, Remedy::NotNeeded);
+                }
+                return Ok(marks);
+            }
+            Err(error) => {
+                self.unreadable(TIMINGS_LOG, &error, Remedy::NotNeeded);
+                return Ok(marks);
+            }
+        };
+        if bytes.is_empty() {
+            self.damaged(TIMINGS_LOG, Fault::Empty, Remedy::NotNeeded);
+            return Ok(marks);
+        }
+        let mut damaged = None;
+        for (number, line) in (1_u32..).zip(whole_lines(&bytes)) {
+            match TimingsLine::read(line) {
+                Some(line) => marks.extend(line.files),
+                None => {
+                    damaged.get_or_insert(number);
+                }
+            }
+        }
+        match damaged {
+            Some(number) => {
+                let detail = format!("line {number} is damaged");
+                self.damage_of(TIMINGS_LOG, Fault::Changed, Remedy::NotNeeded, Some(&detail));
+            }
+            None => self.check.n_whole += 1,
+        }
+        Ok(marks)
+    }
+
+    fn marked(&mut self, name: &str, mark: &FileMark, grows: bool, remedy: Remedy) {
+        let bytes = match read_bytes(&self.run.join(name)) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return self.damaged(name, Fault::Missing, remedy),
+            Err(error) => return self.unreadable(name, &error, remedy),
+        };
+        let n_marked = usize::try_from(mark.bytes).unwrap_or(usize::MAX);
+        let marked = bytes.get(..n_marked).filter(|_| grows || bytes.len() == n_marked);
+        let rest = bytes.get(n_marked..).unwrap_or_default();
+        if marked.is_some_and(|marked| FileMark::of(marked) == *mark) && are_json_lines(rest) {
+            self.check.n_whole += 1;
+        } else if bytes.is_empty() {
+            self.damaged(name, Fault::Empty, remedy);
+        } else {
+            self.damaged(name, Fault::Changed, remedy);
+        }
+    }
+
+    fn events_without_a_mark(&mut self) {
+        match read_bytes(&self.run.join(EVENTS_FILE)) {
+            Ok(Some(bytes)) if bytes.is_empty() => {
+                self.damaged(EVENTS_FILE, Fault::Empty, Remedy::NotNeeded);
+            }
+            Ok(bytes) if are_json_lines(bytes.as_deref().unwrap_or_default()) => self.check.n_whole += 1,
+            Ok(_) => self.damaged(EVENTS_FILE, Fault::Changed, Remedy::NotNeeded),
+            Err(error) => self.unreadable(EVENTS_FILE, &error, Remedy::NotNeeded),
+        }
+    }
+}
+
+/// Whether each whole line is JSON; one without its end belongs to a process that works or was killed.
+fn are_json_lines(bytes: &[u8]) -> bool {
+    whole_lines(bytes).all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok())
+}

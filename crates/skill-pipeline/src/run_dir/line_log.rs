@@ -1,0 +1,142 @@
+//! A file that grows by lines: what is kept of it is never written again.
+//!
+//! A killed process may leave lines that no state names, and a last line without a line break. The next process to append
+//! keeps those that equal what it would write, and cuts the file at the first that differs. So a resumed run leaves the
+//! same bytes as one that was not interrupted.
+
+use super::atomic::failed;
+use crate::error::PipelineError;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The end of a file of lines.
+#[derive(Debug)]
+pub(super) struct LineLog {
+    path: PathBuf,
+    /// Lines that are kept.
+    n_lines: u64,
+    /// Bytes of these lines.
+    n_bytes: u64,
+    /// Whole lines behind them, without their ends.
+    later: VecDeque<Vec<u8>>,
+}
+
+impl LineLog {
+    /// Opens a log that may not exist and keeps its first `n_kept` lines, which are returned without their ends; there
+    /// are fewer if the file has fewer whole lines.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub(super) fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(failed("read", path)(error)),
+        };
+        let mut lines = whole_lines(&bytes).map(<[u8]>::to_vec);
+        let n_wanted = usize::try_from(n_kept).unwrap_or(usize::MAX);
+        let kept: Vec<Vec<u8>> = lines.by_ref().take(n_wanted).collect();
+        let log = Self {
+            path: path.to_owned(),
+            n_lines: kept.len() as u64,
+            n_bytes: kept.iter().map(|line| line.len() as u64 + 1).sum(),
+            later: lines.collect(),
+        };
+        Ok((log, kept))
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lines that are kept.
+    pub(super) fn n_lines(&self) -> u64 {
+        self.n_lines
+    }
+
+    /// Whole lines behind those that are kept.
+    pub(super) fn later(&self) -> impl Iterator<Item = &[u8]> {
+        self.later.iter().map(Vec::as_slice)
+    }
+
+    /// Adds a line behind those that are kept; nothing is written where it is the next one already. Nothing waits for
+    /// the disk.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written; the lines that were kept are untouched.
+    pub(super) fn append(&mut self, line: &[u8]) -> Result<(), PipelineError> {
+        if self.later.front().is_some_and(|next| next == line) {
+            self.later.pop_front();
+        } else {
+            self.later.clear();
+            self.write(line).map_err(failed("write", &self.path))?;
+        }
+        self.n_lines += 1;
+        self.n_bytes += line.len() as u64 + 1;
+        Ok(())
+    }
+
+    /// Takes away what is behind the lines that are kept.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub(super) fn cut(&mut self) -> Result<(), PipelineError> {
+        self.later.clear();
+        match File::options().write(true).open(&self.path).and_then(|file| file.set_len(self.n_bytes)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("write", &self.path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn write(&self, line: &[u8]) -> io::Result<()> {
+        let mut file = File::options().create(true).truncate(false).write(true).open(&self.path)?;
+        if file.seek(SeekFrom::End(0))? != self.n_bytes {
+            file.set_len(self.n_bytes)?;
+            file.seek(SeekFrom::Start(self.n_bytes))?;
+        }
+        let mut bytes = Vec::with_capacity(line.len() + 1);
+        bytes.extend_from_slice(line);
+        bytes.push(b'\n');
+        file.write_all(&bytes)
+    }
+}
+
+/// The lines of a file that have an end, without it.
+pub(super) fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file holds after lines were added behind the first `n_kept` of these bytes.
+    fn after(bytes: &str, n_kept: u64, add: &[&str]) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs::write(&path, bytes).unwrap();
+        let (mut log, _) = LineLog::open(&path, n_kept).unwrap();
+        for line in add {
+            log.append(line.as_bytes()).unwrap();
+        }
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_is_not_written_again_and_the_rest_is_replaced() {
+        assert_eq!(after("", 0, &["a", "b"]), "a\nb\n");
+        assert_eq!(after("a\nb\n", 2, &["c"]), "a\nb\nc\n");
+        assert_eq!(after("a\nb\nold\n", 2, &["c"]), "a\nb\nc\n");
+        assert_eq!(after("a\nb\nc\nd\n", 1, &["b"]), "a\nb\nc\nd\n", "as long as they are equal");
+        assert_eq!(after("a\nb\nc\nd\n", 1, &["b", "x"]), "a\nb\nx\n");
+        assert_eq!(after("a\nhal", 1, &["b"]), "a\nb\n", "a torn line");
+        assert_eq!(after("a\nhalf a line", 1, &[]), "a\nhalf a line", "nobody has added anything");
+        assert_eq!(after("a\n", 5, &["b"]), "a\nb\n", "fewer than expected");
+    }
+}

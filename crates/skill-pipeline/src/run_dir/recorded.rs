@@ -1,0 +1,116 @@
+//! The hashes of a run's files in the hands of the process that trains: noted when a file is written, and verified when
+//! one is read back.
+
+use super::atomic;
+use super::evaluation::EvaluationDir;
+use super::files::{FileHashes, RunPart, name_below};
+use super::format::{RuntimeState, StepRecord};
+use super::held::RunDir;
+use super::path::{RESULTS_FILE, STATE_FILE, SUMMARY_FILE};
+use super::read::{read_bytes, read_versioned};
+use crate::error::PipelineError;
+use skill_core::canonical::hex_sha256;
+use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
+
+impl RunDir {
+    pub(super) fn hashes(&self) -> Result<MutexGuard<'_, Option<FileHashes>>, PipelineError> {
+        let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        if hashes.is_none() {
+            let state: Option<RuntimeState> = read_versioned(&self.path().join(STATE_FILE))?;
+            let n_lines = state.and_then(|state| state.files_lines).unwrap_or_default();
+            *hashes = Some(FileHashes::open(self.path(), n_lines)?);
+        }
+        Ok(hashes)
+    }
+
+    /// Notes the hash of a file that was written, if it is below the directory.
+    pub(super) fn note(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+        if let Some(name) = name_below(self.path(), path)
+            && let Some(hashes) = self.hashes()?.as_mut()
+        {
+            hashes.note(name, hex_sha256(bytes));
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a part; returns how many lines there are then.
+    pub(super) fn commit(&self, part: RunPart) -> Result<u64, PipelineError> {
+        let mut hashes = self.hashes()?;
+        let Some(hashes) = hashes.as_mut() else { return Ok(0) };
+        self.unflushed.add(hashes.path());
+        hashes.commit(part)
+    }
+
+    /// The hash that was recorded for a file.
+    pub(super) fn recorded(&self, path: &Path) -> Result<Option<String>, PipelineError> {
+        let Some(name) = name_below(self.path(), path) else { return Ok(None) };
+        Ok(self.hashes()?.as_ref().and_then(|hashes| hashes.of(&name)).map(str::to_owned))
+    }
+
+    /// A file of the run; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, and one whose hash is not the recorded one.
+    pub(super) fn read_recorded(&self, path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
+        let Some(bytes) = read_bytes(path)? else { return Ok(None) };
+        match self.recorded(path)? {
+            Some(hash) if hash != hex_sha256(&bytes) => {
+                Err(PipelineError::ChangedFile { path: path.to_owned() })
+            }
+            Some(_) | None => Ok(Some(bytes)),
+        }
+    }
+
+    /// As [`read_recorded`](Self::read_recorded), of a file that was recorded or has to exist.
+    pub(super) fn read_required(&self, path: &Path) -> Result<Vec<u8>, PipelineError> {
+        self.read_recorded(path)?
+            .ok_or_else(|| PipelineError::Corrupt { path: path.to_owned(), message: "is missing".to_owned() })
+    }
+
+    /// Writes the line of an evaluation after the last step, whose files were written.
+    pub(super) fn commit_evaluation(&self, dir: EvaluationDir) -> Result<(), PipelineError> {
+        let dir = name_below(self.path(), &self.evaluation_dir(dir)).unwrap_or_default();
+        self.commit(RunPart::Evaluation { dir })?;
+        Ok(())
+    }
+
+    /// Takes over an evaluation after the last step that an earlier process made; returns whether it is all there.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or written, and one that has changed since.
+    pub(crate) fn keep_evaluation(&self, dir: EvaluationDir) -> Result<bool, PipelineError> {
+        self.check_not_moved()?;
+        let paths = [RESULTS_FILE, SUMMARY_FILE].map(|name| self.evaluation_dir(dir).join(name));
+        let [results, summary] = [self.read_recorded(&paths[0])?, self.read_recorded(&paths[1])?];
+        let Some((results, summary)) = results.zip(summary) else { return Ok(false) };
+        for (path, bytes) in paths.iter().zip([results, summary]) {
+            self.note(path, &bytes)?;
+        }
+        self.commit_evaluation(dir)?;
+        Ok(true)
+    }
+
+    /// Removes what is left of evaluations after the last step: a run that is rebuilt does not build on them.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be removed.
+    pub(crate) fn remove_last_evaluations(&self) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
+        EvaluationDir::AFTER_LAST_STEP
+            .iter()
+            .try_for_each(|dir| atomic::remove_dir(&self.evaluation_dir(*dir)))
+    }
+}
+
+/// The part of the run that a state commits.
+pub(super) fn part_of(history: &[StepRecord], state: &RuntimeState) -> RunPart {
+    match (&state.epoch_end, history.last()) {
+        (Some(end), Some(last)) if end.epoch == last.epoch => RunPart::EpochEnd { epoch: end.epoch },
+        (_, Some(last)) => RunPart::Step { step: last.step },
+        (_, None) => RunPart::Baseline,
+    }
+}
