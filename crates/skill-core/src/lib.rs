@@ -92,7 +92,7 @@ pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
 pub use editor::{EditRow, EditRules, EditStatus, FoldedAnchor, apply_edit, apply_patch};
 pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
-pub use ids::{EpochIdx, ItemId, SkillHash, StepIdx};
+pub use ids::{EpochIdx, ItemId, SkillHash, SkillPartId, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
 pub use lineage::{Origin, SkillId};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};

@@ -9,6 +9,7 @@
 //! The two differ where a request words an earlier message differently, such as without the actions that were possible
 //! then, or leaves turns out.
 
+use crate::ids::SkillPartId;
 use crate::reply::{FinishReason, ReplyTokens, Role, ToolCall};
 use crate::usage::Usage;
 use serde::de::Error as _;
@@ -38,6 +39,9 @@ pub struct Trajectory {
     /// Which sample of its item this is, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sample: u32,
+    /// The parts of what the agent was shown, such as skills of a bank, in their order; empty for a document.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown_parts: Vec<SkillPartId>,
     /// Why the episode ended, for worlds with several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
@@ -69,6 +73,7 @@ impl Default for Trajectory {
             breaks: Vec::new(),
             turns: Vec::new(),
             sample: 0,
+            shown_parts: Vec::new(),
             ending: None,
             invalid_actions: 0,
         }
@@ -160,6 +165,7 @@ impl Trajectory {
         Self {
             version: self.version,
             sample: self.sample,
+            shown_parts: self.shown_parts,
             ending: self.ending,
             invalid_actions: self.invalid_actions,
             turns: last.into_iter().collect(),

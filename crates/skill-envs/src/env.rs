@@ -1,6 +1,7 @@
 //! The seam: an environment has items and can run one of them.
 
 use crate::error::EnvError;
+use crate::source::{SkillSource, TaskView};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +49,18 @@ pub trait Env: Send + Sync {
         None
     }
 
-    /// Runs the agent on one item with this skill and scores what it did.
+    /// What is to be done in an item, as the agent is told it, where the data say it.
+    ///
+    /// What the agent is shown is then decided before the rollout, and an item that is shown the same is not worked on
+    /// again. `None`, the default, is for environments that learn it from a reset, or never.
+    fn goal(&self, _item: &Item) -> Option<String> {
+        None
+    }
+
+    /// Runs the agent on one item and scores what it did.
+    ///
+    /// What the agent is shown is asked of the source once, by [`RolloutCtx::show`], when the goal is known and before
+    /// the first prompt.
     ///
     /// # Errors
     ///
@@ -57,7 +69,7 @@ pub trait Env: Send + Sync {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError>;
@@ -137,6 +149,23 @@ impl RolloutCtx {
     /// A rollout at this place, with the environment's own judge.
     pub fn new(call: CallCtx) -> Self {
         Self { call, judge: None }
+    }
+
+    /// What the source shows for this item and goal, and the context for the calls of an agent that is shown it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SkillSource::show`].
+    pub async fn show(
+        &self,
+        source: &dyn SkillSource,
+        item: &Item,
+        goal: &str,
+    ) -> Result<(SkillDoc, Self), EnvError> {
+        let shown = source.show(&TaskView::new(item, goal), &self.call.child("skill")).await?;
+        let document = Some(shown.skill.agent_view());
+        let call = CallCtx { document, ..self.call.clone() };
+        Ok((shown.skill, Self { call, judge: self.judge.clone() }))
     }
 }
 

@@ -28,6 +28,11 @@ pub trait World: Send + Sync {
         None
     }
 
+    /// What is to be done in an item, where the data say it, see [`crate::Env::goal`].
+    fn goal(&self, _item: &Item) -> Option<String> {
+        None
+    }
+
     /// What an agent has to know to act here: the forms of actions, what ends an episode.
     ///
     /// It says nothing that a skill should have to say.

@@ -1,5 +1,6 @@
 //! Why an attempt could not be made.
 
+use crate::runner::RolloutFault;
 use skill_core::ItemId;
 use skill_llm::{LlmError, PromptError};
 use std::path::PathBuf;
@@ -80,6 +81,9 @@ pub enum EnvError {
         /// What happened.
         message: String,
     },
+    /// The rollout was made in another process, and failed there.
+    #[error(transparent)]
+    Remote(RolloutFault),
 }
 
 impl EnvError {
@@ -88,6 +92,7 @@ impl EnvError {
         match self {
             Self::Model(error) => error.is_retryable(),
             Self::Broken { .. } => true,
+            Self::Remote(fault) => fault.is_retryable,
             Self::ReadData { .. }
             | Self::BadLine { .. }
             | Self::BadElement { .. }
@@ -114,6 +119,7 @@ impl EnvError {
             Self::NoPoints { .. } => {
                 "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
             }
+            Self::Remote(_) => "see the log of the worker that made the rollout",
             Self::Broken { .. } => {
                 "start the same command again to go on; if it fails in the same way, mend what failed first"
             }

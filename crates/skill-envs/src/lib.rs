@@ -88,7 +88,9 @@ pub mod live;
 #[cfg(feature = "qa")]
 pub mod qa;
 pub mod record;
+pub mod runner;
 pub mod score;
+pub mod source;
 #[cfg(feature = "tasks")]
 pub mod tasks;
 #[cfg(feature = "webshop")]
@@ -98,3 +100,5 @@ pub use agent::{AgentSettings, WorldEnv};
 pub use env::{Env, Item, RolloutCtx, Split};
 pub use episode::{Episode, Observation, World};
 pub use error::EnvError;
+pub use runner::{JobLink, JobSkill, LocalRunner, RolloutFault, RolloutJob, RolloutOutcome, RolloutRunner};
+pub use source::{Shown, SkillSource, TaskView};

@@ -2,6 +2,7 @@
 
 use crate::attempt::AttemptLog;
 use crate::scope::CallScope;
+use serde::{Deserialize, Serialize};
 use skill_core::package::AgentText;
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 /// The place of a call in a run, such as `step 3 / reflect / failure 2`.
 ///
 /// The place is part of what identifies a call: the same request at two places is two calls.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct CallPlace(String);
 
 impl CallPlace {

@@ -1,10 +1,12 @@
 //! Why there is no reply.
 
 use crate::embedding::LengthSource;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// Too many requests or tokens for now.
     RateLimited,

@@ -140,6 +140,18 @@ pub struct MeterReading {
 }
 
 impl MeterReading {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let mut usage = self.usage;
+        usage += other.usage;
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            failed: self.failed.saturating_add(other.failed),
+            usage,
+        }
+    }
+
     /// What was added since an earlier reading of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -18,6 +18,7 @@ use crate::stage::StageCtx;
 use crate::stage::evaluate::{
     CandidateEvaluation, CandidatePlan, Drawn, draw_of, evaluate, evaluate_candidate,
 };
+use crate::stage::rollout::Rollouts;
 use crate::stage::silence::{Spoken, check_target_speaks, empty_replies};
 use crate::trainer::round_6;
 use serde::Serialize;
@@ -26,8 +27,8 @@ use skill_core::{
     EarlyRejection, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, NonInferiority, RolloutResult,
     SkillDoc, SkillHash, evaluation_order,
 };
-use skill_envs::{Env, Split};
-use skill_llm::ChatModel;
+use skill_envs::Split;
+use skill_envs::source::document;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -134,18 +135,18 @@ pub struct PruneRecord {
 ///
 /// An attempt that cannot be made ends the pruning, as does an error of `told`; what was decided before was told.
 pub async fn prune(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     skill: &SkillDoc,
     order: &[RuleToTry],
-    target: &dyn ChatModel,
     settings: &PruneSettings,
     ctx: &StageCtx<'_>,
     mut told: impl FnMut(&PruneRecord, &SkillDoc) -> Result<(), PipelineError>,
 ) -> Result<(SkillDoc, PruneRecord), PipelineError> {
+    let env = rollouts.env();
     if env.items(Split::Val).is_empty() {
         return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val });
     }
-    let evaluation = evaluate(env, Split::Val, skill, target, ctx).await?;
+    let evaluation = evaluate(rollouts, Split::Val, &document(skill), ctx).await?;
     evaluation.check_spoken(ctx.stage)?;
     warn_of_empty_replies(&evaluation.results, ctx);
     let spoken = Spoken::among(&evaluation.results, env, Split::Val, skill);
@@ -167,8 +168,8 @@ pub async fn prune(
     for tried in order {
         let Some((candidate, order, rejection)) = pruning.candidate(tried.rule_idx) else { continue };
         let plan = CandidatePlan { order, rejection, known: &BTreeMap::new() };
-        let evaluation = evaluate_candidate(env, Split::Val, &candidate, target, plan, ctx).await?;
-        check_target_speaks(env, spoken, target, (&candidate, &evaluation.results), ctx).await?;
+        let evaluation = evaluate_candidate(rollouts, Split::Val, &document(&candidate), plan, ctx).await?;
+        check_target_speaks(rollouts, spoken, (&candidate, &evaluation.results), ctx).await?;
         warn_of_empty_replies(&evaluation.results, ctx);
         let row = pruning.decide(*tried, &candidate, &evaluation);
         if row.decision == RuleDecision::Removed {

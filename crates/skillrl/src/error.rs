@@ -5,8 +5,9 @@ use crate::export::ExportError;
 use crate::import::ImportError;
 use crate::not_a_skill::NotASkill;
 use crate::replay::ReplayError;
-use skill_envs::EnvError;
 use skill_envs::folder::FolderError;
+use skill_envs::runner::FaultKind;
+use skill_envs::{EnvError, RolloutFault};
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
@@ -216,11 +217,27 @@ fn of_env(error: &EnvError) -> Failure {
         EnvError::Configuration { .. } | EnvError::Prompt(_) => Failure::Usage,
         EnvError::Program { .. } => Failure::Data,
         EnvError::Broken { .. } | EnvError::NoPoints { .. } => Failure::Outage,
+        EnvError::Remote(fault) => of_fault(fault),
+    }
+}
+
+fn of_fault(fault: &RolloutFault) -> Failure {
+    match &fault.kind {
+        FaultKind::Model(class) => of_class(*class),
+        FaultKind::Budget { .. } => Failure::Budget,
+        FaultKind::Data | FaultKind::Program => Failure::Data,
+        FaultKind::Configuration => Failure::Usage,
+        // Kinds that are not known here happened elsewhere, and may go away.
+        _ => Failure::Outage,
     }
 }
 
 fn of_model(error: &LlmError) -> Failure {
-    match error.class() {
+    of_class(error.class())
+}
+
+fn of_class(class: ErrorClass) -> Failure {
+    match class {
         ErrorClass::QuotaExhausted
         | ErrorClass::Authentication
         | ErrorClass::BadRequest

@@ -22,8 +22,9 @@
 //! impl Env for Shout {
 //!     fn name(&self) -> &str { "shout" }
 //!     fn items(&self, split: Split) -> &[Item] { &self.0[split as usize..][..1] }
-//!     async fn rollout(&self, item: &Item, skill: &SkillDoc, target: &dyn ChatModel, ctx: &RolloutCtx)
+//!     async fn rollout(&self, item: &Item, source: &dyn SkillSource, target: &dyn ChatModel, ctx: &RolloutCtx)
 //!         -> Result<RolloutResult, EnvError> {
+//!         let (skill, ctx) = ctx.show(source, item, "").await?;
 //!         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
 //!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
 //!         let hard = if answer == answer.to_uppercase() { 1.0 } else { 0.0 };
@@ -101,7 +102,7 @@ pub mod prelude {
     pub use skill_core::{
         Edit, EditOp, ItemId, MeanScore, Patch, Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage,
     };
-    pub use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+    pub use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
     pub use skill_llm::scripted::ScriptedModel;
     pub use skill_llm::{ChatModel, ChatReply, ChatRequest, LlmError, Message, Usage};
     pub use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer};

@@ -13,6 +13,7 @@ use skill_llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
 use skill_pipeline::run_dir::{RunDir, atomic};
+use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::stage::{Draws, StageCtx};
 use skill_pipeline::trainer::count_spent;
 use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
@@ -85,7 +86,7 @@ fn net_wins(blamed: &Blame, origin: Origin) -> Option<i64> {
 pub async fn prune(
     loaded: &LoadedConfig,
     engine: &mut Engine<'_>,
-    env: &dyn Env,
+    env: &Arc<dyn Env>,
     options: &PruneOptions,
     events: &dyn EventSink,
     stop: &StopSignal,
@@ -106,7 +107,6 @@ pub async fn prune(
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
         journal: Some(journal.clone()),
-        judge,
         ..StageCtx::new(Stage::Evaluate, events)
     };
     let prune_settings = PruneSettings { rule, early_stop: settings.early_stop, seed: settings.seed };
@@ -115,17 +115,10 @@ pub async fn prune(
         written = write_skill(&options.out, skill)?;
         atomic::write_json(&options.out.join(RECORD_FILE), record)
     };
-    let target = kept(target);
-    let pruned = skill_pipeline::prune::prune(
-        env,
-        &options.skill,
-        &options.order,
-        &target,
-        &prune_settings,
-        &ctx,
-        told,
-    )
-    .await;
+    let rollouts = Rollouts::local(Arc::clone(env), Arc::new(kept(target)), judge);
+    let pruned =
+        skill_pipeline::prune::prune(&rollouts, &options.skill, &options.order, &prune_settings, &ctx, told)
+            .await;
     // What was paid for is kept, however it ended.
     journal.flush().await.map_err(PipelineError::from)?;
     let (_, record) = pruned?;

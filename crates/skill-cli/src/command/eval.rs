@@ -10,11 +10,13 @@ use skillrl::config::LoadedConfig;
 use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
+use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
 use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::{evaluate_scores, recorded};
+use skillrl::pipeline::stage::evaluate::evaluate_scores;
+use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::empty_replies;
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         })
     };
     let judge = env.judge().map(|judge| Arc::new(layered(Arc::clone(judge))) as Arc<dyn ChatModel>);
-    let target = layered(target);
+    let rollouts = Rollouts::local(Arc::clone(&env), Arc::new(layered(target)), judge);
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let used = Arc::default();
@@ -74,12 +76,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
         journal: journal.clone(),
-        judge,
         used: Arc::clone(&used),
         ..StageCtx::new(Stage::Evaluate, &progress)
     };
     let is_kept = out.is_some();
-    let evaluation = super::block_on(stop, "stopping", evaluate_scores(env.as_ref(), split, &skill, &target, &ctx))?
+    let source = document(&skill);
+    let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
+    let (evaluation, recorded) = super::block_on(stop, "stopping", measuring)?
         .map_err(|error| if error.is_stop() && !is_kept { PipelineError::StoppedUnkept } else { error })
         .inspect_err(|error| {
             if !is_kept && !error.is_stop() && !matches!(error, PipelineError::StoppedUnkept) {
@@ -92,8 +95,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     if let Some(out) = &out {
-        let results = recorded(env.as_ref(), split, &skill, &target, &ctx);
-        out.write(results, &summary).map_err(skillrl::Error::Pipeline)?;
+        out.write(recorded.results(), &summary).map_err(skillrl::Error::Pipeline)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     if args.json {

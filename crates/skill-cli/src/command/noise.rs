@@ -8,6 +8,7 @@ use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
+use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_steps, probe};
 use skillrl::llm::{ChatModel, JournalOptions, Journaled, Metered};
@@ -15,6 +16,7 @@ use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::RunDir;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
 
     let target = engine.model(ModelRole::Target)?;
     let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };
-    let passes = measure(&engine, &loaded, env.as_ref(), &skill, target, &settings, show)?;
+    let passes = measure(&engine, &loaded, &env, &skill, target, &settings, show)?;
     let rule = settings.evidence.rule(settings.gate, 1);
     let steps = n_steps(env.items(Split::Train).len(), &settings);
     let question =
@@ -93,7 +95,7 @@ fn cost(
 fn measure(
     engine: &Engine<'_>,
     loaded: &LoadedConfig,
-    env: &dyn Env,
+    env: &Arc<dyn Env>,
     skill: &SkillDoc,
     target: Arc<dyn ChatModel>,
     settings: &TrainSettings,
@@ -105,7 +107,8 @@ fn measure(
     count_spent(&engine.budget(), &engine.prices(), &journal);
     let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
     let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
-    let target = kept(target);
+    let rollouts = Rollouts::local(Arc::clone(env), Arc::new(kept(target)), judge);
+    let source = document(skill);
     let (stop, progress) = (StopSignal::default(), Progress::new(show));
     let per_item = settings.evidence.selection_repeats;
     let (halt, cancel) = (stop.soon.clone(), stop.now.clone());
@@ -118,10 +121,9 @@ fn measure(
                 halt: halt.clone(),
                 cancel: cancel.clone(),
                 journal: Some(journal.clone()),
-                judge: judge.clone(),
                 ..StageCtx::new(stage, &progress)
             };
-            let evaluation = evaluate(env, Split::Val, skill, &target, &ctx).await?;
+            let evaluation = evaluate(&rollouts, Split::Val, &source, &ctx).await?;
             evaluation.check_spoken(stage)?;
             warn_of_silence(&evaluation.results);
             *results = evaluation.results;

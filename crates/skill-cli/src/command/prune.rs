@@ -57,7 +57,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
         StopSignal::default(),
         Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress }),
     );
-    let work = prune(&loaded, &mut engine, env.as_ref(), &options, &progress, &stop);
+    let work = prune(&loaded, &mut engine, &env, &options, &progress, &stop);
     let (path, record) = super::block_on(stop.clone(), "stopping", work)??;
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string(&record)?));

@@ -26,6 +26,7 @@ pub use skill_core::Ending;
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::episode::World;
 use crate::error::EnvError;
+use crate::source::SkillSource;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{RolloutResult, SkillDoc};
@@ -96,10 +97,14 @@ impl Env for WorldEnv {
         self.world.initial_skill()
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.world.goal(item)
+    }
+
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
@@ -108,7 +113,7 @@ impl Env for WorldEnv {
             settings: &self.settings,
             prompt: &self.prompt,
             instructions: self.world.instructions(),
-            skill: &skill.agent_view(),
+            source,
             target,
             ctx,
         };

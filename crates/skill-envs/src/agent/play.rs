@@ -8,6 +8,7 @@ use super::transcript::{Shown, Transcript, TurnOutcome, tool};
 use crate::env::{Item, RolloutCtx};
 use crate::episode::{Episode, Observation};
 use crate::error::EnvError;
+use crate::source::SkillSource;
 use serde::Serialize;
 use skill_core::{Ending, RolloutResult, Usage};
 use skill_llm::{
@@ -84,7 +85,7 @@ pub(super) struct Agent<'a> {
     pub(super) settings: &'a AgentSettings,
     pub(super) prompt: &'a PromptTemplate,
     pub(super) instructions: &'a str,
-    pub(super) skill: &'a str,
+    pub(super) source: &'a dyn SkillSource,
     pub(super) target: &'a dyn ChatModel,
     pub(super) ctx: &'a RolloutCtx,
 }
@@ -112,7 +113,10 @@ impl Agent<'_> {
         let task = episode.task().unwrap_or_default().to_owned();
         // Many worlds say it in their first observation, and once is enough.
         let told = if seen.text.contains(task.trim()) { "" } else { task.trim() };
-        let (system, first) = self.shown(true, told, &seen, "")?;
+        let goal = if task.trim().is_empty() { seen.text.trim() } else { task.trim() };
+        let (skill, ctx) = self.ctx.show(self.source, item, goal).await?;
+        let skill = skill.agent_view();
+        let (system, first) = self.shown(&skill, true, told, &seen, "")?;
         let mut transcript = Transcript::new(system);
         transcript.show(first);
         let mut rounds = Rounds::new(settings.max_repetitions);
@@ -121,7 +125,7 @@ impl Agent<'_> {
             if seen.done || seen.won {
                 break if seen.won { Ending::Won } else { Ending::Lost };
             }
-            let reply = self.ask(&mut transcript, &mut tally).await?;
+            let reply = self.ask(&ctx, &mut transcript, &mut tally).await?;
             let found = parse_action(&reply, seen.admissible.as_deref());
             let remark = match &found {
                 Ok(action) => {
@@ -151,14 +155,19 @@ impl Agent<'_> {
             {
                 break if seen.won { Ending::Won } else { Ending::Repetition };
             }
-            let (_, next) = self.shown(false, told, &seen, &remark)?;
+            let (_, next) = self.shown(&skill, false, told, &seen, &remark)?;
             transcript.show(next);
         };
         Ok(self.result(item, task, &seen, ending, transcript, tally))
     }
 
     /// One call of the agent.
-    async fn ask(&self, transcript: &mut Transcript, tally: &mut Tally) -> Result<ChatReply, EnvError> {
+    async fn ask(
+        &self,
+        ctx: &RolloutCtx,
+        transcript: &mut Transcript,
+        tally: &mut Tally,
+    ) -> Result<ChatReply, EnvError> {
         let settings = self.settings;
         let history = settings.history_turns.map(|turns| usize::try_from(turns).unwrap_or(usize::MAX));
         let tools = match settings.action_format {
@@ -170,7 +179,7 @@ impl Agent<'_> {
             tools,
             ..ChatRequest::new(transcript.request(history))
         };
-        let call = self.ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
+        let call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
         let reply = self.target.chat(&request, &call).await?;
         tally.n_turns += 1;
         tally.usage += reply.usage;
@@ -181,6 +190,7 @@ impl Agent<'_> {
     /// The system message, and what a turn shows.
     fn shown(
         &self,
+        skill: &str,
         first: bool,
         task: &str,
         seen: &Observation,
@@ -188,7 +198,7 @@ impl Agent<'_> {
     ) -> Result<(String, Shown), EnvError> {
         let observation = clipped(&seen.text, self.settings.max_observation_characters);
         let variables = PromptVariables {
-            skill: self.skill.trim(),
+            skill: skill.trim(),
             instructions: self.instructions.trim(),
             format: self.settings.action_format.as_str(),
             think: self.settings.think,

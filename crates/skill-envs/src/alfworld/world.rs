@@ -14,8 +14,8 @@ use crate::error::EnvError;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_core::SkillHash;
-use std::collections::HashSet;
+use skill_core::{ItemId, SkillHash};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ exactly as the admissible commands are; any other does nothing. The episode ends
 pub struct AlfworldWorld {
     data: PathBuf,
     splits: [Vec<Item>; 3],
+    /// What is to be done in each game.
+    goals: HashMap<ItemId, String>,
     left_out: Vec<String>,
     settings: Value,
 }
@@ -57,6 +59,7 @@ impl AlfworldWorld {
         let mut world = Self {
             data: config.data.clone().unwrap_or_default(),
             splits: Default::default(),
+            goals: HashMap::new(),
             left_out: Vec::new(),
             settings: serde_json::json!({ "world": "alfworld", "format": 1 }),
         };
@@ -64,7 +67,7 @@ impl AlfworldWorld {
         for (split, number) in Split::ALL.into_iter().zip(0_usize..) {
             let items = match &config.data {
                 Some(data) => world.find(config, data, split)?,
-                None => generated(config, split)?,
+                None => world.generate(config, split)?,
             };
             for item in &items {
                 if !seen.insert(item.id.clone()) {
@@ -127,7 +130,11 @@ impl AlfworldWorld {
                 break;
             }
             match checked(&file, &config.task_types) {
-                Ok(Some(task_type)) => items.push(self.item(&file, task_type)?),
+                Ok(Some((task_type, goal))) => {
+                    let item = self.item(&file, task_type)?;
+                    self.goals.insert(item.id.clone(), goal);
+                    items.push(item);
+                }
                 Ok(None) => {}
                 Err(error) => match config.unplayable {
                     Unplayable::Refuse => return Err(error),
@@ -140,6 +147,25 @@ impl AlfworldWorld {
             return Err(EnvError::BadData { path: source, message });
         }
         Ok(items)
+    }
+
+    /// The games of a split that are made; the kinds of task take turns.
+    fn generate(&mut self, config: &AlfworldConfig, split: Split) -> Result<Vec<Item>, EnvError> {
+        let tasks = if config.task_types.is_empty() { &TaskType::ALL } else { config.task_types.as_slice() };
+        let n_games = config.generated.of(split).min(config.limits.of(split));
+        let seed = config.generated.seed;
+        let made = tasks.iter().copied().cycle().zip(1_usize..).take(n_games);
+        made.map(|(task_type, number)| {
+            let key = format!("{split}/{number}");
+            let generated = generate(seed, &key, task_type).map_err(|error| EnvError::Configuration {
+                message: format!("game {key} cannot be made: {error}"),
+            })?;
+            let id = format!("generated-{seed}/{key}-{task_type}");
+            let item = item(id, task_type, &GameSource::Generated { seed, key, task_type });
+            self.goals.insert(item.id.clone(), generated.game.task().to_owned());
+            Ok(item)
+        })
+        .collect()
     }
 
     fn item(&self, path: &Path, task_type: TaskType) -> Result<Item, EnvError> {
@@ -159,8 +185,8 @@ fn directory_name(split: Split) -> &'static str {
     }
 }
 
-/// The kind of task of a game that can be played; `None` for one that is not to be played here.
-fn checked(file: &Path, task_types: &[TaskType]) -> Result<Option<TaskType>, EnvError> {
+/// The kind of task of a game that can be played, and its goal; `None` for one that is not to be played here.
+fn checked(file: &Path, task_types: &[TaskType]) -> Result<Option<(TaskType, String)>, EnvError> {
     let is_wanted = |task: &TaskType| task_types.is_empty() || task_types.contains(task);
     let said = match trajectory_beside(file)? {
         Some(trajectory) => match TaskType::parse(&trajectory.task_type).filter(is_wanted) {
@@ -175,29 +201,13 @@ fn checked(file: &Path, task_types: &[TaskType]) -> Result<Option<TaskType>, Env
     if !is_wanted(&task) || loaded.solvable == Some(false) {
         return Ok(None);
     }
+    let playable = (task, loaded.game.task().to_owned());
     match loaded.game.plan() {
-        Ok(_) => Ok(Some(task)),
+        Ok(_) => Ok(Some(playable)),
         // The planner does not know every goal, and somebody has solved this one.
-        Err(GameError::Unsolvable { .. }) if loaded.solvable == Some(true) => Ok(Some(task)),
+        Err(GameError::Unsolvable { .. }) if loaded.solvable == Some(true) => Ok(Some(playable)),
         Err(error) => Err(error.in_file(file)),
     }
-}
-
-/// The games of a split that are made; the kinds of task take turns.
-fn generated(config: &AlfworldConfig, split: Split) -> Result<Vec<Item>, EnvError> {
-    let tasks = if config.task_types.is_empty() { &TaskType::ALL } else { config.task_types.as_slice() };
-    let n_games = config.generated.of(split).min(config.limits.of(split));
-    let seed = config.generated.seed;
-    let made = tasks.iter().copied().cycle().zip(1_usize..).take(n_games);
-    made.map(|(task_type, number)| {
-        let key = format!("{split}/{number}");
-        generate(seed, &key, task_type).map_err(|error| EnvError::Configuration {
-            message: format!("game {key} cannot be made: {error}"),
-        })?;
-        let id = format!("generated-{seed}/{key}-{task_type}");
-        Ok(item(id, task_type, &GameSource::Generated { seed, key, task_type }))
-    })
-    .collect()
 }
 
 fn item(id: String, task_type: TaskType, source: &GameSource) -> Item {
@@ -225,6 +235,10 @@ impl World for AlfworldWorld {
 
     fn settings(&self) -> Value {
         self.settings.clone()
+    }
+
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.goals.get(&item.id).cloned()
     }
 
     fn instructions(&self) -> &str {

@@ -9,6 +9,7 @@ use super::protocol::{Request, RequestItem, RolloutAnswer};
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
 use crate::folder::write_folder;
+use crate::source::SkillSource;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::package::{AgentText, MAIN_FILE};
@@ -33,10 +34,12 @@ impl ExecEnv {
     async fn play(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
+        // The program alone knows the goal, and has to be given the skill first.
+        let (skill, ctx) = &ctx.show(source, item, "").await?;
         let delivered = Delivered::new(self.inner.config.skill, skill)?;
         let at_item = |fault: Fault| fault.at(&item.id);
         let Some(endpoint) = &self.inner.endpoint else {
@@ -125,7 +128,7 @@ impl Env for ExecEnv {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
@@ -140,7 +143,7 @@ impl Env for ExecEnv {
         tokio::select! {
             biased;
             () = ctx.call.cancel.cancelled() => Err(EnvError::Model(LlmError::Cancelled)),
-            result = self.play(item, skill, target, ctx) => result,
+            result = self.play(item, source, target, ctx) => result,
             () = late => Err(EnvError::Model(LlmError::Timeout {
                 provider: self.inner.hello.name.clone(),
                 after: began.elapsed(),

@@ -35,12 +35,13 @@ pub use item::QaItem;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
+use crate::source::SkillSource;
 use crate::tasks::rollout::{Agenda, Attempt};
 use crate::tasks::task::Asked;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
-use skill_core::{ItemId, RolloutResult, SkillDoc};
+use skill_core::{ItemId, RolloutResult};
 use skill_llm::ChatModel;
 use std::collections::HashSet;
 
@@ -149,10 +150,15 @@ impl Env for QaEnv {
         self.agenda.reference_reply(Asked { item, task: &task })
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        let task = rollout::task(&self.question(&item.id)?);
+        self.agenda.goal(Asked { item, task: &task }).ok()
+    }
+
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
@@ -161,7 +167,9 @@ impl Env for QaEnv {
         };
         let task = rollout::task(&question);
         let asked = Asked { item, task: &task };
-        let request = self.agenda.request(asked, skill)?;
+        let goal = self.agenda.goal(asked)?;
+        let (skill, ctx) = ctx.show(source, item, &goal).await?;
+        let request = self.agenda.request(asked, &skill)?;
         let reply = target.chat(&request, &ctx.call).await?;
         self.agenda.result(asked, Attempt::single(request, &reply), reply, None, &ctx.call).await
     }

@@ -50,6 +50,7 @@ pub use world::TasksWorld;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::error::EnvError;
+use crate::source::SkillSource;
 use async_trait::async_trait;
 use files::{FileAccess, Folder, Talk};
 use indexmap::IndexMap;
@@ -332,15 +333,21 @@ impl Env for TasksEnv {
         self.agenda.reference_reply(self.task(item).ok()?)
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.agenda.goal(self.task(item).ok()?).ok()
+    }
+
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let task = self.task(item)?;
-        let request = self.agenda.request(task, skill)?;
+        let goal = self.agenda.goal(task)?;
+        let (skill, ctx) = ctx.show(source, item, &goal).await?;
+        let request = self.agenda.request(task, &skill)?;
         let (attempt, reply) = match &self.files {
             Some(access) => {
                 Talk::new(access, Arc::clone(&task.files), request)?.run(target, &ctx.call).await?

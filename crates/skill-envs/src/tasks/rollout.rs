@@ -104,6 +104,15 @@ impl Agenda {
         variables
     }
 
+    /// What is to be done: the question, or else what the agent is asked without a skill.
+    pub(crate) fn goal(&self, task: Asked<'_>) -> Result<String, PromptError> {
+        let question = task.question();
+        if !question.trim().is_empty() {
+            return Ok(question);
+        }
+        Ok(self.messages(task, &SkillDoc::default())?.text_of(Role::User))
+    }
+
     /// What the agent is asked, without its images.
     pub(crate) fn messages(&self, task: Asked<'_>, skill: &SkillDoc) -> Result<ChatRequest, PromptError> {
         let messages = self.prompt.render(Value::Object(self.variables(task, skill)))?;

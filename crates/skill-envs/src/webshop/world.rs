@@ -127,6 +127,10 @@ impl World for WebshopWorld {
         self.settings.clone()
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        Some(item.data.get("instruction")?.as_str()?.to_owned())
+    }
+
     fn instructions(&self) -> &str {
         INSTRUCTIONS
     }

@@ -21,6 +21,7 @@ mod qa_data;
 #[cfg(feature = "qa")]
 mod qa_rollout;
 mod requests;
+mod runner;
 #[cfg(all(feature = "alfworld", feature = "webshop"))]
 mod simulated_agents;
 #[cfg(feature = "tasks")]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
 use std::cell::RefCell;
+use std::fmt;
 
 /// What the keys of a journal's calls are made with; a journal keeps to the one that it began with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,13 @@ impl ResultKey {
         // Its parts are short, so one hash does for journals of every version.
         let parts = std::iter::once(&kind).chain(parts).map(|part| part.as_bytes());
         Self(digest(KeyHash::Sha256, "skillrl result 1", parts))
+    }
+}
+
+/// As 64 hexadecimal digits.
+impl fmt::Display for ResultKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -32,11 +32,12 @@ impl Env for Shout {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         self.may_go_on.acquire().await.unwrap().forget();
+        let (skill, ctx) = ctx.show(source, item, "").await?;
         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
         let hard = if answer.starts_with("HELLO") { 1.0 } else { 0.0 };

@@ -1,17 +1,16 @@
 //! Stage 6, evaluate: a skill is measured on a held-out split.
 
 use super::StageCtx;
-use super::rollout::{Agent, Rollout};
+use super::rollout::{Agent, Recorded, Rollout, Rollouts};
 use super::silence::silence;
 use crate::error::PipelineError;
 use crate::event::Stage;
-use skill_core::{
-    EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult, SkillDoc,
-};
-use skill_envs::{Env, Item, Split};
-use skill_llm::{CallPlace, ChatModel, MeterReading};
+use skill_core::{EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult};
+use skill_envs::{Item, SkillSource, Split};
+use skill_llm::{CallPlace, MeterReading};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A skill's results on a split.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,71 +63,55 @@ fn draws_of<'item>(items: &'item [Item], ctx: &StageCtx<'_>) -> Vec<(&'item Item
 ///
 /// An attempt that cannot be made ends the evaluation: there is no score over a part of a split.
 pub async fn evaluate(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     split: Split,
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<Evaluation, PipelineError> {
-    evaluate_as(env, split, skill, target, ctx, |result| result).await
+    Ok(evaluate_as(rollouts, split, source, ctx, |result| result).await?.0)
 }
 
 /// As [`evaluate`], but keeps of each result what the evaluation needs ([`RolloutResult::without_trajectory`]), so that
 /// its size does not grow with the texts of the items.
 ///
-/// Where the context has a journal, [`recorded`] reads the whole results afterwards.
+/// Where the context has a journal, the second value reads the whole results out of it, in the order of
+/// [`Evaluation::results`].
 ///
 /// # Errors
 ///
 /// As [`evaluate`].
 pub async fn evaluate_scores(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     split: Split,
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
-) -> Result<Evaluation, PipelineError> {
-    evaluate_as(env, split, skill, target, ctx, RolloutResult::without_trajectory).await
-}
-
-/// The whole results of an evaluation that was made with these arguments, out of the journal: one at a time, in the
-/// order of [`Evaluation::results`].
-///
-/// # Errors
-///
-/// Each element: a result that is not in the journal, and a journal that cannot be read.
-pub fn recorded<'run>(
-    env: &'run dyn Env,
-    split: Split,
-    skill: &'run SkillDoc,
-    target: &'run dyn ChatModel,
-    ctx: &'run StageCtx<'run>,
-) -> impl Iterator<Item = Result<RolloutResult, PipelineError>> {
-    let agent = Agent::new(env, skill, target, ctx);
-    draws_of(env.items(split), ctx).into_iter().map(move |(item, draw)| agent.recorded(item, draw))
+) -> Result<(Evaluation, Recorded), PipelineError> {
+    evaluate_as(rollouts, split, source, ctx, RolloutResult::without_trajectory).await
 }
 
 async fn evaluate_as(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     split: Split,
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
     kept: impl Fn(RolloutResult) -> RolloutResult,
-) -> Result<Evaluation, PipelineError> {
-    let agent = Agent::new(env, skill, target, ctx);
+) -> Result<(Evaluation, Recorded), PipelineError> {
+    let agent = Agent::new(rollouts, source, ctx);
     let work = async |_, (item, draw): (&Item, usize)| {
-        let Rollout { result, used } = agent.work_on(item, draw).await?;
+        let rollout = agent.work_on(item, draw).await?;
         // A place for each item is reserved up front: a small one.
-        Ok(Box::new(Rollout { result: kept(result), used }))
+        Ok(Box::new(Rollout { result: kept(rollout.result), ..rollout }))
     };
-    let rollouts = ctx.map_ordered(draws_of(env.items(split), ctx), work).await?;
+    let made = ctx.map_ordered(draws_of(rollouts.env().items(split), ctx), work).await?;
+    let mut recorded = Recorded { journal: ctx.journal.clone(), keys: Vec::with_capacity(made.len()) };
     let counted = |rollout: Box<Rollout>| {
-        let Rollout { result, used } = *rollout;
+        let Rollout { result, used, key } = *rollout;
         ctx.used.add(used);
+        recorded.keys.push(key);
         result
     };
-    Ok(Evaluation::of(rollouts.into_iter().map(counted).collect()))
+    let evaluation = Evaluation::of(made.into_iter().map(counted).collect());
+    Ok((evaluation, recorded))
 }
 
 /// How a candidate is measured.
@@ -172,31 +155,30 @@ pub struct ScoreInterval {
 ///
 /// An attempt that cannot be made ends the evaluation: nothing is decided without it.
 pub async fn evaluate_candidate(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     split: Split,
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     plan: CandidatePlan<'_>,
     ctx: &StageCtx<'_>,
 ) -> Result<CandidateEvaluation, PipelineError> {
-    let draws = draws_of(env.items(split), ctx);
+    let draws = draws_of(rollouts.env().items(split), ctx);
     let planned: Vec<(usize, &Item, usize)> = plan
         .order
         .iter()
         .filter_map(|&draw_idx| draws.get(draw_idx).map(|(item, draw)| (draw_idx, *item, *draw)))
         .collect();
-    let mut measured: Vec<Option<(usize, Rollout, bool)>> = planned
+    let mut measured: Vec<Option<Measured>> = planned
         .iter()
         .map(|(draw_idx, item, draw)| {
             let result = plan.known.get(&(item.id.clone(), *draw))?.clone();
-            Some((*draw_idx, Rollout { result, used: MeterReading::default() }, true))
+            Some(Measured { draw_idx: *draw_idx, result, used: MeterReading::default(), was_known: true })
         })
         .collect();
     let mut fold = plan.rejection.map(PrefixFold::new);
     let mut verdict = fold.as_ref().map_or(EarlyVerdict::Open, |fold| fold.rejection().verdict());
     for (position, known) in measured.iter().enumerate() {
-        if let (Some(fold), Some((_, rollout, _))) = (&mut fold, known) {
-            verdict = fold.push(position, ItemScore::from(&rollout.result));
+        if let (Some(fold), Some(known)) = (&mut fold, known) {
+            verdict = fold.push(position, ItemScore::from(&known.result));
         }
     }
     if verdict == EarlyVerdict::Open {
@@ -206,7 +188,7 @@ pub async fn evaluate_candidate(
             .filter(|(_, known)| known.is_none())
             .map(|(position, _)| position)
             .collect();
-        let agent = Agent::new(env, skill, target, ctx);
+        let agent = Agent::new(rollouts, source, ctx);
         let work = async |_, position: usize| match planned.get(position) {
             Some((draw_idx, item, draw)) => Ok((position, *draw_idx, agent.work_on(item, *draw).await?)),
             None => Err(PipelineError::Halted),
@@ -222,9 +204,11 @@ pub async fn evaluate_candidate(
             }
         };
         let made = ctx.map_until(unknown.clone(), work, watch).await?;
-        for (position, draw_idx, rollout) in made.into_iter().flatten() {
+        // What was dropped gives back what it has reserved before anything else is begun.
+        rollouts.settle().await;
+        for (position, draw_idx, Rollout { result, used, .. }) in made.into_iter().flatten() {
             if let Some(place) = measured.get_mut(position) {
-                *place = Some((draw_idx, rollout, false));
+                *place = Some(Measured { draw_idx, result, used, was_known: false });
             }
         }
     }
@@ -233,13 +217,23 @@ pub async fn evaluate_candidate(
         let (low, high) = fold.rejection().interval();
         ScoreInterval { low, high }
     });
-    let n_beyond = measured.iter().skip(n_seen).flatten().filter(|(_, _, was_known)| !*was_known).count();
-    let mut counted: Vec<(usize, Rollout, bool)> = measured.into_iter().take(n_seen).flatten().collect();
-    counted.sort_by_key(|(draw_idx, _, _)| *draw_idx);
-    let n_known = counted.iter().filter(|(_, _, was_known)| *was_known).count();
-    for (_, rollout, _) in &counted {
-        ctx.used.add(rollout.used);
+    let n_beyond = measured.iter().skip(n_seen).flatten().filter(|measured| !measured.was_known).count();
+    let mut counted: Vec<Measured> = measured.into_iter().take(n_seen).flatten().collect();
+    counted.sort_by_key(|measured| measured.draw_idx);
+    let n_known = counted.iter().filter(|measured| measured.was_known).count();
+    for measured in &counted {
+        ctx.used.add(measured.used);
     }
-    let results = counted.into_iter().map(|(_, rollout, _)| rollout.result).collect();
+    let results = counted.into_iter().map(|measured| measured.result).collect();
     Ok(CandidateEvaluation { results, n_known, left_out, n_beyond })
+}
+
+/// A result of a candidate.
+struct Measured {
+    /// Which draw of the split's items it is.
+    draw_idx: usize,
+    result: RolloutResult,
+    used: MeterReading,
+    /// Whether it was there before this evaluation.
+    was_known: bool,
 }

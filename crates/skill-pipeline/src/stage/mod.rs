@@ -83,8 +83,6 @@ pub struct StageCtx<'run> {
     pub journal: Option<Journal>,
     /// What the items hold, for the keys of their rollouts; all stages of a run share it.
     pub item_hashes: Arc<ItemHashes>,
-    /// What the environment asks besides the target, see [`skill_envs::Env::judge`], with the layers of the run.
-    pub judge: Option<Arc<dyn ChatModel>>,
     /// Where the stage says how many of its workers have nothing to do.
     pub lends: Option<Arc<watch::Sender<usize>>>,
     /// How many workers of another stage it may use; while that stage is under way it has none of its own.
@@ -107,7 +105,6 @@ impl<'run> StageCtx<'run> {
             events,
             journal: None,
             item_hashes: Arc::default(),
-            judge: None,
             lends: None,
             borrows: None,
             used: Arc::default(),

@@ -1,35 +1,82 @@
 //! Stage 1, rollout: the agent works on a batch of items with the current skill.
 //!
+//! Here it is decided what each item is shown and looked up what was made before; a [`RolloutRunner`] makes the rest.
+//!
 //! A finished rollout is kept in the journal, so that an environment is not asked twice either. In training a rollout
-//! belongs to its place in the run: another step measures anew. In an evaluation it belongs to the skill, so that a
-//! skill that returns is not measured again.
+//! belongs to its place in the run: another step measures anew. In an evaluation it belongs to what the item was shown,
+//! so that a skill that returns is not measured again, and neither is an item that another skill shows the same.
 
 use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::{Event, Stage};
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
-use skill_core::{RolloutResult, SkillDoc, Usage};
-use skill_envs::{Env, EnvError, Item, RolloutCtx};
-use skill_llm::journal::{ResultKey, StoredResult};
+use skill_core::{RolloutResult, Usage};
+use skill_envs::{
+    Env, EnvError, Item, JobLink, JobSkill, LocalRunner, RolloutJob, RolloutRunner, SkillSource, TaskView,
+};
+use skill_llm::journal::{Journal, ResultKey, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-/// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
-pub const ROLLOUT_ATTEMPTS: u32 = 3;
-
 /// What the journal calls a rollout.
 const KIND: &str = "rollout";
+
+/// Who makes the rollouts of a stage: an environment, the target that acts in it, and a runner.
+#[derive(Clone)]
+pub struct Rollouts {
+    env: Arc<dyn Env>,
+    target: Arc<dyn ChatModel>,
+    judge: Option<Arc<dyn ChatModel>>,
+    runner: Arc<dyn RolloutRunner>,
+}
+
+impl Rollouts {
+    /// Rollouts in this process; `judge` is [`Env::judge`] with the layers of the run around it.
+    pub fn local(env: Arc<dyn Env>, target: Arc<dyn ChatModel>, judge: Option<Arc<dyn ChatModel>>) -> Self {
+        let runner = LocalRunner::new(Arc::clone(&env), Arc::clone(&target), judge.clone());
+        Self { env, target, judge, runner: Arc::new(runner) }
+    }
+
+    /// The same rollouts, made by this runner: with this environment, target and judge, wherever it has them.
+    #[must_use]
+    pub fn with_runner(self, runner: Arc<dyn RolloutRunner>) -> Self {
+        Self { runner, ..self }
+    }
+
+    /// The environment.
+    pub fn env(&self) -> &dyn Env {
+        self.env.as_ref()
+    }
+
+    /// The model that acts.
+    pub fn target(&self) -> &dyn ChatModel {
+        self.target.as_ref()
+    }
+
+    /// The model that the environment asks besides the target.
+    pub fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
+        self.judge.as_ref()
+    }
+
+    /// Waits until no rollout is under way that nobody wants any more.
+    pub async fn settle(&self) {
+        self.runner.settle().await;
+    }
+}
 
 /// A result with what it cost when it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollout {
     /// The result.
     pub result: RolloutResult,
-    /// Its model calls.
+    /// Its model calls, with those that decided what it was shown.
     pub used: MeterReading,
+    /// Under which key the journal keeps it.
+    pub key: ResultKey,
 }
 
 /// What a draw is called, from 2 on.
@@ -63,27 +110,26 @@ pub struct Batch<'run> {
 ///
 /// As [`rollout`].
 pub async fn rollout_batches(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     batches: &[Batch<'_>],
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<Vec<RolloutResult>>, PipelineError> {
     let contexts: Vec<StageCtx<'_>> = batches.iter().map(|batch| ctx.at_batch(batch.batch_idx)).collect();
-    let agents: Vec<Agent<'_>> = contexts.iter().map(|ctx| Agent::new(env, skill, target, ctx)).collect();
+    let agents: Vec<Agent<'_>> = contexts.iter().map(|ctx| Agent::new(rollouts, source, ctx)).collect();
     let mut work: Vec<(usize, &Agent<'_>, &Item, usize)> = Vec::new();
     for (list_idx, (batch, agent)) in batches.iter().zip(&agents).enumerate() {
         for item in &batch.items {
             work.extend(ctx.draws.numbers().map(|draw| (list_idx, agent, *item, draw)));
         }
     }
-    let rollouts = ctx
+    let made = ctx
         .map_ordered(work, async |_, (list_idx, agent, item, draw)| {
             Ok((list_idx, agent.work_on(item, draw).await?))
         })
         .await?;
     let mut results: Vec<Vec<RolloutResult>> = vec![Vec::new(); batches.len()];
-    for (list_idx, Rollout { result, used }) in rollouts {
+    for (list_idx, Rollout { result, used, .. }) in made {
         ctx.used.add(used);
         if let Some(list) = results.get_mut(list_idx) {
             list.push(result);
@@ -98,33 +144,30 @@ pub async fn rollout_batches(
 ///
 /// An attempt that could not be made ends the stage; faults never become scores.
 pub async fn rollout(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     items: &[&Item],
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
+    source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<RolloutResult>, PipelineError> {
     let batch = Batch { batch_idx: ctx.batch_idx, items: items.to_vec() };
-    Ok(rollout_batches(env, &[batch], skill, target, ctx).await?.into_iter().flatten().collect())
+    Ok(rollout_batches(rollouts, &[batch], source, ctx).await?.into_iter().flatten().collect())
 }
 
-/// The agent with a skill: everything that a rollout needs but the item.
+/// The agent with a source of skills: everything that a rollout needs but the item.
 pub(super) struct Agent<'run> {
-    env: &'run dyn Env,
-    skill: &'run SkillDoc,
-    target: &'run dyn ChatModel,
+    rollouts: &'run Rollouts,
+    source: &'run Arc<dyn SkillSource>,
     ctx: &'run StageCtx<'run>,
-    /// What decides a result besides the item.
-    origin: String,
+    /// What decides a result besides the item and what it is shown: the parts before that, and those after it.
+    identity: [Vec<String>; 2],
     /// Whether a person was told of an attempt that broke: where one does, many do.
     is_told: AtomicBool,
 }
 
 impl<'run> Agent<'run> {
     pub(super) fn new(
-        env: &'run dyn Env,
-        skill: &'run SkillDoc,
-        target: &'run dyn ChatModel,
+        rollouts: &'run Rollouts,
+        source: &'run Arc<dyn SkillSource>,
         ctx: &'run StageCtx<'run>,
     ) -> Self {
         let scope = match ctx.stage {
@@ -147,13 +190,12 @@ impl<'run> Agent<'run> {
             | Stage::SlowUpdate
             | Stage::MetaSkill => ctx.place().to_string(),
         };
-        let mut origin =
-            vec![scope, env.name().to_owned(), canonical_json(&env.settings()), skill.source_sha256()];
-        origin.extend(parts_of(target));
+        let env = rollouts.env();
+        let before = vec![scope, env.name().to_owned(), canonical_json(&env.settings())];
+        let mut after: Vec<String> = parts_of(rollouts.target()).into();
         // Without a judge the keys are those of earlier versions.
-        origin.extend(env.judge().into_iter().flat_map(|judge| parts_of(judge.as_ref())));
-        let origin = hex_sha256(origin.join("\u{0}").as_bytes());
-        Self { env, skill, target, ctx, origin, is_told: AtomicBool::new(false) }
+        after.extend(env.judge().into_iter().flat_map(|judge| parts_of(judge.as_ref())));
+        Self { rollouts, source, ctx, identity: [before, after], is_told: AtomicBool::new(false) }
     }
 
     /// One draw of the rollout of an item: from the journal if it is there, else made and recorded.
@@ -186,56 +228,72 @@ impl<'run> Agent<'run> {
         let call = self.call(item, draw);
         let failed =
             |source| PipelineError::Rollout { place: call.place.to_string(), item: item.id.clone(), source };
-        let kept = self.ctx.journal.as_ref().map(|journal| (journal, self.key(item, draw)));
-        if let Some((journal, key)) = &kept
-            && let Some(stored) = journal.result(*key)?
+        let (skill, selected) = self.skill_for(item, &call).await.map_err(failed)?;
+        let key = self.key(item, draw, &skill);
+        if let Some(journal) = &self.ctx.journal
+            && let Some(stored) = journal.result(key)?
         {
             span.record(telemetry::ROLLOUT_RECORDED, true);
-            return read(&stored, journal.path());
+            let RolloutFile { result, calls, usage } = read(&stored, journal)?;
+            let used = MeterReading { calls, failed: 0, usage }.plus(selected);
+            return Ok(Rollout { result, used, key });
         }
         span.record(telemetry::ROLLOUT_RECORDED, false);
-        let (mut result, used) = self.attempt(item, draw).await.map_err(failed)?;
-        // What the environment leaves open is filled from the item, so that every record can be joined to it.
-        result.id = item.id.clone();
-        if result.task_type.is_empty() {
-            result.task_type.clone_from(&item.task_type);
+        let job = RolloutJob::new(
+            key.to_string(),
+            self.rollouts.env().name(),
+            item.clone(),
+            skill,
+            call.place.clone(),
+        );
+        let job = job.with_sample(u32::try_from(draw).unwrap_or(u32::MAX));
+        let link = JobLink::new(Arc::clone(self.source)).with_tokens(call.cancel.clone(), call.halt.clone());
+        let outcome = self.rollouts.runner.run(job, link).await.map_err(failed)?;
+        if let Some(message) = outcome.broken {
+            self.tell_of_a_broken_attempt(&call, &message);
         }
-        result.trajectory.sample = u32::try_from(draw).unwrap_or(u32::MAX);
-        if let Some((journal, key)) = kept {
+        let (mut result, used) = (outcome.result, outcome.used);
+        if let Some(journal) = &self.ctx.journal {
             let file = RolloutFile { result, calls: used.calls, usage: used.usage };
             let content = serde_json::to_string(&file).map_err(|error| {
                 failed(EnvError::Model(LlmError::Journal {
                     message: format!("a result cannot be written: {error}"),
                 }))
             })?;
-            journal.record_result(
-                key,
-                KIND,
-                item.id.as_str(),
-                StoredResult { place: call.place.to_string(), content },
-            );
+            let stored = StoredResult { place: call.place.to_string(), content };
+            journal.record_result(key, KIND, item.id.as_str(), stored);
+            if self.rollouts.runner.keeps_results() {
+                journal.flush().await?;
+                self.rollouts.runner.acknowledge(&key.to_string()).await;
+            }
             result = file.result;
         }
-        Ok(Rollout { result, used })
+        Ok(Rollout { result, used: used.plus(selected), key })
     }
-}
 
-impl Agent<'_> {
-    /// The whole result of a draw that was recorded.
-    pub(super) fn recorded(&self, item: &Item, draw: usize) -> Result<RolloutResult, PipelineError> {
-        let missing = || PipelineError::Corrupt {
-            path: self.ctx.journal.as_ref().map(|journal| journal.path().to_owned()).unwrap_or_default(),
-            message: format!("the rollout of {} is missing", item.id),
+    /// What the agent of an item is shown, where its goal is known, and what it took to decide that.
+    async fn skill_for(&self, item: &Item, call: &CallCtx) -> Result<(JobSkill, MeterReading), EnvError> {
+        let Some(goal) = self.rollouts.env().goal(item) else {
+            return Ok((JobSkill::AfterReset { version: self.source.version() }, MeterReading::default()));
         };
-        let journal = self.ctx.journal.as_ref().ok_or_else(missing)?;
-        let stored = journal.result(self.key(item, draw))?.ok_or_else(missing)?;
-        Ok(read(&stored, journal.path())?.result)
+        let call = call.child("skill");
+        let shown = self.source.show(&TaskView::new(item, &goal), &call).await?;
+        Ok((JobSkill::Shown(shown), call.scope.used()))
     }
 
-    /// Under which key the journal keeps a draw.
-    fn key(&self, item: &Item, draw: usize) -> ResultKey {
+    /// Under which key the journal keeps a draw: what the item is shown decides, or the source where only a reset tells
+    /// what is shown.
+    fn key(&self, item: &Item, draw: usize, skill: &JobSkill) -> ResultKey {
+        let version = match skill {
+            JobSkill::Shown(shown) => shown.version(),
+            JobSkill::AfterReset { version } => version.clone(),
+        };
+        let [before, after] = &self.identity;
+        let parts: Vec<&str> =
+            before.iter().chain(std::iter::once(&version)).chain(after).map(String::as_str).collect();
+        let origin = hex_sha256(parts.join("\u{0}").as_bytes());
         let (data, number) = (self.ctx.item_hashes.of(item), draw_name(draw));
-        let mut parts = vec![self.origin.as_str(), item.id.as_str(), &data];
+        let mut parts = vec![origin.as_str(), item.id.as_str(), &data];
         parts.extend(number.as_deref());
         ResultKey::new(KIND, &parts)
     }
@@ -248,28 +306,13 @@ impl Agent<'_> {
         }
     }
 
-    /// Runs the agent on an item; where the world broke, once more from the start, with the replies that it has had.
-    async fn attempt(&self, item: &Item, draw: usize) -> Result<(RolloutResult, MeterReading), EnvError> {
-        let mut n_attempts = 0;
-        loop {
-            n_attempts += 1;
-            // A unit of work of its own, so that its calls are those of the attempt before.
-            let call = CallCtx { document: Some(self.skill.agent_view()), ..self.call(item, draw) };
-            let ctx = RolloutCtx { call, judge: self.ctx.judge.clone() };
-            match self.env.rollout(item, self.skill, self.target, &ctx).await {
-                Ok(result) => return Ok((result, ctx.call.scope.used())),
-                Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {
-                    tracing::info!(place = %ctx.call.place, message, "an attempt broke and is made again");
-                    if !self.is_told.swap(true, Ordering::Relaxed) {
-                        let place = &ctx.call.place;
-                        let message = format!(
-                            "the attempt at {place} broke and is repeated (others like it are not shown): {message}"
-                        );
-                        self.ctx.events.emit(&Event::Warning { step: None, message });
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+    fn tell_of_a_broken_attempt(&self, call: &CallCtx, message: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            let place = &call.place;
+            let message = format!(
+                "the attempt at {place} broke and was repeated (others like it are not shown): {message}"
+            );
+            self.ctx.events.emit(&Event::Warning { step: None, message });
         }
     }
 }
@@ -280,12 +323,34 @@ fn parts_of(model: &dyn ChatModel) -> [String; 3] {
     [id.provider.clone(), id.model.clone(), canonical_json(&model.parameters())]
 }
 
-fn read(stored: &StoredResult, path: &std::path::Path) -> Result<Rollout, PipelineError> {
-    let file: RolloutFile =
-        serde_json::from_str(&stored.content).map_err(|error| PipelineError::Corrupt {
-            path: path.to_owned(),
-            message: format!("the rollout at {} is not of the expected form: {error}", stored.place),
-        })?;
-    let used = MeterReading { calls: file.calls, failed: 0, usage: file.usage };
-    Ok(Rollout { result: file.result, used })
+/// Whole results that are in the journal.
+pub struct Recorded {
+    pub(super) journal: Option<Journal>,
+    pub(super) keys: Vec<ResultKey>,
+}
+
+impl Recorded {
+    /// The results, one at a time, in the order in which they were asked for.
+    ///
+    /// # Errors
+    ///
+    /// Each element: a result that is not in the journal, and a journal that cannot be read.
+    pub fn results(&self) -> impl Iterator<Item = Result<RolloutResult, PipelineError>> {
+        self.keys.iter().map(|key| {
+            let missing = || PipelineError::Corrupt {
+                path: self.journal.as_ref().map(|journal| journal.path().to_owned()).unwrap_or_default(),
+                message: "a rollout of this measurement is missing".to_owned(),
+            };
+            let journal = self.journal.as_ref().ok_or_else(missing)?;
+            let stored = journal.result(*key)?.ok_or_else(missing)?;
+            Ok(read(&stored, journal)?.result)
+        })
+    }
+}
+
+fn read(stored: &StoredResult, journal: &Journal) -> Result<RolloutFile, PipelineError> {
+    serde_json::from_str(&stored.content).map_err(|error| PipelineError::Corrupt {
+        path: journal.path().to_owned(),
+        message: format!("the rollout at {} is not of the expected form: {error}", stored.place),
+    })
 }

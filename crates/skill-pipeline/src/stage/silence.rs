@@ -1,12 +1,13 @@
 //! A target that says nothing: that measures a model or a server, and no skill.
 
 use super::StageCtx;
+use super::rollout::Rollouts;
 use crate::error::PipelineError;
 use serde_json::json;
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
-use skill_llm::{CallCtx, CallPlace, ChatModel, LlmError};
+use skill_llm::{CallPlace, LlmError};
 
 /// The error that it is if the target said nothing on any item.
 pub(super) fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError> {
@@ -48,9 +49,8 @@ impl<'run> Spoken<'run> {
 ///
 /// [`PipelineError::Silent`], and a question that cannot be asked.
 pub(crate) async fn check_target_speaks(
-    env: &dyn Env,
+    rollouts: &Rollouts,
     spoken: Option<Spoken<'_>>,
-    target: &dyn ChatModel,
     (tested, results): (&SkillDoc, &[RolloutResult]),
     ctx: &StageCtx<'_>,
 ) -> Result<(), PipelineError> {
@@ -60,9 +60,8 @@ pub(crate) async fn check_target_speaks(
     let ids: Vec<&ItemId> = results.iter().map(|result| &result.id).collect();
     let of_silence = canonical_hash(&json!([tested.hash(), ids]));
     let call = ctx.call(format_args!("again {of_silence} / {}", item.id));
-    let call = CallCtx { document: Some(skill.agent_view()), ..call };
-    let ctx_of_call = RolloutCtx { call, judge: ctx.judge.clone() };
-    let again = env.rollout(item, skill, target, &ctx_of_call).await;
+    let ctx_of_call = RolloutCtx { call, judge: rollouts.judge().cloned() };
+    let again = rollouts.env().rollout(item, skill, rollouts.target(), &ctx_of_call).await;
     ctx.used.add(ctx_of_call.call.scope.used());
     match again {
         Ok(result) if result.is_silent() => Err(silence),

@@ -27,6 +27,7 @@ use skill_core::{
     inject_slow_update, replace_slow_update,
 };
 use skill_envs::Split;
+use skill_envs::source::document;
 
 impl Run<'_> {
     /// Does what the end of an epoch asks for, if the last finished step ended one and it is not done yet.
@@ -162,7 +163,7 @@ impl Run<'_> {
         let watch = self.begin(Some(record.step), Stage::SlowEvaluate);
         let ctx = self.stage_ctx(&watch);
         let evaluation =
-            evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx).await?;
+            evaluate_candidate(&self.rollouts, Split::Val, &document(&candidate), plan, &ctx).await?;
         self.check_target_speaks(&watch, &candidate, &evaluation.results).await?;
         let tokens: StageTokens = self.end(&watch);
         add_tokens(&mut record.tokens, Stage::SlowEvaluate.as_str(), tokens);

@@ -10,6 +10,7 @@ use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
 use skill_core::{ItemScore, MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::Split;
+use skill_envs::source::document;
 
 /// An evaluation after the last step.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +184,7 @@ impl Run<'_> {
                 self.check_stop(StepIdx(self.length.1), self.length.1)?;
                 let watch = self.begin(None, stage);
                 let ctx = self.stage_ctx(&watch);
-                let evaluation = evaluate(self.env, split, skill, &self.target, &ctx).await?;
+                let evaluation = evaluate(&self.rollouts, split, &document(skill), &ctx).await?;
                 self.check_target_speaks(&watch, skill, &evaluation.results).await?;
                 let used = self.end(&watch);
                 self.warn_of_replies(None, &evaluation.results);

@@ -23,7 +23,7 @@ use crate::run_dir::format::Summary;
 use crate::settings::{StopSignal, TrainSettings};
 use serde_json::Value;
 use skill_core::SkillDoc;
-use skill_envs::Env;
+use skill_envs::{Env, RolloutRunner};
 use skill_llm::{Budget, ChatModel, Journal, JournalOptions, ModelId, Prices, Recording, Spent};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,6 +60,7 @@ pub struct Trainer {
     recording: Option<Recording>,
     budget: Option<RunBudget>,
     trouble: Option<ReadTrouble>,
+    runner: Option<Arc<dyn RolloutRunner>>,
 }
 
 /// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
@@ -90,7 +91,15 @@ impl Trainer {
             recording: None,
             budget: None,
             trouble: None,
+            runner: None,
         }
+    }
+
+    /// Has this runner make the rollouts, with the environment and the target wherever it has them; by default they are
+    /// made in this process.
+    #[must_use]
+    pub fn with_runner(self, runner: Arc<dyn RolloutRunner>) -> Self {
+        Self { runner: Some(runner), ..self }
     }
 
     /// Trains with these settings.

@@ -13,10 +13,12 @@ use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
+use crate::stage::rollout::Rollouts;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
 use skill_llm::error::with_causes;
@@ -52,13 +54,17 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
             None => kept,
         }))
     };
+    let judge = trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>);
+    let rollouts = Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(&trainer.target)), judge);
     let mut run = Run {
         env: trainer.env.as_ref(),
+        rollouts: match &trainer.runner {
+            Some(runner) => rollouts.with_runner(Arc::clone(runner)),
+            None => rollouts,
+        },
         settings,
         stop: &trainer.stop,
-        target: kept(&trainer.target),
         optimizer: kept(&trainer.optimizer),
-        judge: trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>),
         journal: journal.clone(),
         item_hashes: Arc::default(),
         timings: TimingsLog::open(path)?,
@@ -85,6 +91,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         spans::fail(&span);
         run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
     }
+    run.rollouts.settle().await;
     run.note_end().await;
     // Obeyed, or come too late: nobody is left whom it could stop.
     if let Err(error) = withdraw_stop(path) {
@@ -181,9 +188,8 @@ pub(super) struct Run<'run> {
     pub(super) env: &'run dyn Env,
     pub(super) settings: &'run TrainSettings,
     pub(super) stop: &'run StopSignal,
-    pub(super) target: Metered,
+    pub(super) rollouts: Rollouts,
     pub(super) optimizer: Metered,
-    pub(super) judge: Option<Arc<dyn ChatModel>>,
     pub(super) journal: Journal,
     item_hashes: Arc<ItemHashes>,
     pub(super) prompts: PromptLibrary,
@@ -326,7 +332,7 @@ impl Run<'_> {
         self.dir.write_carried(&skill)?;
         let watch = self.begin(None, Stage::Baseline);
         let ctx = self.stage_ctx(&watch);
-        let evaluation = evaluate(self.env, Split::Val, &skill, &self.target, &ctx)
+        let evaluation = evaluate(&self.rollouts, Split::Val, &document(&skill), &ctx)
             .await
             .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
@@ -410,7 +416,6 @@ impl Run<'_> {
             events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
-            judge: self.judge.clone(),
             lends: None,
             borrows: None,
             used: Arc::clone(&watch.used),

@@ -12,6 +12,7 @@ use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::{FINISH_LIMIT, StageCtx};
 use skill_core::plan::BatchPlan;
 use skill_core::{SkillDoc, StepIdx};
+use skill_envs::source::document;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -86,8 +87,9 @@ impl Run<'_> {
         is_rejected: impl FnOnce(&Output) -> bool,
     ) -> Result<(Output, SpeculationTiming), PipelineError> {
         let mut evaluating = pin!(evaluating);
-        let mut speculating =
-            pin!(rollout_batches(self.env, &speculation.batches, current, &self.target, &speculation.ctx));
+        let source = document(current);
+        let work = rollout_batches(&self.rollouts, &speculation.batches, &source, &speculation.ctx);
+        let mut speculating = Box::pin(work);
         let mut is_over = false;
         let outcome = loop {
             tokio::select! {
@@ -110,8 +112,10 @@ impl Run<'_> {
         };
         let is_used = is_rejected(&output);
         if is_used && !is_over {
-            drop(speculating.await);
+            drop(speculating.as_mut().await);
         }
+        drop(speculating);
+        self.rollouts.settle().await;
         let rollouts = speculation.finished.0.load(Ordering::Relaxed);
         Ok((output, SpeculationTiming { rollouts, is_used }))
     }

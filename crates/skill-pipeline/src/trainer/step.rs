@@ -23,6 +23,7 @@ use skill_core::{
     StepIdx,
 };
 use skill_envs::Split;
+use skill_envs::source::document;
 use std::collections::BTreeMap;
 
 /// A step that is under way.
@@ -146,7 +147,8 @@ impl Run<'_> {
         let watch = self.begin(Some(record.step), Stage::Evaluate);
         let (mut ctx, finished) = (self.stage_ctx(&watch), Finished::default());
         let speculation = self.speculation(upcoming, &mut ctx, &finished);
-        let evaluating = evaluate_candidate(self.env, Split::Val, &candidate, &self.target, plan, &ctx);
+        let source = document(&candidate);
+        let evaluating = evaluate_candidate(&self.rollouts, Split::Val, &source, plan, &ctx);
         let (evaluation, speculated) = match &speculation {
             Some(speculation) => {
                 let is_rejected =

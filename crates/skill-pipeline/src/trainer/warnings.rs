@@ -95,7 +95,7 @@ impl Run<'_> {
         }
         let baseline = self.dir.read_results(EvaluationDir::Baseline)?;
         let spoken = Spoken::among(&baseline, self.env, Split::Val, &self.initial_skill);
-        check_target_speaks(self.env, spoken, &self.target, (tested, results), &self.stage_ctx(watch)).await
+        check_target_speaks(&self.rollouts, spoken, (tested, results), &self.stage_ctx(watch)).await
     }
 
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.

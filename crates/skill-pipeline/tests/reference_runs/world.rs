@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{ItemScore, RolloutResult, SkillDoc, Usage};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_core::{ItemScore, RolloutResult, Usage};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::sync::{Arc, Mutex};
@@ -67,11 +67,12 @@ impl Env for World {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         _target: &dyn ChatModel,
-        _ctx: &RolloutCtx,
+        ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
+        let (skill, _) = ctx.show(source, item, word).await?;
         let ItemScore { hard, soft } = score(skill.source_text(), word);
         let mut result = RolloutResult::new(item.id.clone(), hard, soft);
         result.fail_reason = if hard > 0.0 { String::new() } else { format!("missing: {word}") };

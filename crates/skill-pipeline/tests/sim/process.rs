@@ -121,6 +121,8 @@ impl Process<'_> {
             () = person => None,
             () = tokio::time::sleep(LONGEST) => panic!("no end after {LONGEST:?}"),
         };
+        // Its tasks end with it: virtual time passes only where none is left to be polled.
+        tokio::time::sleep(Duration::from_millis(1)).await;
         let killed = || End::Killed { last_flush: listener.heard.lock().unwrap().last_flush };
         match outcome {
             None => killed(),

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{EditBudget, Gate, GateMetric, PairPolicy, RolloutResult, Schedule, SkillDoc};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_core::{EditBudget, Gate, GateMetric, PairPolicy, RolloutResult, Schedule};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::testbed::SimAnswer;
 use skill_llm::{ChatModel, ChatRequest, Message};
 use skill_pipeline::{EarlyStop, EpochEnd, SlowUpdate, TrainSettings};
@@ -104,11 +104,12 @@ impl Env for Words {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let word = item.data.as_str().unwrap();
+        let (skill, ctx) = ctx.show(source, item, word).await?;
         let mut messages = vec![Message::system(skill.agent_view()), Message::user(word)];
         let n_turns = if word.ends_with(['0', '3', '6', '9']) { 2 } else { 1 };
         let mut answer = String::new();

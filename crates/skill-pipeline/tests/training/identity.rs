@@ -5,11 +5,14 @@ use crate::world::{INITIAL_SKILL, Job, Words, with_parameters};
 use serde_json::{Value, json};
 use skill_core::SkillDoc;
 use skill_envs::Split;
+use skill_envs::source::document;
 use skill_llm::{Journal, JournalOptions};
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::evaluate::evaluate;
+use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::{NoEvents, PipelineError, Stage};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A run with these parameters of target and optimizer, and a judge of this name and these parameters.
@@ -102,12 +105,14 @@ fn a_rollout_is_not_reused_under_another_judge() {
     let n_rollouts = |judge: Option<(&str, Value)>| {
         let mut env = Words::new();
         env.judge = judge.map(|(name, parameters)| with_parameters(name, parameters) as _);
+        let env = Arc::new(env);
         runtime.block_on(async {
             let journal =
                 Journal::open(&dir.path().join("journal.sqlite"), JournalOptions::default()).unwrap();
             let ctx =
                 StageCtx { journal: Some(journal.clone()), ..StageCtx::new(Stage::Baseline, &NoEvents) };
-            evaluate(&env, Split::Val, &skill, target.as_ref(), &ctx).await.unwrap();
+            let rollouts = Rollouts::local(Arc::clone(&env) as _, Arc::clone(&target) as _, None);
+            evaluate(&rollouts, Split::Val, &document(&skill), &ctx).await.unwrap();
             journal.flush().await.unwrap();
         });
         env.n_rollouts.load(Ordering::Relaxed)

@@ -11,7 +11,9 @@ mod packages;
 mod pruning;
 #[path = "../support/run_files.rs"]
 mod run_files;
+mod runners;
 mod skill_aware;
+mod sources;
 mod stop;
 mod update_modes;
 mod world;

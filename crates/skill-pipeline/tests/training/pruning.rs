@@ -5,6 +5,7 @@ use skill_core::rules::skill_rules;
 use skill_core::{Gate, NonInferiority, SkillDoc};
 use skill_llm::{Journal, JournalOptions};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleDecision, RuleToTry, prune};
+use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::stage::{Draws, StageCtx};
 use skill_pipeline::{EarlyStop, NoEvents, PipelineError, Stage};
 use std::path::Path;
@@ -50,8 +51,8 @@ impl Pruning {
                 n_told += 1;
                 Ok(())
             };
-            let env = Words::new();
-            let pruned = prune(&env, &skill, &order, target.as_ref(), &settings, &ctx, told).await;
+            let rollouts = Rollouts::local(Arc::new(Words::new()), Arc::clone(target) as _, None);
+            let pruned = prune(&rollouts, &skill, &order, &settings, &ctx, told).await;
             journal.flush().await.unwrap();
             if pruned.is_ok() {
                 assert_eq!(n_told, self.order.len() + 1);

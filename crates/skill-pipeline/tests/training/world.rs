@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, RolloutRunner, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
 use skill_pipeline::{
@@ -26,6 +26,8 @@ pub(crate) struct Words {
     small_talk: u32,
     /// A judge that belongs to the world, and is asked nothing.
     pub(crate) judge: Option<Arc<dyn ChatModel>>,
+    /// Whether the data say what is to be done, or only a reset does.
+    pub(crate) knows_goals: bool,
     pub(crate) n_rollouts: AtomicUsize,
 }
 
@@ -43,6 +45,7 @@ impl Words {
             breaks: None,
             small_talk: 0,
             judge: None,
+            knows_goals: false,
             n_rollouts: AtomicUsize::new(0),
         }
     }
@@ -78,15 +81,20 @@ impl Env for Words {
         self.judge.as_ref()
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.knows_goals.then(|| item.data.as_str().unwrap().to_owned())
+    }
+
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         self.n_rollouts.fetch_add(1, Ordering::Relaxed);
         let word = item.data.as_str().unwrap();
+        let (skill, ctx) = ctx.show(source, item, word).await?;
         let mut talk = vec![Message::system(skill.agent_view())];
         for _ in 0..self.small_talk {
             // Every other turn asks the very same again: the unit of work tells them apart.
@@ -268,6 +276,7 @@ pub(crate) struct Job {
     pub(crate) stop_after: u32,
     pub(crate) skill: &'static str,
     pub(crate) optimizer: Arc<dyn ChatModel>,
+    pub(crate) runner: Option<Arc<dyn RolloutRunner>>,
 }
 
 impl Default for Job {
@@ -279,6 +288,7 @@ impl Default for Job {
             stop_after: u32::MAX,
             skill: INITIAL_SKILL,
             optimizer: optimizer(),
+            runner: None,
         }
     }
 }
@@ -292,6 +302,10 @@ impl Job {
             .with_initial_skill(SkillDoc::new(self.skill))
             .with_events(Arc::new(events))
             .with_stop(stop);
+        let trainer = match self.runner {
+            Some(runner) => trainer.with_runner(runner),
+            None => trainer,
+        };
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode, SkillDelivery};
-use skill_envs::{Env, EnvError, Episode, Item, Observation, RolloutCtx, Split, World};
+use skill_envs::{Env, EnvError, Episode, Item, Observation, RolloutCtx, SkillSource, Split, World};
 use skill_llm::ChatModel;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
@@ -133,14 +133,18 @@ impl Env for Supervised<Arc<dyn Env>> {
         self.inner.prompt_override(name)
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.inner.goal(item)
+    }
+
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
-        self.inner.rollout(item, skill, target, ctx).await
+        self.inner.rollout(item, source, target, ctx).await
     }
 }
 
@@ -159,6 +163,10 @@ impl World for Supervised<Arc<dyn World>> {
 
     fn initial_skill(&self) -> Option<SkillDoc> {
         self.inner.initial_skill()
+    }
+
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.inner.goal(item)
     }
 
     fn instructions(&self) -> &str {

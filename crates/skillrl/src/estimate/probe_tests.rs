@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::Value;
 use skill_core::ItemId;
-use skill_envs::EnvError;
+use skill_envs::{EnvError, SkillSource};
 
 /// How the agent of the environment talks.
 #[derive(Clone, Copy)]
@@ -43,10 +43,11 @@ impl Env for TestEnv {
     async fn rollout(
         &self,
         item: &Item,
-        skill: &SkillDoc,
+        source: &dyn SkillSource,
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
+        let (skill, ctx) = ctx.show(source, item, "").await?;
         let mut messages = vec![Message::system(skill.agent_view()), Message::user("x".repeat(100))];
         let n_calls = match self.talk {
             Talk::Once { .. } | Talk::Failing => 1,

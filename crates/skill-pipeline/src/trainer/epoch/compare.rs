@@ -12,6 +12,7 @@ use skill_core::{
     ComparisonPair, EpochIdx, MeanScore, PairPolicy, RolloutResult, SkillDoc, StepIdx, comparison_pairs,
     slow_update_order,
 };
+use skill_envs::source::document;
 use skill_envs::{Item, Split};
 use std::path::Path;
 
@@ -94,7 +95,7 @@ impl Run<'_> {
         sides: &mut Sides,
     ) -> Result<(), PipelineError> {
         let work = async |skill: &SkillDoc, watch: &StageWatch| {
-            rollout(self.env, items, skill, &self.target, &self.stage_ctx(watch)).await
+            rollout(&self.rollouts, items, &document(skill), &self.stage_ctx(watch)).await
         };
         let of_previous = work(previous, watch_prev).await?;
         let of_current =

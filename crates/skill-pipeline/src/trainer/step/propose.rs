@@ -16,6 +16,7 @@ use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
+use skill_envs::source::document;
 use std::path::{Path, PathBuf};
 
 impl<'run> Run<'run> {
@@ -58,7 +59,7 @@ impl<'run> Run<'run> {
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
-        let results = rollout_batches(self.env, &batches, skill, &self.target, &ctx).await?;
+        let results = rollout_batches(&self.rollouts, &batches, &document(skill), &ctx).await?;
         let all: Vec<RolloutResult> = results.concat();
         self.check_target_speaks(&watch, skill, &all).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
