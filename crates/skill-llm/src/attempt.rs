@@ -2,7 +2,7 @@
 
 use crate::chat::{ChatReply, ChatRequest};
 use crate::error::{ErrorClass, LlmError};
-use crate::layer::{Prompt, Used, is_billed, may_be_billed};
+use crate::layer::{Bounds, Prompt, Used, is_billed, may_be_billed};
 use skill_core::Usage;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,15 +72,6 @@ pub struct AttemptLog {
     entries: Mutex<Entries>,
     /// Where requests are recorded before they are sent; nowhere without a journal.
     record: Option<Arc<dyn SendRecord>>,
-}
-
-/// Upper bounds on the tokens of the attempt under way.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Reserved for it before it is sent.
-    pub(crate) reserved: Usage,
-    /// Counted for it if it is sent and nobody learns what it used.
-    pub(crate) unanswered: Usage,
 }
 
 #[derive(Debug, Default)]

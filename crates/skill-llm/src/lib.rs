@@ -93,7 +93,8 @@ pub use http::{KeyHeader, KeySource, Server};
 #[cfg(feature = "journal")]
 pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
 pub use layer::{
-    Batched, Budget, BudgetCaps, Budgeted, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer, Prices,
+    AttemptSize, AttemptUse, Batched, Bounds, Budget, BudgetCaps, BudgetKeeper, Budgeted, ModelSeen,
+    PaceConfig, PaceEnd, PaceGrant, PaceKeeper, PaceSnapshot, Paced, PacedRequest, Pacer, Prices, PromptSize,
     Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 #[cfg(feature = "journal")]

@@ -6,10 +6,11 @@
 //! reserved then. Where the cap would be passed only because of what others have reserved, a call waits for them to
 //! settle, in order. Once a cap is reached, nothing is sent any more.
 
-use super::estimate::{ModelSeen, PromptSize, Seen};
+use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _};
+use super::limits::{AttemptSize, AttemptUse, Bounds, BudgetKeeper};
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::attempt::{AttemptLog, Bounds};
+use crate::attempt::AttemptLog;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
@@ -204,7 +205,11 @@ impl Budget {
     }
 
     fn seen_of(&self, model: &ModelId) -> Arc<Mutex<Seen>> {
-        Arc::clone(lock(&self.seen).entry(model.clone()).or_default())
+        let mut seen = lock(&self.seen);
+        match seen.get(model) {
+            Some(seen) => Arc::clone(seen),
+            None => Arc::clone(seen.entry(model.clone()).or_default()),
+        }
     }
 
     /// Begins the time of this process and adds what earlier processes of the run have spent.
@@ -232,31 +237,42 @@ impl Budget {
         lock(&self.state)
     }
 
-    /// Reserves for one attempt; waits where others may leave something. Dropping the future reserves nothing.
-    ///
-    /// The bounds are asked for whenever they are compared, since the replies of others change them.
-    async fn reserve<'a>(
-        &'a self,
-        bounds: impl Fn() -> Bounds,
-        prices: Prices,
-        log: &'a AttemptLog,
-    ) -> Result<Reservation<'a>, LlmError> {
+    fn bounds(&self, attempt: &AttemptSize) -> Bounds {
+        lock(&self.seen_of(&attempt.model)).bounds(attempt.prompt, attempt.max_reply_tokens)
+    }
+
+    /// Learns from the tokens of a reply.
+    fn learn(&self, attempt: &AttemptSize, usage: Usage) {
+        let limit = attempt.max_reply_tokens;
+        let is_first_beyond = lock(&self.seen_of(&attempt.model)).reply(attempt.prompt, limit, usage);
+        if is_first_beyond {
+            let (model, limit, tokens) = (&attempt.model, limit.unwrap_or_default(), usage.output);
+            tracing::warn!(
+                %model,
+                "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
+            );
+        }
+    }
+}
+
+#[async_trait]
+impl BudgetKeeper for Budget {
+    async fn reserve(&self, attempt: &AttemptSize) -> Result<Bounds, LlmError> {
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
         loop {
             // Before the state is read, so that no change in between is lost.
             let settled = self.settled.notified();
-            let bounds = bounds();
-            let own = Amount::at_most(bounds.reserved, &prices);
+            // Each time anew, since the replies of others change them.
+            let bounds = self.bounds(attempt);
+            let own = Amount::at_most(bounds.reserved, &attempt.prices);
             let time_is_up = {
                 let mut state = self.lock();
                 match state.check(&self.caps, own) {
                     Room::Enough => {
                         state.reserved = state.reserved.plus(own);
                         state.under_way += 1;
-                        log.note_bounds(bounds);
-                        let unanswered = bounds.unanswered;
-                        return Ok(Reservation { budget: self, own, unanswered, prices, log, used: None });
+                        return Ok(bounds);
                     }
                     Room::Never(exhausted) => return Err(exhausted.into()),
                     Room::WhenOthersSettle => {}
@@ -273,6 +289,24 @@ impl Budget {
                 None => settled.await,
             }
         }
+    }
+
+    fn settle(&self, attempt: &AttemptSize, granted: Bounds, used: AttemptUse) {
+        let used = match used {
+            AttemptUse::Replied(usage) => {
+                self.learn(attempt, usage);
+                Amount::of(usage, &attempt.prices)
+            }
+            AttemptUse::Billed(usage) => Amount::of(usage, &attempt.prices),
+            AttemptUse::Unsent => Amount::default(),
+        };
+        let own = Amount::at_most(granted.reserved, &attempt.prices);
+        let mut state = self.lock();
+        state.reserved = state.reserved.minus(own);
+        state.under_way = state.under_way.saturating_sub(1);
+        state.spent = state.spent.plus(used);
+        drop(state);
+        self.settled.notify_one();
     }
 }
 
@@ -322,37 +356,31 @@ impl State {
 
 /// What one attempt has reserved; dropping it settles.
 struct Reservation<'a> {
-    budget: &'a Budget,
-    own: Amount,
-    /// What it may have used if nobody waits for its reply: a request that is out may be billed.
-    unanswered: Usage,
-    prices: Prices,
+    budget: &'a dyn BudgetKeeper,
+    attempt: AttemptSize,
+    granted: Bounds,
     /// Whether the request is out.
     log: &'a AttemptLog,
     /// What it has used; `None` if nobody waited for that.
-    used: Option<Amount>,
+    used: Option<AttemptUse>,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let used = match self.used {
             Some(used) => used,
+            // A request that is out may be billed.
             None if self.log.may_be_out() => {
-                self.log.settle_request(self.unanswered);
-                Amount::of(self.unanswered, &self.prices)
+                self.log.settle_request(self.granted.unanswered);
+                AttemptUse::Billed(self.granted.unanswered)
             }
             None => {
                 self.log.retract_request();
-                Amount::default()
+                AttemptUse::Unsent
             }
         };
         // What it used is on record before others may have what it leaves.
-        let mut state = self.budget.lock();
-        state.reserved = state.reserved.minus(self.own);
-        state.under_way = state.under_way.saturating_sub(1);
-        state.spent = state.spent.plus(used);
-        drop(state);
-        self.budget.settled.notify_one();
+        self.budget.settle(&self.attempt, self.granted, used);
     }
 }
 
@@ -387,26 +415,27 @@ impl ReplyLimit {
 /// A model whose attempts count against the budget of the run.
 pub struct Budgeted<M: ?Sized = dyn ChatModel> {
     inner: Arc<M>,
-    budget: Arc<Budget>,
+    budget: Arc<dyn BudgetKeeper>,
     prices: Prices,
     limit: ReplyLimit,
-    seen: Arc<Mutex<Seen>>,
 }
 
 impl Budgeted {
     /// Reserves for the calls of `inner` at these prices.
-    pub fn new(inner: Arc<dyn ChatModel>, budget: Arc<Budget>, prices: Prices) -> Self {
+    pub fn new(inner: Arc<dyn ChatModel>, budget: Arc<impl BudgetKeeper + 'static>, prices: Prices) -> Self {
         let limit = ReplyLimit::of(&inner.parameters());
-        let seen = budget.seen_of(inner.id());
-        Self { inner, budget, prices, limit, seen }
+        Self { inner, budget, prices, limit }
     }
 }
 
 impl Budgeted<dyn EmbeddingModel> {
     /// As [`Budgeted::new`], for an embedding model; the price of its tokens is that of input.
-    pub fn embedding(inner: Arc<dyn EmbeddingModel>, budget: Arc<Budget>, prices: Prices) -> Self {
-        let seen = budget.seen_of(inner.id());
-        Self { inner, budget, prices, limit: ReplyLimit::Asked(None), seen }
+    pub fn embedding(
+        inner: Arc<dyn EmbeddingModel>,
+        budget: Arc<impl BudgetKeeper + 'static>,
+        prices: Prices,
+    ) -> Self {
+        Self { inner, budget, prices, limit: ReplyLimit::Asked(None) }
     }
 }
 
@@ -436,59 +465,49 @@ impl<M: ?Sized> Budgeted<M> {
         M: Layered,
     {
         let begun = Instant::now();
-        let (prompt, limit) = (request.size(), self.limit.tokens(request));
-        let bounds = || lock(&self.seen).bounds(prompt, limit);
-        let reserve = self.budget.reserve(bounds, self.prices, &call.attempts);
+        let attempt = self.attempt(request);
+        let reserve = self.budget.reserve(&attempt);
         let reserved = super::before_sending(self.inner.model_id(), call, reserve).await?;
-        let mut reservation = reserved.inspect_err(|_| call.attempts.note_unsent())?;
-        call.attempts.add_wait(begun.elapsed());
+        let granted = reserved.inspect_err(|_| call.attempts.note_unsent())?;
+        let log = call.attempts.as_ref();
+        log.note_bounds(granted);
+        let budget = self.budget.as_ref();
+        let mut reservation = Reservation { budget, attempt, granted, log, used: None };
+        log.add_wait(begun.elapsed());
         let outcome = self.inner.ask(request, call).await;
-        reservation.used = Some(self.used(&outcome, request, prompt, &call.attempts));
+        reservation.used = Some(Self::used(&outcome, request, log));
         outcome
     }
 
-    /// What an attempt has used, which is on record from then on.
-    fn used(
-        &self,
-        outcome: &Result<M::Reply, LlmError>,
-        request: &M::Request,
-        prompt: PromptSize,
-        log: &AttemptLog,
-    ) -> Amount
+    fn attempt(&self, request: &M::Request) -> AttemptSize
     where
         M: Layered,
     {
-        let usage = match outcome {
+        let model = self.inner.model_id().clone();
+        AttemptSize::new(model, request.size(), self.limit.tokens(request), self.prices)
+    }
+
+    /// What an attempt has used, which is on record from then on.
+    fn used(outcome: &Result<M::Reply, LlmError>, request: &M::Request, log: &AttemptLog) -> AttemptUse
+    where
+        M: Layered,
+    {
+        match outcome {
             Ok(reply) => {
-                let usage = reply.usage();
-                self.learn(prompt, self.limit.tokens(request), usage);
-                usage
+                log.settle_request(reply.usage());
+                AttemptUse::Replied(reply.usage())
             }
             Err(error) => {
                 if log.take_unsent() {
                     // The layers above want to know it too.
                     log.note_unsent();
                     log.retract_request();
-                    return Amount::default();
+                    return AttemptUse::Unsent;
                 }
-                log.may_be_billed(error, request)
+                let usage = log.may_be_billed(error, request);
+                log.settle_request(usage);
+                AttemptUse::Billed(usage)
             }
-        };
-        log.settle_request(usage);
-        Amount::of(usage, &self.prices)
-    }
-
-    fn learn(&self, prompt: PromptSize, limit: Option<u64>, usage: Usage)
-    where
-        M: Layered,
-    {
-        let is_first_beyond = lock(&self.seen).reply(prompt, limit, usage);
-        if is_first_beyond {
-            let (model, limit, tokens) = (self.inner.model_id(), limit.unwrap_or_default(), usage.output);
-            tracing::warn!(
-                %model,
-                "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
-            );
         }
     }
 }

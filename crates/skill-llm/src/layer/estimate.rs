@@ -1,9 +1,10 @@
 //! What a request will use, before it is sent.
 
 use super::layered::Prompt;
-use crate::attempt::Bounds;
+use super::limits::Bounds;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::{ErrorClass, LlmError};
+use serde::{Deserialize, Serialize};
 use skill_core::Usage;
 use std::sync::Arc;
 
@@ -97,8 +98,8 @@ pub(crate) fn may_be_billed(error: &LlmError, request: &impl Prompt) -> Usage {
 }
 
 /// The size of a prompt, as far as it bounds its tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PromptSize {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptSize {
     /// Of text. A token is at least a byte.
     bytes: u64,
     /// Tokens that the server may add around the text.

@@ -51,17 +51,21 @@ mod estimate;
 #[cfg(feature = "journal")]
 mod journaled;
 mod layered;
+mod limits;
 mod pace;
 mod retry;
 mod trace;
 
 pub use batch::Batched;
 pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
-pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, SeenReply};
+pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, PromptSize, SeenReply};
 pub(crate) use estimate::{is_billed, may_be_billed};
 #[cfg(feature = "journal")]
 pub use journaled::{Journaled, NotInRecording, Recording};
 pub(crate) use layered::{Layered, Prompt, Used};
+pub use limits::{
+    AttemptSize, AttemptUse, Bounds, BudgetKeeper, PaceEnd, PaceGrant, PaceKeeper, PacedRequest,
+};
 pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,

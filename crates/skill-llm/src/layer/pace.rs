@@ -13,12 +13,14 @@ use self::latency::Latency;
 use self::limit::AdaptiveLimit;
 use super::estimate::RunningMean;
 use super::layered::{Layered, Prompt as _, Used};
+use super::limits::{PaceEnd, PaceGrant, PaceKeeper, PacedRequest};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use serde_json::Value;
+use skill_core::Usage;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,7 +116,20 @@ struct State {
     in_flight: usize,
     held_until: Option<Instant>,
     kinds: Vec<Kind>,
-    kind_of: HashMap<(ModelId, bool), usize>,
+    kind_of: HashMap<ModelId, KindsOfModel>,
+}
+
+/// The kinds of request that one model has had.
+#[derive(Debug, Default)]
+struct KindsOfModel {
+    plain: Option<usize>,
+    with_schema: Option<usize>,
+}
+
+impl KindsOfModel {
+    fn of(&self, has_schema: bool) -> Option<usize> {
+        if has_schema { self.with_schema } else { self.plain }
+    }
 }
 
 /// What is known of one kind of request: those of one model, with or without a schema for the reply.
@@ -126,7 +141,7 @@ struct Kind {
 
 /// What the first of the queue has to wait for.
 enum Turn {
-    Go { reserved_tokens: u64 },
+    Go(PaceGrant),
     Until(Instant),
     Change,
 }
@@ -165,30 +180,24 @@ impl Pacer {
         // The state is whole after every statement, so a panic elsewhere cannot have broken it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn kind(&self, model: &ModelId, has_schema: bool) -> usize {
-        let mut state = self.lock();
-        let next = state.kinds.len();
-        let kind = *state.kind_of.entry((model.clone(), has_schema)).or_insert(next);
-        if kind == next {
-            state.kinds.push(Kind::default());
-        }
-        kind
-    }
-
-    /// Waits in the queue for a turn. Dropping the future leaves the queue.
-    async fn admit(&self, kind: usize, input_tokens: u64) -> Permit<'_> {
+#[async_trait]
+impl PaceKeeper for Pacer {
+    async fn admit(&self, request: &PacedRequest) -> Result<PaceGrant, LlmError> {
         let _counted = Counted::new(&self.waiting);
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
         loop {
             // Before the state is read, so that no change in between is lost.
             let changed = self.changed.notified();
-            let turn = self.lock().turn(kind, input_tokens);
+            let turn = {
+                let mut state = self.lock();
+                let kind = state.kind(request);
+                state.turn(kind, request.input_tokens)
+            };
             match turn {
-                Turn::Go { reserved_tokens } => {
-                    return Permit { pacer: self, kind, reserved_tokens, sent: Instant::now() };
-                }
+                Turn::Go(granted) => return Ok(granted),
                 Turn::Change => changed.await,
                 Turn::Until(time) => {
                     tokio::select! {
@@ -199,9 +208,46 @@ impl Pacer {
             }
         }
     }
+
+    fn settle(&self, request: &PacedRequest, granted: PaceGrant, end: PaceEnd) {
+        let now = Instant::now();
+        let sent = |took: Duration| now.checked_sub(took).unwrap_or(now);
+        let mut state = self.lock();
+        match end {
+            PaceEnd::Replied { usage, paced_tokens, took } => {
+                let kind = state.kind(request);
+                state.replied(kind, granted, (usage, paced_tokens), (sent(took), now));
+            }
+            PaceEnd::RateLimited { took, retry_after } => {
+                state.limit.rate_limited(sent(took), now);
+                if let Some(wait) = retry_after.filter(|wait| *wait <= self.max_hold) {
+                    state.held_until = state.held_until.max(now.checked_add(wait));
+                }
+            }
+            PaceEnd::Failed => {}
+        }
+        state.in_flight = state.in_flight.saturating_sub(1);
+        drop(state);
+        self.changed.notify_one();
+    }
 }
 
 impl State {
+    fn kind(&mut self, request: &PacedRequest) -> usize {
+        let known = self.kind_of.get(&request.model).and_then(|kinds| kinds.of(request.has_schema));
+        known.unwrap_or_else(|| {
+            let kind = self.kinds.len();
+            self.kinds.push(Kind::default());
+            let kinds = self.kind_of.entry(request.model.clone()).or_default();
+            if request.has_schema {
+                kinds.with_schema = Some(kind);
+            } else {
+                kinds.plain = Some(kind);
+            }
+            kind
+        })
+    }
+
     fn turn(&mut self, kind: usize, input_tokens: u64) -> Turn {
         if self.in_flight >= self.limit.whole() {
             return Turn::Change;
@@ -222,20 +268,24 @@ impl State {
             tokens.take(reserved_tokens, now);
         }
         self.in_flight += 1;
-        Turn::Go { reserved_tokens }
+        Turn::Go(PaceGrant { reserved_tokens })
     }
 
-    fn replied(&mut self, permit: &Permit<'_>, reply: &impl Used, now: Instant) {
-        let usage = reply.usage();
+    fn replied(
+        &mut self,
+        kind: usize,
+        granted: PaceGrant,
+        (usage, paced_tokens): (Usage, u64),
+        (sent, now): (Instant, Instant),
+    ) {
         let used = usage.input.saturating_add(usage.output);
         let mut is_high = false;
-        if let Some(kind) = self.kinds.get_mut(permit.kind) {
+        if let Some(kind) = self.kinds.get_mut(kind) {
             if usage.output > 0 {
                 kind.output_tokens.add(usage.output);
             }
-            let took = now.saturating_duration_since(permit.sent);
-            if self.limit.is_after_decrease(permit.sent) && kind.latency.add(took, reply.paced_tokens(), now)
-            {
+            let took = now.saturating_duration_since(sent);
+            if self.limit.is_after_decrease(sent) && kind.latency.add(took, paced_tokens, now) {
                 self.limit.latency_rises(now);
             }
             is_high = kind.latency.is_high();
@@ -245,10 +295,10 @@ impl State {
         }
         // A server that counts nothing leaves the estimate standing.
         if let Some(tokens) = self.tokens.as_mut().filter(|_| used > 0) {
-            if used >= permit.reserved_tokens {
-                tokens.take(used - permit.reserved_tokens, now);
+            if used >= granted.reserved_tokens {
+                tokens.take(used - granted.reserved_tokens, now);
             } else {
-                tokens.give_back(permit.reserved_tokens - used);
+                tokens.give_back(granted.reserved_tokens - used);
             }
         }
     }
@@ -256,36 +306,30 @@ impl State {
 
 /// A place among the requests in flight; dropping it gives the place back.
 struct Permit<'a> {
-    pacer: &'a Pacer,
-    kind: usize,
-    reserved_tokens: u64,
+    pacer: &'a dyn PaceKeeper,
+    request: PacedRequest,
+    granted: PaceGrant,
     sent: Instant,
+    end: PaceEnd,
 }
 
 impl Permit<'_> {
-    /// Learns from how the request ended.
-    fn settle(self, outcome: &Result<impl Used, LlmError>) {
-        let now = Instant::now();
-        match outcome {
-            Ok(reply) => self.pacer.lock().replied(&self, reply, now),
+    /// How the request ended, for those who keep the pace.
+    fn ended(&mut self, outcome: &Result<impl Used, LlmError>) {
+        let took = self.sent.elapsed();
+        self.end = match outcome {
+            Ok(reply) => PaceEnd::Replied { usage: reply.usage(), paced_tokens: reply.paced_tokens(), took },
             Err(LlmError::RateLimited { retry_after, .. }) => {
-                let mut state = self.pacer.lock();
-                state.limit.rate_limited(self.sent, now);
-                if let Some(wait) = retry_after.filter(|wait| *wait <= self.pacer.max_hold) {
-                    state.held_until = state.held_until.max(now.checked_add(wait));
-                }
+                PaceEnd::RateLimited { took, retry_after: *retry_after }
             }
-            Err(_) => {}
-        }
+            Err(_) => PaceEnd::Failed,
+        };
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.pacer.lock();
-        state.in_flight = state.in_flight.saturating_sub(1);
-        drop(state);
-        self.pacer.changed.notify_one();
+        self.pacer.settle(&self.request, self.granted, self.end);
     }
 }
 
@@ -308,25 +352,20 @@ impl Drop for Counted<'_> {
 /// A model that keeps the pace of its provider.
 pub struct Paced<M: ?Sized = dyn ChatModel> {
     inner: Arc<M>,
-    pacer: Arc<Pacer>,
-    plain: usize,
-    with_schema: usize,
+    pacer: Arc<dyn PaceKeeper>,
 }
 
 impl Paced {
     /// Sends the calls of `inner` at this pace.
-    pub fn new(inner: Arc<dyn ChatModel>, pacer: Arc<Pacer>) -> Self {
-        let plain = pacer.kind(inner.id(), false);
-        let with_schema = pacer.kind(inner.id(), true);
-        Self { inner, pacer, plain, with_schema }
+    pub fn new(inner: Arc<dyn ChatModel>, pacer: Arc<impl PaceKeeper + 'static>) -> Self {
+        Self { inner, pacer }
     }
 }
 
 impl Paced<dyn EmbeddingModel> {
     /// As [`Paced::new`], for an embedding model.
-    pub fn embedding(inner: Arc<dyn EmbeddingModel>, pacer: Arc<Pacer>) -> Self {
-        let kind = pacer.kind(inner.id(), false);
-        Self { inner, pacer, plain: kind, with_schema: kind }
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, pacer: Arc<impl PaceKeeper + 'static>) -> Self {
+        Self { inner, pacer }
     }
 }
 
@@ -370,15 +409,14 @@ impl<M: ?Sized> Paced<M> {
     where
         M: Layered,
     {
-        let kind = if request.has_schema() { self.with_schema } else { self.plain };
+        let model = self.inner.model_id();
+        let paced = PacedRequest::new(model.clone(), request.has_schema(), request.input_tokens());
         call.attempts.note_out(false);
         let begun = Instant::now();
-        let admitted = super::before_sending(
-            self.inner.model_id(),
-            call,
-            self.pacer.admit(kind, request.input_tokens()),
-        );
-        let permit = admitted.await?;
+        let admitted = super::before_sending(model, call, self.pacer.admit(&paced)).await?;
+        let granted = admitted.inspect_err(|_| call.attempts.note_unsent())?;
+        let (pacer, sent, end) = (self.pacer.as_ref(), Instant::now(), PaceEnd::Failed);
+        let mut permit = Permit { pacer, request: paced, granted, sent, end };
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
         // Before it is sent, so that it is counted even if this process is killed while it is out.
         call.attempts.begin_request(request).inspect_err(|_| call.attempts.note_unsent())?;
@@ -386,7 +424,7 @@ impl<M: ?Sized> Paced<M> {
         call.attempts.note_out(true);
         let outcome = self.inner.ask(request, call).await;
         call.attempts.note_out(false);
-        permit.settle(&outcome);
+        permit.ended(&outcome);
         outcome
     }
 }

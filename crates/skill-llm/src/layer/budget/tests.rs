@@ -6,6 +6,7 @@ use crate::error::ErrorClass;
 use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -244,7 +245,10 @@ async fn the_limit_of_the_configuration_is_reserved() {
 }
 
 fn reserved(model: &Budgeted, request: &ChatRequest) -> Usage {
-    lock(&model.seen).bounds(PromptSize::of(request), model.limit.tokens(request)).reserved
+    let attempt = model.attempt(request);
+    let granted = model.budget.reserve(&attempt).now_or_never().unwrap().unwrap();
+    model.budget.settle(&attempt, granted, AttemptUse::Unsent);
+    granted.reserved
 }
 
 #[tokio::test(start_paused = true)]

@@ -227,8 +227,11 @@ async fn it_lowers_the_number_when_replies_become_slow_and_keeps_the_least() {
 async fn models_share_the_pace_and_keep_their_kinds_apart() {
     let (sim, pacer) = (provider(SimConfig::default()), Pacer::new(PaceConfig::fixed(3)));
     let (first, second) = (paced(&sim, &pacer), paced(&sim, &pacer));
-    assert_eq!((first.plain, first.with_schema), (second.plain, second.with_schema));
-    assert_ne!(first.plain, first.with_schema);
+    let kind =
+        |model: &Paced, has_schema| pacer.lock().kind(&PacedRequest::new(model.id().clone(), has_schema, 1));
+    let kinds = |model: &Paced| [kind(model, false), kind(model, true)];
+    assert_eq!(kinds(&first), kinds(&second));
+    assert_ne!(kind(&first, false), kind(&first, true));
     let mut with_schema = request("x");
     with_schema.response_schema = Some(ResponseSchema::new("s", Value::Null));
     first.chat(&with_schema, &CallCtx::default()).await.unwrap();
