@@ -21,7 +21,7 @@
 //! - [`exact`]: sums of scores without rounding;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`secret`]: how the keys of providers look;
-//! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles, splits by ratio, epoch plans, minibatches;
+//! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles and seeded dice, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
 //! Nothing here does I/O, reads a clock or the environment, starts a thread or awaits: times, seeds and

@@ -1,8 +1,13 @@
-//! CPython's random numbers, so that a shuffle here is the shuffle that the reference systems did.
+//! Random numbers: CPython's, so that a shuffle here is the shuffle of the reference systems, and dice for choices that
+//! do not depend on the order in which they are made.
 //!
-//! [`PyRandom`] is `random.Random(seed)` of CPython 3 for seeds that fit 64 bits.
-//! It is no source of secrets, and it has no global state: whoever needs random numbers derives a seed from a
-//! logical key (the run's seed, the epoch, the batch) and makes a generator of its own.
+//! [`PyRandom`] is `random.Random(seed)` of CPython 3 for seeds that fit 64 bits; [`Dice`] hash a seed and texts.
+//! Neither is a source of secrets or has global state: a seed is derived from a logical key (the run's seed, the
+//! epoch, the batch), and each key has a generator of its own.
+
+mod dice;
+
+pub use dice::Dice;
 
 /// Words of state of MT19937.
 const N_WORDS: usize = 624;

@@ -4,8 +4,9 @@ use super::action::{ACTION_FIELD, ACTION_TOOL, parse_action};
 use super::transcript::OMITTED;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::random::Dice;
 use skill_core::{Role, Usage};
-use skill_llm::simulated::{Dice, PROVIDER, reply_to};
+use skill_llm::simulated::{PROVIDER, reply_to};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall};
 
 /// What stands above the possible actions in the built-in prompt.

@@ -3,7 +3,8 @@
 use super::expert::Expert;
 use super::world::INSTRUCTIONS;
 use crate::agent::{Move, Player, Situation};
-use skill_llm::simulated::{ConductReader, Dice, Habit, HouseholdHabit};
+use skill_core::random::Dice;
+use skill_llm::simulated::{ConductReader, Habit, HouseholdHabit};
 use std::collections::BTreeSet;
 
 /// How often the player goes to some other place than it wanted to, in each turn.

@@ -2,8 +2,9 @@
 
 use super::world::INSTRUCTIONS;
 use crate::agent::{Move, Player, Situation};
+use skill_core::random::Dice;
 use skill_llm::simulated::{
-    Conduct, ConductReader, Dice, ShopHabit, ShopListing, ShopPage, ShopWish, is_option_name,
+    Conduct, ConductReader, ShopHabit, ShopListing, ShopPage, ShopWish, is_option_name,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;

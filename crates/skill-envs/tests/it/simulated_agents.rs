@@ -1,12 +1,12 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::agent::{ActionFormat, AgentSettings, Move, Player, SimulatedAgent, Situation, WorldEnv};
 use skill_envs::alfworld::{AlfworldConfig, AlfworldWorld, GeneratedConfig, SimulatedHousehold, TaskType};
 use skill_envs::webshop::{SimulatedShopper, WebshopConfig, WebshopWorld};
 use skill_envs::{Env, RolloutCtx, Split, World};
-use skill_llm::simulated::Dice;
 use std::sync::{Arc, Mutex};
 
 const OPEN: &str = "If a drawer is closed, open it and look inside.";

@@ -1,6 +1,6 @@
 //! How the optimizer is sometimes bad: what real models do, at a rate that can be set.
 
-use super::hash::Dice;
+use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
 
 /// Rules that sound sensible and do harm.

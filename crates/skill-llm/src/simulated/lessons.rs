@@ -1,7 +1,7 @@
 //! The rules that mend a class of failure, each in several phrasings.
 
 use super::diagnosis::Finding;
-use super::hash::Dice;
+use skill_core::random::Dice;
 
 /// Rules for what still goes wrong where the skill already asks for the bare answer. Which of them a model heeds
 /// differs from model to model, so none comes first.

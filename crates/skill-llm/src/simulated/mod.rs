@@ -18,7 +18,6 @@ mod conventions_tests;
 mod diagnosis;
 mod flaws;
 mod habits;
-pub(crate) mod hash;
 mod household;
 mod lessons;
 mod optimizer;
@@ -35,7 +34,6 @@ mod worlds;
 mod worlds_tests;
 
 pub use habits::{Conduct, ConductReader, Habit, Pattern};
-pub use hash::Dice;
 pub use household::HouseholdHabit;
 pub use optimizer::SimulatedOptimizer;
 pub use shop::ShopHabit;

@@ -3,7 +3,6 @@
 use super::conventions::{Statement, glossary, statements};
 use super::diagnosis::{Finding, diagnose};
 use super::flaws::{HARMFUL, malform, spoil};
-use super::hash::Dice;
 use super::lessons::{glossary_rules, phrasings};
 use super::prompts::{Request, Trajectory, without_memory, without_size};
 use super::proposals::{propose, says_so};
@@ -15,6 +14,7 @@ use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::LlmError;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::random::Dice;
 use skill_core::{Edit, EditOp, Role};
 
 /// The rate of [`SimulatedOptimizer::with_flaw_rate`] where nothing else is said.

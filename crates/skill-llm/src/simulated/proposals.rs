@@ -3,8 +3,8 @@
 use super::clause::Words;
 use super::conventions::{Convention, HouseRules, Stance, glossary, statements};
 use super::diagnosis::Finding;
-use super::hash::Dice;
 use super::lessons::{WORDY_STILL, glossary_rules, phrase, phrasings};
+use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
 
 /// Edits of the skill that would mend these findings, the best supported first; none for what the skill already says.

@@ -1,7 +1,6 @@
 //! The simulated agent: it reads its skill and answers from the record before it.
 
 use super::conventions::{Convention, HouseRules, Stance};
-use super::hash::Dice;
 use super::records::{Field, Task};
 use super::values::{Dimension, Unit, find_clock, find_date, find_quantity};
 use super::{PROVIDER, reply_to};
@@ -11,6 +10,7 @@ use crate::error::LlmError;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::Role;
+use skill_core::random::Dice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often the agent takes the wrong line of the record, whatever its skill says.

@@ -1,11 +1,11 @@
 //! The optimizer's view of worlds with several turns: from what an agent did there to edits of its skill.
 
 use super::habits::{Conduct, Habit, habits_of_line};
-use super::hash::Dice;
 use super::household::HouseholdHabit;
 use super::prompts::Trajectory;
 use super::shop::ShopHabit;
 use serde_json::{Value, json};
+use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
 
 /// What can be learned in a world.

@@ -1,6 +1,6 @@
 //! What goes wrong, and when.
 
-use crate::simulated::hash::Dice;
+use skill_core::random::Dice;
 use std::time::Duration;
 
 /// How a request fails.

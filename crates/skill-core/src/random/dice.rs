@@ -1,7 +1,7 @@
 //! Reproducible dice: FNV-1a over the inputs, mixed by SplitMix64.
 //!
-//! Both are written out here because their output is part of what the demo prints: it may never change with a
-//! version of the standard library or of a crate.
+//! Both are written out here because recorded results depend on their output, such as what the demo prints: it may
+//! never change with a version of the standard library or of a crate.
 
 /// Dice that are thrown by a seed and texts; each throw is independent of the order of the others.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!((dice.throw("x") % 1_000, dice.throw("y") % 1_000), THROWN);
     }
 
-    /// Measured once; a change here changes what the demo prints.
+    /// Measured once; a change here changes what the demo prints and how simulated providers fail.
     const THROWN: (u64, u64) = (251, 845);
 
     #[test]
