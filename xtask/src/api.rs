@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use xshell::{Shell, cmd};
 
 /// The crates that others use.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "skill-core",
     "skill-llm",
     "skill-envs",
+    "skill-sim",
     "skill-pipeline",
     "skill-report",
     "skill-watch",

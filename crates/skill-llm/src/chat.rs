@@ -40,7 +40,7 @@ pub trait ChatModel: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelId {
-    /// What answers: the base URL of a server without credentials, or `simulated`, `scripted`.
+    /// What answers: the base URL of a server without credentials, or a word such as `scripted`.
     pub provider: String,
     /// The model's name at the provider.
     pub model: String,
@@ -137,7 +137,7 @@ impl Sampling {
     /// # Errors
     ///
     /// [`LlmError::Configuration`] if they are requested.
-    pub(crate) fn refuse_logprobs(&self, model: &ModelId) -> Result<(), LlmError> {
+    pub fn refuse_logprobs(&self, model: &ModelId) -> Result<(), LlmError> {
         match self.logprobs {
             Some(_) => Err(LlmError::Configuration {
                 message: format!("log-probabilities are requested, and {model} has none"),

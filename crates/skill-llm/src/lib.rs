@@ -5,8 +5,8 @@
 //! Anybody who wants a chat client with typed errors and honest outcomes, or a model to test against without
 //! a network. It knows nothing of skills, tasks or training.
 //!
-//! [`ChatModel`] is the seam: dialects that speak to a provider, layers around them, and models that need no
-//! network (scripted and simulated ones) all implement it.
+//! [`ChatModel`] is the seam: dialects that speak to a provider, layers around them, and scripted
+//! models, which need no network, all implement it.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -72,7 +72,6 @@ pub mod responses;
 pub mod scope;
 pub mod scripted;
 pub mod secret;
-pub mod simulated;
 pub mod telemetry;
 #[cfg(any(test, feature = "testbed"))]
 pub mod testbed;
@@ -110,6 +109,5 @@ pub use responses::{ResponsesChat, ResponsesConfig};
 pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
 pub use secret::{ApiKey, Secrets};
-pub use simulated::{SimulatedOptimizer, SimulatedTarget};
 pub use skill_core::{ReplyTokens, Role, TokenLogprob, TopLogprob, Usage};
 pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};

@@ -11,17 +11,14 @@ use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
 use served::Access;
-use skill_envs::agent::SimulatedAgent;
-use skill_envs::alfworld::SimulatedHousehold;
-use skill_envs::webshop::SimulatedShopper;
 use skill_llm::listing::ModelList;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
     ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble, scripted,
-    simulated,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
+use skill_sim::{SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedShopper, SimulatedTarget};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,9 +125,9 @@ impl<'config> Engine<'config> {
             }
             ModelConfig::Simulated(asked) => match role {
                 ModelRole::Target => simulated_target(&loaded.config.env, asked.sim_seed),
-                ModelRole::Judge => Arc::new(simulated::SimulatedTarget::new(asked.sim_seed)),
+                ModelRole::Judge => Arc::new(SimulatedTarget::new(asked.sim_seed)),
                 ModelRole::Optimizer => {
-                    let optimizer = simulated::SimulatedOptimizer::new(asked.sim_seed);
+                    let optimizer = SimulatedOptimizer::new(asked.sim_seed);
                     Arc::new(match asked.flaw_rate {
                         Some(rate) => optimizer.with_flaw_rate(rate),
                         None => optimizer,
@@ -255,9 +252,7 @@ fn simulated_target(env: &EnvConfig, seed: u64) -> Arc<dyn ChatModel> {
     match env {
         EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
         EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => {
-            Arc::new(simulated::SimulatedTarget::new(seed))
-        }
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => Arc::new(SimulatedTarget::new(seed)),
     }
 }
 

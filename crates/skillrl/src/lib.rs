@@ -7,8 +7,8 @@
 //! # Who should depend on this crate
 //!
 //! Anybody who trains from a program. It re-exports the layered crates ([`core`], [`llm`], [`envs`],
-//! [`pipeline`]), reads the configuration file ([`config`]) and turns one into models, environment and trainer
-//! ([`assemble`]). Each of the layers can be taken alone.
+//! [`pipeline`]) and the models of the demos ([`sim`]), reads the configuration file ([`config`]) and turns one into
+//! models, environment and trainer ([`assemble`]). Each of the layers can be taken alone.
 //!
 //! # A task of your own
 //!
@@ -73,6 +73,7 @@ pub use skill_llm as llm;
 pub use skill_pipeline as pipeline;
 #[doc(inline)]
 pub use skill_report as reports;
+pub use skill_sim as sim;
 
 /// All prompts that are built in, by name: the optimizer's, then those of the environments and of the linter.
 pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -450,11 +450,11 @@ const SOURCE_TEXT_READERS: [(&str, &str); 11] = [
     ("run-maker/src/story.rs", "anchors of its edits"),
     ("run-maker/src/tests.rs", "checks a run's files"),
     ("skill-cli/src/command/diff.rs", "shows a person what changed"),
-    ("skill-llm/src/simulated/rewriting.rs", "the simulated optimizer applies edits"),
     ("skill-pipeline/src/provenance/lines.rs", "traces lines of a run's files to edits"),
     ("skill-pipeline/src/run_dir/held.rs", "writes a run's files"),
     ("skill-report/src/data/epochs.rs", "shows a person what changed"),
     ("skill-report/src/data/steps.rs", "shows a person what changed"),
+    ("skill-sim/src/rewriting.rs", "the simulated optimizer applies edits"),
     ("skillrl/src/assemble.rs", "tells a skill from other files"),
     ("skillrl/src/prune.rs", "writes the pruned skill"),
 ];

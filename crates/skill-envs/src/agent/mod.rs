@@ -13,15 +13,12 @@ mod action;
 mod play;
 mod repetition;
 mod settings;
-#[cfg(any(feature = "alfworld", feature = "webshop"))]
-mod simulated;
 mod transcript;
 
 pub use action::{ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action};
 pub use settings::{ActionFormat, AgentSettings};
-#[cfg(any(feature = "alfworld", feature = "webshop"))]
-pub use simulated::{Move, PastTurn, Player, SimulatedAgent, Situation};
 pub use skill_core::Ending;
+pub use transcript::OMITTED;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
 use crate::episode::World;

@@ -7,7 +7,7 @@ use skill_core::{Role, Trajectory, TrajectoryMessage};
 use skill_llm::{ChatReply, Message, ToolSpec};
 
 /// What stands in the prompt for turns that are left out.
-pub(super) const OMITTED: &str = "(Turns in between are left out.)";
+pub const OMITTED: &str = "(Turns in between are left out.)";
 /// What stands in the prompt for a reply without text.
 const NO_TEXT: &str = "(no text)";
 /// The answer to a tool call that was not carried out.

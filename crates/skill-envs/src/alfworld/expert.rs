@@ -2,7 +2,6 @@
 //! a game can be solved without seeing behind closed doors.
 
 use super::rules::TASK_PREFIX;
-use skill_llm::simulated::{Habit, HouseholdHabit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many places somebody searches who does not search all of them.
@@ -30,6 +29,38 @@ pub struct Expert {
     is_treated: bool,
     /// What it has placed, and where.
     placed: BTreeMap<String, String>,
+}
+
+/// A habit that makes an [`Expert`]; without one of them it is less than an expert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HouseholdHabit {
+    /// To open what is closed and look inside.
+    OpenClosed,
+    /// To search every place, each once.
+    SearchEverywhere,
+    /// To heat what is wanted hot.
+    Heat,
+    /// To cool what is wanted cool.
+    Cool,
+    /// To clean what is wanted clean.
+    Clean,
+    /// To use the lamp under which something is to be looked at.
+    UseLamp,
+    /// To fetch the second object where two are asked for.
+    FetchBoth,
+}
+
+impl HouseholdHabit {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::OpenClosed,
+        Self::SearchEverywhere,
+        Self::Heat,
+        Self::Cool,
+        Self::Clean,
+        Self::UseLamp,
+        Self::FetchBoth,
+    ];
 }
 
 /// What a sentence asks for; classes in lower case.

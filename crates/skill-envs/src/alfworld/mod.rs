@@ -19,7 +19,6 @@ mod plan;
 mod play;
 mod predicate;
 mod rules;
-mod simulated;
 mod state;
 mod task;
 mod token;
@@ -27,7 +26,7 @@ mod world;
 
 pub use config::{AlfworldConfig, GeneratedConfig, SplitLimits, SplitSources, Unplayable};
 pub use error::{GameError, TextPlace};
-pub use expert::Expert;
+pub use expert::{Expert, HouseholdHabit};
 pub use files::{
     GAME_FILE, GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load, trajectory_beside,
 };
@@ -36,6 +35,5 @@ pub use generate::{GeneratedGame, RoomKind, generate};
 pub use pddl::MAX_PROBLEM_BYTES;
 pub use play::{Play, Turn};
 pub use rules::{Rules, Wording};
-pub use simulated::SimulatedHousehold;
 pub use task::TaskType;
-pub use world::{AlfworldEpisode, AlfworldWorld};
+pub use world::{AlfworldEpisode, AlfworldWorld, INSTRUCTIONS};

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What an agent has to know to act in a household.
-pub(super) const INSTRUCTIONS: &str = "You act in a household by text commands, one at a time. A command is written \
+pub const INSTRUCTIONS: &str = "You act in a household by text commands, one at a time. A command is written \
 exactly as the admissible commands are; any other does nothing. The episode ends when the task is done.";
 
 /// The games of a data set, or generated ones.

@@ -62,7 +62,8 @@ impl LiveKind {
         }
     }
 
-    pub(crate) fn instructions(self) -> &'static str {
+    /// The instructions of such a world, for the system message.
+    pub fn instructions(self) -> &'static str {
         match self {
             Self::Alfworld => {
                 "You act in a house, by short commands such as `go to desk 1`, `open drawer 2`, `take mug 1 from desk 1`."

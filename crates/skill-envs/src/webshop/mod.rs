@@ -50,7 +50,6 @@ mod reward;
 mod session;
 mod shop;
 mod similarity;
-mod simulated;
 mod world;
 
 pub use action::Action;
@@ -71,5 +70,4 @@ pub use reward::{BoughtAndWanted, Kind, Part, Reward, TypeMatch, matched_attribu
 pub use session::{Outcome, Purchase, Session};
 pub use shop::{Shop, ShopSettings};
 pub use similarity::token_set_ratio;
-pub use simulated::SimulatedShopper;
-pub use world::{WebshopEpisode, WebshopWorld};
+pub use world::{INSTRUCTIONS, WebshopEpisode, WebshopWorld};

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What an agent has to know to act in the shop.
-pub(super) const INSTRUCTIONS: &str = "You are shopping online: find the product that the instruction asks for, choose the \
+pub const INSTRUCTIONS: &str = "You are shopping online: find the product that the instruction asks for, choose the \
 options it names, and buy it. You act by writing one action at a time, in one of two forms. `search[words]` looks \
 for products; it is possible on every page. `click[text]` clicks a button, a product number or an option of the \
 page, named by its text. Buying (`click[buy now]`) ends the visit; what you bought is judged by how much of the \

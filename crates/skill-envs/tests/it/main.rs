@@ -22,8 +22,6 @@ mod qa_data;
 mod qa_rollout;
 mod requests;
 mod runner;
-#[cfg(all(feature = "alfworld", feature = "webshop"))]
-mod simulated_agents;
 #[cfg(feature = "tasks")]
 mod tasks_data;
 #[cfg(feature = "tasks")]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use skill_llm::{
     AgentConfig, AgentKind, AgentModel, AnthropicChat, AnthropicConfig, ChatModel, ChatReply, ChatRequest,
     Effort, ErrorClass, Message, OpenAiChat, OpenAiConfig, ProviderState, ResponsesChat, ResponsesConfig,
-    Sampling, Script, ScriptedModel, SimulatedTarget, ToolChoice, Transport,
+    Sampling, Script, ScriptedModel, ToolChoice, Transport,
 };
 use std::sync::Arc;
 
@@ -215,7 +215,6 @@ fn models_without_log_probabilities_refuse_them() {
     let transport = canned(&json!({}));
     let what = "log-probabilities";
     check_refused(&anthropic(&transport, |_| {}), &with_logprobs(0), Some(&transport), what);
-    check_refused(&SimulatedTarget::new(0), &with_logprobs(0), None, what);
     let script = r#"{"version": 1, "rules": [], "otherwise": {"reply": "x"}}"#;
     let scripted = ScriptedModel::from_rules("s", Script::parse("s", script).unwrap());
     check_refused(&scripted, &with_logprobs(0), None, what);

@@ -1,6 +1,6 @@
 //! The rules that mend a class of failure, each in several phrasings.
 
-use super::diagnosis::Finding;
+use crate::diagnosis::Finding;
 use skill_core::random::Dice;
 
 /// Rules for what still goes wrong where the skill already asks for the bare answer. Which of them a model heeds
@@ -114,9 +114,9 @@ fn written(symbol: &str, plural: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conventions::{HouseRules, Stance, statements};
-    use super::super::values::UNITS;
     use super::*;
+    use crate::conventions::{HouseRules, Stance, statements};
+    use crate::values::UNITS;
 
     fn findings() -> Vec<Finding> {
         let word = |word: &str, code: &str, field: &str| Finding::Word {

@@ -3,7 +3,7 @@
 //! It thinks in edits. A suggestion is an edit in words that [`edit_of`] can follow; a whole skill is the skill with the
 //! edits in it.
 
-use super::conventions::statements;
+use crate::conventions::statements;
 use serde_json::{Value, json};
 use skill_core::{Edit, EditOp, SkillDoc, apply_patch};
 

@@ -3,7 +3,7 @@
 //! Every line is read clause by clause; where two clauses contradict each other, the last one holds. The reading is
 //! tolerant on purpose: rules come from optimizers, and no two of them phrase a rule alike.
 
-use super::clause::{Clause, Segment, Words, clauses};
+use crate::clause::{Clause, Segment, Words, clauses};
 
 /// A convention about answers that a skill can lay down or speak against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,27 +1,11 @@
-//! The household as the optimizer sees it: what agents do wrong there, and the rules that mend it.
+//! The household: how a skill speaks of its habits, what agents do wrong there, and the rules that repair it.
 
-use super::habits::{Habit, Pattern};
-use super::worlds::{Lessons, Played};
+pub(crate) mod player;
+
+use crate::habits::{Habit, Pattern};
+use crate::worlds::{Lessons, Played};
+use skill_envs::alfworld::HouseholdHabit;
 use std::collections::BTreeSet;
-
-/// What an agent in a household may make a habit of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HouseholdHabit {
-    /// To open what is closed and look inside.
-    OpenClosed,
-    /// To search every place, each once.
-    SearchEverywhere,
-    /// To heat what is wanted hot.
-    Heat,
-    /// To cool what is wanted cool.
-    Cool,
-    /// To clean what is wanted clean.
-    Clean,
-    /// To use the lamp under which something is to be looked at.
-    UseLamp,
-    /// To fetch the second object where two are asked for.
-    FetchBoth,
-}
 
 const PLACES: &[&str] = &[
     "place",
@@ -39,15 +23,7 @@ const PLACES: &[&str] = &[
 const SEARCHING: &[&str] = &["search", "visit", "look", "check", "go ", "go on", "try", "explore", "examine"];
 
 impl Habit for HouseholdHabit {
-    const ALL: &'static [Self] = &[
-        Self::OpenClosed,
-        Self::SearchEverywhere,
-        Self::Heat,
-        Self::Cool,
-        Self::Clean,
-        Self::UseLamp,
-        Self::FetchBoth,
-    ];
+    const ALL: &'static [Self] = Self::ALL;
 
     fn patterns(self) -> &'static [Pattern] {
         match self {

@@ -79,8 +79,8 @@ fn trailing_comma(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conventions::{Stance, statements};
     use super::*;
+    use crate::conventions::{Stance, statements};
 
     #[test]
     fn harmful_rules_do_harm() {

@@ -1,6 +1,6 @@
 //! What the target understands of rules in many phrasings.
 
-use super::conventions::{Convention, HouseRules, Stance, glossary};
+use crate::conventions::{Convention, HouseRules, Stance, glossary};
 use Convention::{
     BareValue, BerthCodes, Clock24, Codes, IsoDates, Kilograms, Metres, SortedLists, SurnameFirst, Unknown,
 };

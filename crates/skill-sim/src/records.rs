@@ -1,6 +1,6 @@
 //! The target's side of a task prompt: a record of `Field: value` lines and a question about it.
 
-use super::clause::Words;
+use crate::clause::Words;
 
 /// A task as the simulated target sees it.
 #[derive(Debug, Default, PartialEq, Eq)]

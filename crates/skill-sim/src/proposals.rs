@@ -1,9 +1,9 @@
 //! From findings to edits: where a rule goes, and what is in its way.
 
-use super::clause::Words;
-use super::conventions::{Convention, HouseRules, Stance, glossary, statements};
-use super::diagnosis::Finding;
-use super::lessons::{WORDY_STILL, glossary_rules, phrase, phrasings};
+use crate::clause::Words;
+use crate::conventions::{Convention, HouseRules, Stance, glossary, statements};
+use crate::diagnosis::Finding;
+use crate::lessons::{WORDY_STILL, glossary_rules, phrase, phrasings};
 use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
 

@@ -3,10 +3,11 @@
 
 use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::agent::{ActionFormat, AgentSettings, Move, Player, SimulatedAgent, Situation, WorldEnv};
-use skill_envs::alfworld::{AlfworldConfig, AlfworldWorld, GeneratedConfig, SimulatedHousehold, TaskType};
-use skill_envs::webshop::{SimulatedShopper, WebshopConfig, WebshopWorld};
+use skill_envs::agent::{ActionFormat, AgentSettings, WorldEnv};
+use skill_envs::alfworld::{AlfworldConfig, AlfworldWorld, GeneratedConfig, TaskType};
+use skill_envs::webshop::{WebshopConfig, WebshopWorld};
 use skill_envs::{Env, RolloutCtx, Split, World};
+use skill_sim::{Move, Player, SimulatedAgent, SimulatedHousehold, SimulatedShopper, Situation};
 use std::sync::{Arc, Mutex};
 
 const OPEN: &str = "If a drawer is closed, open it and look inside.";

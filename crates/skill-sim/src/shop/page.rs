@@ -2,11 +2,11 @@
 
 /// What one looks for, read from an instruction.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ShopWish {
+pub(crate) struct ShopWish {
     /// The words that say something about the product, in order.
-    pub key_words: Vec<String>,
+    pub(crate) key_words: Vec<String>,
     /// The most that may be paid, in dollars.
-    pub price_limit: Option<f64>,
+    pub(crate) price_limit: Option<f64>,
     /// All words, with a blank between them and at both ends.
     text: String,
 }
@@ -48,7 +48,7 @@ fn padded(text: &str) -> String {
 
 impl ShopWish {
     /// Reads an instruction such as `find me a red mug, and price lower than 20.00 dollars`.
-    pub fn read(instruction: &str) -> Self {
+    pub(crate) fn read(instruction: &str) -> Self {
         let lower = instruction.to_lowercase();
         let (wish, bound) = match lower.split_once("price lower than ") {
             Some((wish, bound)) => (wish, bound),
@@ -61,13 +61,13 @@ impl ShopWish {
     }
 
     /// Whether these words stand in the instruction, one after the other.
-    pub fn names(&self, value: &str) -> bool {
+    pub(crate) fn names(&self, value: &str) -> bool {
         let value = padded(value);
         value.trim().chars().next().is_some() && self.text.contains(&value)
     }
 
     /// How many of the key words do not stand in this text.
-    pub fn n_missing(&self, text: &str) -> usize {
+    pub(crate) fn n_missing(&self, text: &str) -> usize {
         let text = padded(text);
         // Of a short word the beginning alone says too little: `5` is no `50`.
         let stands = |word: &String| match stem(word) {
@@ -82,7 +82,7 @@ impl ShopWish {
     /// Of the choices of a product's page those that the instruction names: one of each option.
     ///
     /// `is_value` tells values from the names of the options before them.
-    pub fn chosen<'a>(&self, choices: &'a [String], is_value: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    pub(crate) fn chosen<'a>(&self, choices: &'a [String], is_value: impl Fn(&str) -> bool) -> Vec<&'a str> {
         let mut chosen: Vec<&str> = Vec::new();
         let mut of_this_option: Option<&str> = None;
         for choice in choices {
@@ -103,24 +103,24 @@ fn stem(word: &str) -> &str {
 }
 
 /// Whether this piece of a product's page is the name of an option, as far as a reader can tell.
-pub fn is_option_name(piece: &str) -> bool {
+pub(crate) fn is_option_name(piece: &str) -> bool {
     OPTION_NAMES.contains(&piece.to_lowercase().as_str())
 }
 
 /// A product in a list of results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShopListing {
+pub(crate) struct ShopListing {
     /// Its number, in lower case.
-    pub asin: String,
+    pub(crate) asin: String,
     /// Its name.
-    pub title: String,
+    pub(crate) title: String,
     /// The most that it may cost; `None` if no price is told.
-    pub price: Option<f64>,
+    pub(crate) price: Option<f64>,
 }
 
 /// A page of a shop.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ShopPage {
+pub(crate) enum ShopPage {
     /// Where a visit begins.
     Search,
     /// What a search has found.
@@ -142,7 +142,7 @@ pub enum ShopPage {
 
 impl ShopPage {
     /// Reads a page in either of its forms, and the instruction on it. Of several pages the last one counts.
-    pub fn read(text: &str) -> Option<(String, Self)> {
+    pub(crate) fn read(text: &str) -> Option<(String, Self)> {
         let all = pieces(text);
         let is_done = |piece: &&String| piece.starts_with("Thank you for shopping");
         if all.iter().any(|piece| is_done(&piece)) {

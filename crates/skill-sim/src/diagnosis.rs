@@ -1,9 +1,9 @@
 //! What went wrong, as a general class: the difference between an answer and its references.
 
-use super::clause::Words;
-use super::conventions::{Convention, is_code};
-use super::prompts::Trajectory;
-use super::values::{Quantity, Unit, find_clock, find_date, find_quantity};
+use crate::clause::Words;
+use crate::conventions::{Convention, is_code};
+use crate::prompts::Trajectory;
+use crate::values::{Quantity, Unit, find_clock, find_date, find_quantity};
 
 /// A class of failure, which a rule in the skill may mend.
 #[derive(Debug, Clone, PartialEq)]

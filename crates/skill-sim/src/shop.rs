@@ -1,12 +1,15 @@
-//! The shop as the optimizer sees it: what agents do wrong there, and the rules that mend it.
+//! The shop: how a skill speaks of the habits of who buys there, what agents do wrong, and the rules that repair it.
 
-use super::habits::{Habit, Pattern};
-use super::shop_page::{ShopListing, ShopPage, ShopWish, is_option_name};
-use super::worlds::{Lessons, Played};
+mod page;
+pub(crate) mod player;
+
+use crate::habits::{Habit, Pattern};
+use crate::shop::page::{ShopListing, ShopPage, ShopWish, is_option_name};
+use crate::worlds::{Lessons, Played};
 
 /// What an agent in a shop may make a habit of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ShopHabit {
+pub(crate) enum ShopHabit {
     /// To search with the words that matter, and with no others.
     SearchKeyWords,
     /// To leave out what costs more than may be paid.

@@ -3,11 +3,11 @@
 //! As with the conventions about answers, a skill is read clause by clause, and where two clauses contradict each
 //! other, the last one holds.
 
-use super::clause::{Clause, NEGATIONS, Segment, clauses};
+use crate::clause::{Clause, NEGATIONS, Segment, clauses};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Something that an agent may make a habit of, and that a skill can ask for or speak against.
-pub trait Habit: Copy + PartialEq + 'static {
+pub(crate) trait Habit: Copy + PartialEq + 'static {
     /// All of them.
     const ALL: &'static [Self];
 
@@ -17,7 +17,7 @@ pub trait Habit: Copy + PartialEq + 'static {
 
 /// A way to speak of a habit; words are given by their beginnings, in lower case.
 #[derive(Debug, Clone, Copy)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     /// What is to be done or left: one of these stands in a part of the clause.
     deeds: &'static [&'static str],
     /// What the clause is about: one of each of these stands somewhere in it.
@@ -111,13 +111,13 @@ fn is_asked_for_all_the_same(segment: &Segment, deeds: &[&str]) -> bool {
 
 /// What a skill says about habits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conduct<H> {
+pub(crate) struct Conduct<H> {
     said: Vec<(H, bool)>,
 }
 
 impl<H: Habit> Conduct<H> {
     /// Reads a skill.
-    pub fn read(skill: &str) -> Self {
+    pub(crate) fn read(skill: &str) -> Self {
         let mut conduct = Self { said: Vec::new() };
         for (habit, is_wanted) in skill.lines().flat_map(habits_of_line::<H>) {
             conduct.said.retain(|(known, _)| *known != habit);
@@ -127,14 +127,14 @@ impl<H: Habit> Conduct<H> {
     }
 
     /// Whether the skill asks for this habit or speaks against it; `None` if it says nothing about it.
-    pub fn says(&self, habit: H) -> Option<bool> {
+    pub(crate) fn says(&self, habit: H) -> Option<bool> {
         self.said.iter().find(|(known, _)| *known == habit).map(|(_, is_wanted)| *is_wanted)
     }
 }
 
 /// Reads skills, and remembers the last one: most calls come with the same.
 #[derive(Debug)]
-pub struct ConductReader<H> {
+pub(crate) struct ConductReader<H> {
     last: Mutex<(String, Arc<Conduct<H>>)>,
 }
 
@@ -146,7 +146,7 @@ impl<H: Habit> Default for ConductReader<H> {
 
 impl<H: Habit> ConductReader<H> {
     /// What a skill says.
-    pub fn read(&self, skill: &str) -> Arc<Conduct<H>> {
+    pub(crate) fn read(&self, skill: &str) -> Arc<Conduct<H>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != skill {
             *last = (skill.to_owned(), Arc::new(Conduct::read(skill)));
@@ -171,9 +171,9 @@ pub(super) fn habits_of_line<H: Habit>(line: &str) -> Vec<(H, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::household::HouseholdHabit as H;
-    use super::super::shop::ShopHabit as S;
     use super::*;
+    use crate::shop::ShopHabit as S;
+    use skill_envs::alfworld::HouseholdHabit as H;
     use std::fmt::Debug;
 
     #[track_caller]

@@ -1,12 +1,11 @@
 //! Agents that need no network: a model whose replies are the moves of a scripted player.
 
-use super::action::{ACTION_FIELD, ACTION_TOOL, parse_action};
-use super::transcript::OMITTED;
+use crate::{PROVIDER, reply_to};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Role, Usage};
-use skill_llm::simulated::{PROVIDER, reply_to};
+use skill_envs::agent::{ACTION_FIELD, ACTION_TOOL, OMITTED, parse_action};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall};
 
 /// What stands above the possible actions in the built-in prompt.
@@ -152,6 +151,7 @@ impl<P: Player> ChatModel for SimulatedAgent<P> {
         if call.cancel.is_cancelled() {
             return Err(LlmError::Cancelled);
         }
+        request.sampling.refuse_logprobs(&self.id)?;
         Ok(self.reply(request))
     }
 }

@@ -1,10 +1,10 @@
 //! What optimizer and players have to agree on: every rule is understood, and as nothing else.
 
-use super::conventions::statements;
-use super::habits::{Conduct, habits_of_line};
-use super::household::HouseholdHabit;
-use super::shop::ShopHabit;
-use super::worlds::{Lessons, Played};
+use crate::conventions::statements;
+use crate::habits::{Conduct, habits_of_line};
+use crate::shop::ShopHabit;
+use crate::worlds::{Lessons, Played};
+use skill_envs::alfworld::HouseholdHabit;
 use std::fmt::Debug;
 
 fn check_rules<L: Lessons + Debug>() {

@@ -1,11 +1,11 @@
-//! Somebody who shops as well as their skill makes them.
+//! A player that shops as well as its skill makes it.
 
-use super::world::INSTRUCTIONS;
+use super::ShopHabit;
+use super::page::{ShopListing, ShopPage, ShopWish, is_option_name};
 use crate::agent::{Move, Player, Situation};
+use crate::habits::{Conduct, ConductReader};
 use skill_core::random::Dice;
-use skill_llm::simulated::{
-    Conduct, ConductReader, ShopHabit, ShopListing, ShopPage, ShopWish, is_option_name,
-};
+use skill_envs::webshop::INSTRUCTIONS;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const BY_NATURE: f64 = 0.3;
 /// How many products are opened, at most.
 const MAX_OPENED: usize = 5;
 
-/// A shopper for a [`crate::agent::SimulatedAgent`].
+/// A shopper for a [`crate::SimulatedAgent`].
 ///
 /// It searches with key words, compares names and prices, reads features, tries other products and chooses options
 /// where its skill says so; what the skill says nothing about it does now and then.
@@ -34,7 +34,7 @@ impl Player for SimulatedShopper {
         Vec::from([
             INSTRUCTIONS,
             #[cfg(feature = "live")]
-            crate::live::LiveKind::Webshop.instructions(),
+            skill_envs::live::LiveKind::Webshop.instructions(),
         ])
     }
 

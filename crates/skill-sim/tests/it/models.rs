@@ -5,9 +5,8 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use skill_core::{Edit, EditOp};
-use skill_llm::{
-    CallCtx, ChatModel, ChatRequest, LlmError, Message, ModelId, SimulatedOptimizer, SimulatedTarget, Usage,
-};
+use skill_llm::{CallCtx, ChatModel, ChatRequest, LlmError, Message, ModelId, Usage};
+use skill_sim::{SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedTarget};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -346,6 +345,18 @@ async fn ids_usage_and_cancellation() {
         let call = CallCtx::default();
         call.cancel.cancel();
         assert!(matches!(model.chat(&request, &call).await, Err(LlmError::Cancelled)));
+    }
+}
+
+#[tokio::test]
+async fn log_probabilities_are_refused() {
+    let agent = SimulatedAgent::new(SimulatedHousehold::default(), 1);
+    let models: [&dyn ChatModel; 3] = [&SimulatedTarget::new(1), &SimulatedOptimizer::new(1), &agent];
+    for model in models {
+        let mut request = ChatRequest::new(vec![Message::user("x")]);
+        request.sampling.logprobs = Some(0);
+        let refused = model.chat(&request, &CallCtx::default()).await.unwrap_err();
+        assert!(refused.to_string().contains("log-probabilities"), "{refused}");
     }
 }
 

@@ -1,10 +1,9 @@
-//! Somebody who does chores as well as their skill makes them: the [`Expert`] with habits that are read from it.
+//! A player that does chores as well as its skill makes it: the [`Expert`] with the habits that the skill asks for.
 
-use super::expert::Expert;
-use super::world::INSTRUCTIONS;
 use crate::agent::{Move, Player, Situation};
+use crate::habits::ConductReader;
 use skill_core::random::Dice;
-use skill_llm::simulated::{ConductReader, Habit, HouseholdHabit};
+use skill_envs::alfworld::{Expert, HouseholdHabit, INSTRUCTIONS};
 use std::collections::BTreeSet;
 
 /// How often the player goes to some other place than it wanted to, in each turn.
@@ -12,7 +11,7 @@ const SLIP_RATE: f64 = 0.03;
 /// How often it has a habit in a game of which the skill says nothing.
 const BY_NATURE: f64 = 0.3;
 
-/// A player of households for a [`crate::agent::SimulatedAgent`].
+/// A player of households for a [`crate::SimulatedAgent`].
 ///
 /// It opens what is closed, searches every place, heats, cools and cleans, uses the lamp and fetches the second of
 /// two objects where its skill says so; what the skill says nothing about it does now and then.
@@ -30,7 +29,7 @@ impl Player for SimulatedHousehold {
         Vec::from([
             INSTRUCTIONS,
             #[cfg(feature = "live")]
-            crate::live::LiveKind::Alfworld.instructions(),
+            skill_envs::live::LiveKind::Alfworld.instructions(),
         ])
     }
 

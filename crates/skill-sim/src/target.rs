@@ -1,16 +1,14 @@
 //! The simulated agent: it reads its skill and answers from the record before it.
 
-use super::conventions::{Convention, HouseRules, Stance};
-use super::records::{Field, Task};
-use super::values::{Dimension, Unit, find_clock, find_date, find_quantity};
-use super::{PROVIDER, reply_to};
-use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::error::LlmError;
+use crate::conventions::{Convention, HouseRules, Stance};
+use crate::records::{Field, Task};
+use crate::values::{Dimension, Unit, find_clock, find_date, find_quantity};
+use crate::{PROVIDER, reply_to};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::Role;
 use skill_core::random::Dice;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often the agent takes the wrong line of the record, whatever its skill says.

@@ -1,21 +1,19 @@
 //! The simulated optimizer: it reads the prompts of the training loop and answers by rules.
 
-use super::conventions::{Statement, glossary, statements};
-use super::diagnosis::{Finding, diagnose};
-use super::flaws::{HARMFUL, malform, spoil};
-use super::lessons::{glossary_rules, phrasings};
-use super::prompts::{Request, Trajectory, without_memory, without_size};
-use super::proposals::{propose, says_so};
-use super::rewriting::{Form, merge_skills, rewrite};
-use super::worlds::{Analysis, SaidAboutWorlds, said_about_worlds};
-use super::{PROVIDER, reply_to};
-use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::error::LlmError;
+use crate::conventions::{Statement, glossary, statements};
+use crate::diagnosis::{Finding, diagnose};
+use crate::flaws::{HARMFUL, malform, spoil};
+use crate::lessons::{glossary_rules, phrasings};
+use crate::prompts::{Request, Trajectory, without_memory, without_size};
+use crate::proposals::{propose, says_so};
+use crate::rewriting::{Form, merge_skills, rewrite};
+use crate::worlds::{Analysis, SaidAboutWorlds, said_about_worlds};
+use crate::{PROVIDER, reply_to};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Edit, EditOp, Role};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 
 /// The rate of [`SimulatedOptimizer::with_flaw_rate`] where nothing else is said.
 const DEFAULT_FLAW_RATE: f64 = 0.25;

@@ -1,12 +1,12 @@
 //! The optimizer's view of worlds with several turns: from what an agent did there to edits of its skill.
 
-use super::habits::{Conduct, Habit, habits_of_line};
-use super::household::HouseholdHabit;
-use super::prompts::Trajectory;
-use super::shop::ShopHabit;
+use crate::habits::{Conduct, Habit, habits_of_line};
+use crate::prompts::Trajectory;
+use crate::shop::ShopHabit;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
+use skill_envs::alfworld::HouseholdHabit;
 
 /// What can be learned in a world.
 pub(super) trait Lessons: Habit {

@@ -1,6 +1,6 @@
 //! The optimizer's side of a prompt: which call it is, and what it holds.
 
-use super::rewriting::edit_of;
+use crate::rewriting::edit_of;
 use serde_json::Value;
 use skill_core::Edit;
 

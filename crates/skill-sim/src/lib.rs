@@ -1,0 +1,71 @@
+//! Models that need no network: targets that read their skill, and an optimizer that works by rules.
+//!
+//! They stand in for real models in the demos and in tests. They see exactly the prompts that a real model would see
+//! and answer in text. A target's success depends on what the skill says, in whatever words it says it; the
+//! optimizer compares answers with references and proposes general rules, and is sometimes bad at it, as real models
+//! are. None of them knows an item of any data set, and the same seed and prompt give the same bytes on every machine.
+//!
+//! # Who should depend on this crate
+//!
+//! Programs that show or test training without a model server. No environment, no stage of training and no model
+//! dialect depends on it.
+//!
+//! | model | its part |
+//! |---|---|
+//! | [`SimulatedTarget`] | a clerk who answers questions about records by the conventions of its skill |
+//! | [`SimulatedAgent`] | the moves of a [`Player`] in a world of several turns: [`SimulatedHousehold`] in ALFWorld, [`SimulatedShopper`] in WebShop |
+//! | [`SimulatedOptimizer`] | the optimizer, for all of them |
+//!
+//! [`SimulatedOptimizer`] may also teach a real target: its diagnosis is about the difference between an answer and
+//! its reference, not about the simulated one.
+//!
+//! # Cargo features
+//!
+//! - `live`: the players also recognize the instructions of worlds on running servers.
+
+mod agent;
+mod clause;
+mod conventions;
+#[cfg(test)]
+mod conventions_tests;
+mod diagnosis;
+mod flaws;
+mod habits;
+mod household;
+mod lessons;
+mod optimizer;
+mod prompts;
+mod proposals;
+mod records;
+mod rewriting;
+mod shop;
+mod target;
+mod values;
+mod worlds;
+#[cfg(test)]
+mod worlds_tests;
+
+pub use agent::{Move, PastTurn, Player, SimulatedAgent, Situation};
+pub use household::player::SimulatedHousehold;
+pub use optimizer::SimulatedOptimizer;
+pub use shop::player::SimulatedShopper;
+pub use target::SimulatedTarget;
+
+use skill_core::Usage;
+use skill_llm::{ChatReply, ChatRequest};
+
+/// The provider of simulated models in records.
+pub const PROVIDER: &str = "simulated";
+/// How many characters a token is taken to have.
+const CHARACTERS_PER_TOKEN: u64 = 4;
+
+/// A reply with the usage that its length and the request's suggest.
+fn reply_to(request: &ChatRequest, text: String) -> ChatReply {
+    let asked: usize = request.messages.iter().map(|message| message.text().chars().count()).sum();
+    let usage = Usage { input: tokens(asked), output: tokens(text.chars().count()), ..Usage::default() };
+    ChatReply::text(text, usage)
+}
+
+fn tokens(characters: usize) -> u64 {
+    u64::try_from(characters).unwrap_or(u64::MAX).div_ceil(CHARACTERS_PER_TOKEN)
+}

@@ -1,0 +1,7 @@
+//! The simulated models from outside, and the place of the crate among the others.
+//!
+//! One program for all of them: linking one takes longer than compiling most of these files.
+
+mod agents;
+mod models;
+mod place;
