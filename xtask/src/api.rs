@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use xshell::{Shell, cmd};
 
 /// The crates that others use.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "skill-core",
     "skill-llm",
+    "skill-http-server",
     "skill-envs",
     "skill-sim",
     "skill-pipeline",

@@ -3,26 +3,21 @@
 use crate::config::{ConfigError, ServerConfig};
 use crate::service::{Ending, Shared};
 use crate::stats::{Counter, Stats};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use std::future::poll_fn;
+use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull, service_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
 /// How many connections may wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4096;
 
-/// How long accepting rests when the system has no more to give, such as file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// The most connections at once; further ones wait.
+const MAX_CONNECTIONS: usize = 16_384;
 
 /// A server that could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -146,32 +141,22 @@ fn listen(runtime: &Runtime, address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections until the server is dropped.
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            _ = &mut stopped => return,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    shared.counter.connected();
-                    connections.spawn(serve_connection(stream, Arc::clone(&shared)));
-                }
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-            },
-        }
+async fn accept(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
+    let mut server = HttpServer::new(listener, SeatLimits::loopback(MAX_CONNECTIONS), WhenFull::Wait);
+    let answer = |connection: Connection| {
+        shared.counter.connected();
+        answer(connection, Arc::clone(&shared))
+    };
+    tokio::select! {
+        _ = stopped => {}
+        never = server.accept(answer) => match never {},
     }
 }
 
-async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Without it the end of a long answer may wait for an acknowledgement; a failure costs only that.
-    drop(stream.set_nodelay(true));
+async fn answer(connection: Connection, shared: Arc<Shared>) -> Result<(), hyper::Error> {
     let ending = OnceLock::new();
-    let service = service_fn(|request| Box::pin(shared.serve(request, &ending)));
-    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // Without a shutdown, so that the service can still say how the connection ends.
-    drop(poll_fn(|context| connection.poll_without_shutdown(context)).await);
-    let mut stream = connection.into_parts().io.into_inner();
+    let service = service_fn(|request| shared.serve(request, &ending));
+    let Some((mut stream, outcome)) = connection.answer_and_keep(&service).await else { return Ok(()) };
     match ending.into_inner() {
         Some(Ending::Reset) => drop(stream.set_zero_linger()),
         Some(Ending::Cut(bytes)) => {
@@ -179,6 +164,7 @@ async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
             drop(stream.write_all(&bytes).await);
             drop(stream.shutdown().await);
         }
-        None => {}
+        None => return outcome,
     }
+    Ok(())
 }

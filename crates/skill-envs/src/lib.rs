@@ -20,8 +20,7 @@
 //!
 //! And for environments whose agent is another program:
 //!
-//! - `endpoint`: the target as an OpenAI- and Anthropic-compatible server on loopback, and `connections`, the limits on
-//!   connections that this and other small servers have.
+//! - `endpoint`: the target as an OpenAI- and Anthropic-compatible server on loopback.
 #![cfg_attr(
     feature = "qa",
     doc = r##"
@@ -71,8 +70,6 @@ assert_eq!(n_solved, 1);
 pub mod agent;
 #[cfg(feature = "alfworld")]
 pub mod alfworld;
-#[cfg(feature = "endpoint")]
-pub mod connections;
 #[cfg(feature = "tasks")]
 mod data;
 #[cfg(feature = "endpoint")]

@@ -5,33 +5,20 @@ use super::problem::{Answer, Dialect, Problem, ProblemKind, event_stream, json_a
 use super::registry::{Door, Registry};
 use super::request::{AgentRequest, ReplyForm};
 use super::{anthropic, openai, responses, streaming};
-use crate::connections::{ConnectionLimits, FIRST_HEAD_TIMEOUT, SeatLimits, Seats, attend};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
 use serde_json::{Map, Value, json};
+use skill_http_server::{Connection, HttpServer, Incoming, SeatLimits, WhenFull, service_fn};
 use skill_llm::scripted::estimated_usage;
 use skill_llm::{ChatReply, Secrets};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-/// How long accepting rests when the system has no more to give, such as file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
-    first_head_timeout: FIRST_HEAD_TIMEOUT,
-    // Longer than clients keep a connection for the next request, so that it is theirs to close.
-    head_timeout: Duration::from_secs(120),
-    max_head_bytes: 64 * 1024,
-};
 /// The header of the Anthropic dialect that tells its version; the list of models has a shape for those who send it.
 const ANTHROPIC_VERSION: &str = "anthropic-version";
 /// The header in which the Anthropic dialect has its key.
@@ -56,35 +43,17 @@ enum Route<'a> {
 
 /// Accepts connections until it is dropped, which closes them.
 pub(super) async fn accept(listener: TcpListener, server: Arc<Server>) -> Infallible {
-    let total = server.limits.max_connections;
-    // Only this machine reaches the listener.
-    let seats = Seats::new(SeatLimits { total, per_peer: total, for_loopback: 0 });
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Those beyond the limit wait until a request is answered.
-                let seat = seats.take_or_wait(peer.ip()).await;
-                let server = Arc::clone(&server);
-                let service = service_fn(move |request| {
-                    let server = Arc::clone(&server);
-                    async move { Ok::<_, Infallible>(server.answer(request).await) }
-                });
-                connections.spawn(async move {
-                    let never = CancellationToken::new();
-                    if let Err(error) = attend(stream, seat, service, CONNECTION_LIMITS, never).await {
-                        // An agent that was killed, as a rule.
-                        tracing::debug!(%error, "a connection to the endpoint broke");
-                    }
-                });
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a connection to the endpoint could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
+    // Only this machine reaches the listener; those beyond the limit wait until a request is answered.
+    let limits = SeatLimits::loopback(server.limits.max_connections);
+    let mut http = HttpServer::new(listener, limits, WhenFull::Wait);
+    let answer = |connection: Connection| {
+        let server = Arc::clone(&server);
+        connection.answer(service_fn(move |request| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        }))
+    };
+    http.accept(answer).await
 }
 
 impl Server {

@@ -1,30 +1,11 @@
-//! Connections to a small HTTP server: how many there are, from whom, and which one has to go when another comes.
-//!
-//! Idle connections cannot lock others out: a new connection takes the place of the oldest
-//! connection that has not asked for anything, or has nothing under way. A connection on which a request is under way is never
-//! closed for another one. Addresses elsewhere have a limit each, and leave seats to the machine itself.
-//!
-//! It knows nothing of what is served.
+//! Seats: how many connections there are, from whom, and which one has to go when another comes.
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use indexmap::IndexMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-/// How long a new connection may take to send the head of its first request.
-pub const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +18,16 @@ pub struct SeatLimits {
     pub for_loopback: usize,
 }
 
+impl SeatLimits {
+    /// For a server that only this machine reaches.
+    pub const fn loopback(total: usize) -> Self {
+        Self { total, per_peer: total, for_loopback: 0 }
+    }
+}
+
 /// Room for connections.
 #[derive(Debug)]
-pub struct Seats {
+pub(crate) struct Seats {
     limits: SeatLimits,
     state: Mutex<State>,
     /// Told when somebody goes, or has nothing under way any longer.
@@ -64,7 +52,7 @@ struct Taken {
 
 impl Seats {
     /// Empty ones.
-    pub fn new(limits: SeatLimits) -> Arc<Self> {
+    pub(crate) fn new(limits: SeatLimits) -> Arc<Self> {
         let limits = SeatLimits { total: limits.total.max(1), ..limits };
         Arc::new(Self { limits, state: Mutex::default(), changed: Notify::new() })
     }
@@ -73,7 +61,7 @@ impl Seats {
     ///
     /// Where all are taken, the oldest connection that has asked for nothing yet loses its seat, else the oldest one
     /// that has nothing under way.
-    pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
+    pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
         let peer = counted_as(peer);
         let SeatLimits { total, per_peer, for_loopback } = self.limits;
         let mut state = self.lock();
@@ -94,7 +82,7 @@ impl Seats {
     }
 
     /// As [`Seats::take`], but waits for a seat.
-    pub async fn take_or_wait(self: &Arc<Self>, peer: IpAddr) -> Seat {
+    pub(crate) async fn take_or_wait(self: &Arc<Self>, peer: IpAddr) -> Seat {
         loop {
             if let Some(seat) = self.take(peer) {
                 return seat;
@@ -139,7 +127,7 @@ fn counted_as(peer: IpAddr) -> IpAddr {
 
 /// The seat of one connection; dropping it frees it.
 #[derive(Debug)]
-pub struct Seat {
+pub(crate) struct Seat {
     seats: Arc<Seats>,
     id: u64,
     close: CancellationToken,
@@ -147,8 +135,18 @@ pub struct Seat {
 }
 
 impl Seat {
+    /// Waits until the seat is lost to another connection.
+    pub(crate) async fn lost(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// Whether a whole head of a request has come.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
+    }
+
     /// Says that a request has come; until what is returned is dropped, the connection keeps its seat.
-    fn begin(self: &Arc<Self>) -> UnderWay {
+    pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.has_asked.store(true, Ordering::Relaxed);
         if let Some(taken) = self.seats.lock().taken.get_mut(&self.id) {
             taken.has_asked = true;
@@ -166,7 +164,7 @@ impl Drop for Seat {
 }
 
 /// A request under way, until the end of its answer.
-struct UnderWay {
+pub(crate) struct UnderWay {
     seat: Arc<Seat>,
 }
 
@@ -179,96 +177,10 @@ impl Drop for UnderWay {
     }
 }
 
-/// How a connection is attended to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConnectionLimits {
-    /// How long a new connection may take to send the head of its first request.
-    pub first_head_timeout: Duration,
-    /// How long a connection may be silent before and within the head of a later request.
-    pub head_timeout: Duration,
-    /// The most bytes of the head of a request.
-    pub max_head_bytes: usize,
-}
-
-/// Answers the requests of a connection until it ends, until it loses its seat, or until `ending` is cancelled and the
-/// answers under way are sent.
-///
-/// # Errors
-///
-/// A connection that breaks.
-pub async fn attend<S, B>(
-    stream: TcpStream,
-    seat: Seat,
-    service: S,
-    limits: ConnectionLimits,
-    ending: CancellationToken,
-) -> Result<(), hyper::Error>
-where
-    S: Service<Request<Incoming>, Response = Response<B>>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    // Without it the end of a long answer may wait for an acknowledgement; a failure costs only that.
-    drop(stream.set_nodelay(true));
-    let seat = Arc::new(seat);
-    let service = service_fn(|request| {
-        let under_way = seat.begin();
-        let answered = service.call(request);
-        async move { answered.await.map(|answer| answer.map(|body| AnswerBody { body, _under_way: under_way })) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_timeout)
-        .max_buf_size(limits.max_head_bytes)
-        .serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let half_open = async {
-        tokio::time::sleep(limits.first_head_timeout).await;
-        if seat.has_asked.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = seat.close.cancelled() => Ok(()),
-        () = half_open => Ok(()),
-        () = ending.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    }
-}
-
-/// The body of an answer, with the request that is under way until its end.
-struct AnswerBody<B> {
-    body: B,
-    _under_way: UnderWay,
-}
-
-impl<B: Body + Unpin> Body for AnswerBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const LIMITS: SeatLimits = SeatLimits { total: 8, per_peer: 3, for_loopback: 2 };
 
@@ -346,28 +258,5 @@ mod tests {
         drop(under_way);
         drop(waiting.await);
         assert!(seat.close.is_cancelled());
-    }
-
-    #[tokio::test]
-    async fn a_connection_that_sends_no_whole_head_is_closed() {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, peer) = listener.accept().await.unwrap();
-        client.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
-        let seat = Seats::new(LIMITS).take(peer.ip()).unwrap();
-        let service = service_fn(async |_: Request<Incoming>| {
-            Ok::<_, std::convert::Infallible>(Response::new(http_body_util::Full::<Bytes>::default()))
-        });
-        let limits = ConnectionLimits {
-            first_head_timeout: Duration::from_millis(20),
-            head_timeout: Duration::from_secs(600),
-            max_head_bytes: 8_192,
-        };
-        attend(stream, seat, service, limits, CancellationToken::new()).await.unwrap();
-        let mut rest = Vec::new();
-        // The end of the stream, or the error of a connection that was reset.
-        drop(client.read_to_end(&mut rest).await);
-        assert_eq!(rest, b"");
     }
 }
