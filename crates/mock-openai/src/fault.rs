@@ -3,16 +3,32 @@
 use crate::config::ConfigError;
 use crate::dice::{throw, unit};
 use serde::Serialize;
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// Rates may miss 1 by what decimal fractions lose as doubles.
 const RATE_SUM_SLACK: f64 = 1e-9;
 
 /// Something else than a complete reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+    VariantNames,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Fault {
     /// 429 that does not say when to come back.
     RateLimit,
@@ -48,49 +64,11 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::RateLimit,
-        Self::RateLimitRetryAfter,
-        Self::RateLimitRetryAfterMs,
-        Self::RateLimitReset,
-        Self::InternalError,
-        Self::BadGateway,
-        Self::Unavailable,
-        Self::Hang,
-        Self::Reset,
-        Self::Truncated,
-        Self::EmptyChoices,
-        Self::NullContent,
-        Self::InvalidUtf8,
-        Self::Oversized,
-        Self::Html,
-    ];
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     /// The name on the command line and in the statistics.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RateLimit => "rate-limit",
-            Self::RateLimitRetryAfter => "rate-limit-retry-after",
-            Self::RateLimitRetryAfterMs => "rate-limit-retry-after-ms",
-            Self::RateLimitReset => "rate-limit-reset",
-            Self::InternalError => "internal-error",
-            Self::BadGateway => "bad-gateway",
-            Self::Unavailable => "unavailable",
-            Self::Hang => "hang",
-            Self::Reset => "reset",
-            Self::Truncated => "truncated",
-            Self::EmptyChoices => "empty-choices",
-            Self::NullContent => "null-content",
-            Self::InvalidUtf8 => "invalid-utf8",
-            Self::Oversized => "oversized",
-            Self::Html => "html",
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.into()
     }
 }
 
@@ -107,10 +85,10 @@ impl FromStr for FaultRate {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let wrong =
-            || ConfigError::Fault { given: text.to_owned(), kinds: Fault::ALL.map(Fault::as_str).join(", ") };
+        let kinds = || <Fault as VariantNames>::VARIANTS.join(", ");
+        let wrong = || ConfigError::Fault { given: text.to_owned(), kinds: kinds() };
         let (name, rate) = text.split_once('=').ok_or_else(wrong)?;
-        let fault = Fault::ALL.into_iter().find(|fault| fault.as_str() == name).ok_or_else(wrong)?;
+        let fault = name.parse().map_err(|_| wrong())?;
         let rate = Self { fault, rate: rate.parse().map_err(|_| wrong())? };
         rate.check()?;
         Ok(rate)
@@ -189,7 +167,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_are_those_of_the_statistics() {
-        for fault in Fault::ALL {
+        for &fault in Fault::ALL {
             let read: FaultRate = format!("{fault}=0.25").parse().unwrap();
             assert_eq!(read, FaultRate { fault, rate: 0.25 });
             assert_eq!(serde_json::to_value(fault).unwrap(), fault.as_str());

@@ -1,10 +1,12 @@
 //! Who speaks, and what a reply consists of besides its text, as requests, journals and trajectories share them.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Who speaks in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Instructions; the skill is among them.
     System,
@@ -19,12 +21,7 @@ pub enum Role {
 impl Role {
     /// The name used in prompts and files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
+        self.into()
     }
 }
 

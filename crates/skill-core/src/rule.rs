@@ -11,10 +11,12 @@ use crate::gate::{Gate, GateAction, ItemScore};
 use crate::stats::{Paired, PairedCounts, eprocess, ln_e_value_of, mcnemar, mcnemar_p, spent_alpha};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use strum::{IntoStaticStr, VariantNames};
 
 /// What a candidate must show to be accepted, besides a higher score.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "mode", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum GateMode {
     /// Nothing: the gate of the paper.
     #[default]
@@ -30,6 +32,7 @@ pub enum GateMode {
         alpha: f64,
     },
     /// That the e-value is at least `1 / alpha`; see [`crate::stats::eprocess`].
+    #[strum(serialize = "eprocess")]
     EProcess {
         /// Between 0 and 1.
         alpha: f64,
@@ -43,17 +46,11 @@ pub enum GateMode {
 
 impl GateMode {
     /// The names of the modes.
-    pub const NAMES: [&'static str; 5] = ["strict", "paired", "mcnemar", "eprocess", "no_regression"];
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 
     /// The name used in configurations and files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::Paired { .. } => "paired",
-            Self::Mcnemar { .. } => "mcnemar",
-            Self::EProcess { .. } => "eprocess",
-            Self::NoRegression { .. } => "no_regression",
-        }
+        self.into()
     }
 
     /// The probability with which a candidate that is no better may be accepted, in modes that hold one.

@@ -3,10 +3,12 @@
 use crate::embedding::LengthSource;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantNames};
 
 /// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
     /// Too many requests or tokens for now.
     RateLimited,
@@ -43,46 +45,12 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Every class, for messages and records.
-    pub const ALL: [Self; 16] = [
-        Self::RateLimited,
-        Self::QuotaExhausted,
-        Self::Authentication,
-        Self::BadRequest,
-        Self::ContextTooLong,
-        Self::Refused,
-        Self::ServerError,
-        Self::Timeout,
-        Self::Connection,
-        Self::Truncated,
-        Self::InvalidReply,
-        Self::Budget,
-        Self::Journal,
-        Self::NotRecorded,
-        Self::Cancelled,
-        Self::Configuration,
-    ];
+    /// The names of all classes, for messages and records.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 
     /// The name used in records.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RateLimited => "rate_limited",
-            Self::QuotaExhausted => "quota_exhausted",
-            Self::Authentication => "authentication",
-            Self::BadRequest => "bad_request",
-            Self::ContextTooLong => "context_too_long",
-            Self::Refused => "refused",
-            Self::ServerError => "server_error",
-            Self::Timeout => "timeout",
-            Self::Connection => "connection",
-            Self::Truncated => "truncated",
-            Self::InvalidReply => "invalid_reply",
-            Self::Budget => "budget",
-            Self::Journal => "journal",
-            Self::NotRecorded => "not_recorded",
-            Self::Cancelled => "cancelled",
-            Self::Configuration => "configuration",
-        }
+        self.into()
     }
 }
 

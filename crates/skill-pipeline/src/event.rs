@@ -7,10 +7,12 @@ use crate::run_dir::format::{StepRecord, Summary};
 use serde::Serialize;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
 use std::path::PathBuf;
+use strum::IntoStaticStr;
 
 /// A part of a run that has work of its own to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Stage {
     /// The initial skill on the selection split, before the first step.
     Baseline,
@@ -53,26 +55,7 @@ pub enum Stage {
 impl Stage {
     /// The name used in files and places.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Rollout => "rollout",
-            Self::Reflect => "reflect",
-            Self::Aggregate => "aggregate",
-            Self::Select => "select",
-            Self::Update => "update",
-            Self::Evaluate => "evaluate",
-            Self::Appendix => "appendix",
-            Self::RolloutPrev => "rollout_prev",
-            Self::RolloutCurr => "rollout_curr",
-            Self::SlowUpdate => "slow_update",
-            Self::SlowEvaluate => "slow_evaluate",
-            Self::MetaSkill => "meta_skill",
-            Self::FinalSelection => "final_selection",
-            Self::FreshBaseline => "fresh_baseline",
-            Self::FreshBest => "fresh_best",
-            Self::TestBaseline => "test_baseline",
-            Self::TestBest => "test_best",
-        }
+        self.into()
     }
 }
 

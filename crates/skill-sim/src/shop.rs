@@ -6,9 +6,10 @@ pub(crate) mod player;
 use crate::habits::{Habit, Pattern};
 use crate::shop::page::{ShopListing, ShopPage, ShopWish, is_option_name};
 use crate::worlds::{Lessons, Played};
+use strum::VariantArray;
 
 /// What an agent in a shop may make a habit of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub(crate) enum ShopHabit {
     /// To search with the words that matter, and with no others.
     SearchKeyWords,
@@ -27,14 +28,7 @@ pub(crate) enum ShopHabit {
 const SEARCHING: &[&str] = &["search", "query", "queries", "look for"];
 
 impl Habit for ShopHabit {
-    const ALL: &'static [Self] = &[
-        Self::SearchKeyWords,
-        Self::CheckPrice,
-        Self::CompareNames,
-        Self::ChooseOptions,
-        Self::ReadFeatures,
-        Self::TryOthers,
-    ];
+    const ALL: &'static [Self] = Self::VARIANTS;
 
     fn patterns(self) -> &'static [Pattern] {
         match self {

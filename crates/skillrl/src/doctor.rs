@@ -15,6 +15,7 @@ use serde::Serialize;
 use skill_llm::error::with_causes;
 use std::path::Path;
 use std::time::Duration;
+use strum::IntoStaticStr;
 
 /// The difference that is hoped for, unless somebody says otherwise: five points of a hundred.
 pub const DEFAULT_EFFECT: f64 = 0.05;
@@ -59,8 +60,9 @@ pub enum Network {
 }
 
 /// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Check {
     /// The configuration file.
     Configuration,
@@ -93,27 +95,14 @@ pub enum Check {
 impl Check {
     /// The name in files and for people.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Configuration => "configuration",
-            Self::Run => "run",
-            Self::Data => "data",
-            Self::Splits => "splits",
-            Self::Selection => "selection",
-            Self::Skill => "skill",
-            Self::Prompts => "prompts",
-            Self::Cost => "cost",
-            Self::Key => "key",
-            Self::Endpoint => "endpoint",
-            Self::Model => "model",
-            Self::Answer => "answer",
-            Self::Schema => "schema",
-        }
+        self.into()
     }
 }
 
 /// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// As it should be.
     Ok,
@@ -128,12 +117,7 @@ pub enum Status {
 impl Status {
     /// The name in files and for people.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Skipped => "skipped",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+        self.into()
     }
 }
 

@@ -4,13 +4,15 @@ use super::Outcome;
 use crate::edit::{Edit, EditOp};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::IntoStaticStr;
 
 /// How much of a target and of a content a row shows, in characters.
 const MAX_PREVIEW_CHARS: usize = 200;
 
 /// What became of an edit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EditStatus {
     /// The content stands at the end.
     AppliedAppend,
@@ -55,29 +57,7 @@ pub enum EditStatus {
 impl EditStatus {
     /// The name used in files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AppliedAppend => "applied_append",
-            Self::AppliedAppendBeforeProtectedRegion => "applied_append_before_protected_region",
-            Self::AppliedInsertAfter => "applied_insert_after",
-            Self::AppliedInsertAfterFallbackAppend => "applied_insert_after_fallback_append",
-            Self::AppliedInsertAfterFallbackBeforeProtectedRegion => {
-                "applied_insert_after_fallback_before_protected_region"
-            }
-            Self::AppliedReplace => "applied_replace",
-            Self::AppliedDelete => "applied_delete",
-            Self::SkippedProtectedRegion => "skipped_protected_region",
-            Self::SkippedEmptyContent => "skipped_empty_content",
-            Self::SkippedReplaceMissingTarget => "skipped_replace_missing_target",
-            Self::SkippedReplaceTargetNotFound => "skipped_replace_target_not_found",
-            Self::SkippedDeleteMissingTarget => "skipped_delete_missing_target",
-            Self::SkippedDeleteTargetNotFound => "skipped_delete_target_not_found",
-            Self::SkippedDuplicateContent => "skipped_duplicate_content",
-            Self::SkippedOverSizeLimit => "skipped_over_size_limit",
-            Self::SkippedUnknownOp => "skipped_unknown_op",
-            Self::SkippedUnknownFile => "skipped_unknown_file",
-            Self::SkippedFileNotEditable => "skipped_file_not_editable",
-            Self::Error => "error",
-        }
+        self.into()
     }
 
     /// Whether the edit was carried out.

@@ -3,6 +3,7 @@
 
 use super::rules::TASK_PREFIX;
 use std::collections::{BTreeMap, BTreeSet};
+use strum::VariantArray;
 
 /// How many places somebody searches who does not search all of them.
 const FEW_PLACES: usize = 5;
@@ -32,7 +33,7 @@ pub struct Expert {
 }
 
 /// A habit that makes an [`Expert`]; without one of them it is less than an expert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub enum HouseholdHabit {
     /// To open what is closed and look inside.
     OpenClosed,
@@ -52,15 +53,7 @@ pub enum HouseholdHabit {
 
 impl HouseholdHabit {
     /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::OpenClosed,
-        Self::SearchEverywhere,
-        Self::Heat,
-        Self::Cool,
-        Self::Clean,
-        Self::UseLamp,
-        Self::FetchBoth,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 /// What a sentence asks for; classes in lower case.

@@ -25,9 +25,11 @@ use skill_pipeline::RunReader;
 use skill_watch::Found;
 use std::future::Future;
 use std::sync::Arc;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Kind {
     ListConfigurations,
     EstimateRun,
@@ -42,30 +44,10 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All, in the order in which an agent meets them.
-    pub(crate) const ALL: &'static [Self] = &[
-        Self::ListConfigurations,
-        Self::EstimateRun,
-        Self::StartRun,
-        Self::ListRuns,
-        Self::ReadRun,
-        Self::FollowRun,
-        Self::StopRun,
-        Self::ReadSkill,
-        Self::ReadTrajectories,
-    ];
+    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ListConfigurations => "list_configurations",
-            Self::EstimateRun => "estimate_run",
-            Self::StartRun => "start_run",
-            Self::ListRuns => "list_runs",
-            Self::ReadRun => "read_run",
-            Self::FollowRun => "follow_run",
-            Self::StopRun => "stop_run",
-            Self::ReadSkill => "read_skill",
-            Self::ReadTrajectories => "read_trajectories",
-        }
+        self.into()
     }
 
     /// Whether it changes nothing.

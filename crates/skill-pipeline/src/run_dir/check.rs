@@ -26,6 +26,7 @@ use skill_core::canonical::hex_sha256;
 use skill_llm::journal::JOURNAL_FILE;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use strum::IntoStaticStr;
 
 /// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,8 +64,9 @@ pub struct Damage {
 }
 
 /// A way in which a file is not as the run wrote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Fault {
     /// It does not exist.
     Missing,
@@ -79,12 +81,7 @@ pub enum Fault {
 impl Fault {
     /// The name used in files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Empty => "empty",
-            Self::Changed => "changed",
-            Self::Unreadable => "unreadable",
-        }
+        self.into()
     }
 }
 

@@ -7,6 +7,7 @@ use super::paired_format::PairedRecord;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, Role, RolloutResult, SkillHash, StepIdx};
+use strum::IntoStaticStr;
 
 /// Stands for an answer that a result does not have.
 const NO_ANSWER: &str = "N/A";
@@ -79,8 +80,9 @@ fn transcript(result: &RolloutResult) -> String {
 }
 
 /// What a slow update came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SlowUpdateAction {
     /// The first epoch has nothing to compare with: an empty region was put into the skill.
     InjectPlaceholder,
@@ -103,16 +105,7 @@ pub enum SlowUpdateAction {
 impl SlowUpdateAction {
     /// The name used in files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InjectPlaceholder => "inject_placeholder",
-            Self::AcceptNewBest => "accept_new_best",
-            Self::Accept => "accept",
-            Self::Reject => "reject",
-            Self::Indecisive => "indecisive",
-            Self::ForceAccept => "force_accept",
-            Self::NoContent => "no_content",
-            Self::SkipNoOp => "skip_no_op",
-        }
+        self.into()
     }
 
     /// Whether new guidance became part of the current skill.

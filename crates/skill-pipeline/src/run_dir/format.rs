@@ -13,6 +13,7 @@ use serde_json::Value;
 use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, SkillId, StepIdx};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
+use strum::IntoStaticStr;
 
 /// The version of the formats in this module, `major.minor`.
 ///
@@ -107,8 +108,9 @@ pub struct EpochEndState {
 }
 
 /// What a step came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum StepAction {
     /// The candidate is better than every skill before it.
     AcceptNewBest,
@@ -131,16 +133,7 @@ pub enum StepAction {
 impl StepAction {
     /// The name used in files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AcceptNewBest => "accept_new_best",
-            Self::Accept => "accept",
-            Self::Reject => "reject",
-            Self::Indecisive => "indecisive",
-            Self::ForceAccept => "force_accept",
-            Self::SkipNoOp => "skip_no_op",
-            Self::SkipNoPatches => "skip_no_patches",
-            Self::SkipNoRewrite => "skip_no_rewrite",
-        }
+        self.into()
     }
 
     /// Whether the candidate became the current skill.

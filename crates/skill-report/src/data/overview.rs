@@ -10,6 +10,7 @@ use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_reque
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
+use strum::IntoStaticStr;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,8 +65,9 @@ pub struct RunOverview {
 }
 
 /// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RunPhase {
     /// A process works on it.
     Training,
@@ -87,13 +89,7 @@ impl RunPhase {
 
     /// The name used in files and lists.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Training => "training",
-            Self::Finished => "finished",
-            Self::Stopped => "stopped",
-            Self::Interrupted => "interrupted",
-            Self::Damaged => "damaged",
-        }
+        self.into()
     }
 }
 
