@@ -18,35 +18,17 @@ use crate::ids::StepIdx;
 use crate::rollout::{MeanScore, RolloutResult, SUCCESS_THRESHOLD, unit_interval};
 use serde::{Deserialize, Serialize};
 
-/// Which score the gate compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateMetric {
-    /// The mean of the strict scores.
-    #[default]
-    Hard,
-    /// The mean of the graded scores.
-    Soft,
-    /// `(1 - w) * hard + w * soft`.
-    Mixed,
-}
-
-impl GateMetric {
-    /// Every metric, for messages and help texts.
-    pub const ALL: [Self; 3] = [Self::Hard, Self::Soft, Self::Mixed];
-
-    /// The metric of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|metric| metric.as_str() == name)
-    }
-
-    /// The name used in configurations and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hard => "hard",
-            Self::Soft => "soft",
-            Self::Mixed => "mixed",
-        }
+crate::named_enum! {
+    /// Which score the gate compares.
+    #[derive(Default)]
+    pub enum GateMetric {
+        /// The mean of the strict scores.
+        #[default]
+        Hard = "hard",
+        /// The mean of the graded scores.
+        Soft = "soft",
+        /// `(1 - w) * hard + w * soft`.
+        Mixed = "mixed",
     }
 }
 

@@ -66,6 +66,7 @@ pub mod lineage;
 #[cfg(feature = "yaml")]
 pub mod lint;
 pub mod longitudinal;
+pub mod named;
 pub mod non_inferiority;
 pub mod package;
 pub mod plan;
@@ -96,6 +97,7 @@ pub use ids::{EpochIdx, ItemId, SkillHash, SkillPartId, StepIdx};
 pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
 pub use lineage::{Origin, SkillId};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
+pub use named::NamedEnum;
 pub use non_inferiority::NonInferiority;
 pub use package::{FrontMatterEdits, SkillPackage, apply_package_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};

@@ -47,34 +47,23 @@ impl PairCategory {
     }
 }
 
-/// Which pairs the optimizer gets to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PairPolicy {
-    /// All of the sample.
-    #[default]
-    Mixed,
-    /// Those that were solved by one of the skills alone; more tasks are drawn until there are as many as asked for.
-    Changed,
-    /// Those that both skills solved or both failed.
-    Unchanged,
+crate::named_enum! {
+    /// Which pairs the optimizer gets to see.
+    #[derive(Default)]
+    pub enum PairPolicy {
+        /// All of the sample.
+        #[default]
+        Mixed = "mixed",
+        /// Those that were solved by one of the skills alone; more tasks are drawn until there are as many as asked for.
+        Changed = "changed",
+        /// Those that both skills solved or both failed.
+        Unchanged = "unchanged",
+    }
 }
 
 impl PairPolicy {
-    /// Every policy, for messages and help texts.
-    pub const ALL: [Self; 3] = [Self::Mixed, Self::Changed, Self::Unchanged];
-
-    /// The name used in configurations and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mixed => "mixed",
-            Self::Changed => "changed",
-            Self::Unchanged => "unchanged",
-        }
-    }
-
-    /// The policy of this name or of one of the other names that the reference has for it, in any case.
-    pub fn parse(name: &str) -> Option<Self> {
+    /// The policy that a configuration of the reference means by a name; it knows several for each, in any case.
+    pub fn from_reference(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "mixed" | "default" | "random" | "all" => Some(Self::Mixed),
             "changed" | "change" | "delta" | "10_01" | "01_10" => Some(Self::Changed),
@@ -175,10 +164,10 @@ mod tests {
         };
         assert_eq!(PairPolicy::ALL.map(kept), [4, 2, 2]);
         for policy in PairPolicy::ALL {
-            assert_eq!(PairPolicy::parse(policy.as_str()), Some(policy));
+            assert_eq!(PairPolicy::from_reference(policy.as_str()), Some(policy));
         }
-        assert_eq!(PairPolicy::parse(" Delta "), Some(PairPolicy::Changed));
-        assert_eq!(PairPolicy::parse("some"), None);
+        assert_eq!(PairPolicy::from_reference(" Delta "), Some(PairPolicy::Changed));
+        assert_eq!(PairPolicy::from_reference("some"), None);
     }
 
     /// `random.Random(42 + 2000 * 2).shuffle(list(range(10)))` in CPython.

@@ -10,7 +10,6 @@ use crate::json::{Extracted, PatchReply, extract, read_object, read_patch};
 use crate::package::{edit_main, main_file};
 use crate::region::{RegionKind, front_matter_end, protected_regions, without_markers};
 use crate::skill::SkillDoc;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,32 +20,21 @@ pub const SUGGESTION: &str = "suggestion";
 /// The operation of a whole new skill.
 pub const REWRITE: &str = "rewrite";
 
-/// How a candidate is made of what the analysts propose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UpdateMode {
-    /// They propose edits, which are applied without a model.
-    #[default]
-    Patch,
-    /// They make suggestions, by which the optimizer rewrites the skill.
-    RewriteFromSuggestions,
-    /// Each writes the whole skill anew, and these are merged.
-    FullRewriteMinibatch,
+crate::named_enum! {
+    /// How a candidate is made of what the analysts propose.
+    #[derive(Default)]
+    pub enum UpdateMode {
+        /// They propose edits, which are applied without a model.
+        #[default]
+        Patch = "patch",
+        /// They make suggestions, by which the optimizer rewrites the skill.
+        RewriteFromSuggestions = "rewrite_from_suggestions",
+        /// Each writes the whole skill anew, and these are merged.
+        FullRewriteMinibatch = "full_rewrite_minibatch",
+    }
 }
 
 impl UpdateMode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Patch, Self::RewriteFromSuggestions, Self::FullRewriteMinibatch];
-
-    /// The name used in configurations and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Patch => "patch",
-            Self::RewriteFromSuggestions => "rewrite_from_suggestions",
-            Self::FullRewriteMinibatch => "full_rewrite_minibatch",
-        }
-    }
-
     /// What a configuration of the reference means by a name; it knows several for each, in any case.
     pub fn from_reference(name: &str) -> Option<Self> {
         match name.trim().to_lowercase().as_str() {

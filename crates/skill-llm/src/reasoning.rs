@@ -5,38 +5,23 @@ use crate::http::wrong;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// How much a model thinks; each provider has some of these, and says so where it does not take one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effort {
-    /// Not at all.
-    None,
-    /// As little as possible.
-    Minimal,
-    /// Little.
-    Low,
-    /// Some.
-    Medium,
-    /// Much.
-    High,
-    /// Very much.
-    Xhigh,
-    /// As much as possible.
-    Max,
-}
-
-impl Effort {
-    /// The word that is sent.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
+skill_core::named_enum! {
+    /// How much a model thinks; each provider has some of these, and says so where it does not take one.
+    pub enum Effort {
+        /// Not at all.
+        None = "none",
+        /// As little as possible.
+        Minimal = "minimal",
+        /// Little.
+        Low = "low",
+        /// Some.
+        Medium = "medium",
+        /// Much.
+        High = "high",
+        /// Very much.
+        Xhigh = "xhigh",
+        /// As much as possible.
+        Max = "max",
     }
 }
 
@@ -78,41 +63,43 @@ impl Reasoning {
     }
 }
 
-/// Where a server of the Chat Completions dialect looks for the effort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EffortField {
-    /// `reasoning_effort: WORD`.
-    #[default]
-    ReasoningEffort,
-    /// `reasoning: {effort: WORD}`, as OpenRouter has it.
-    Reasoning,
-    /// `chat_template_kwargs: {reasoning_effort: WORD}`, for servers that hand it to the model's template.
-    ChatTemplateKwargs,
-    /// Nowhere.
-    Off,
+skill_core::named_enum! {
+    /// Where a server of the Chat Completions dialect looks for the effort.
+    #[derive(Default)]
+    pub enum EffortField {
+        /// `reasoning_effort: WORD`.
+        #[default]
+        ReasoningEffort = "reasoning_effort",
+        /// `reasoning: {effort: WORD}`, as OpenRouter has it.
+        Reasoning = "reasoning",
+        /// `chat_template_kwargs: {reasoning_effort: WORD}`, for servers that hand it to the model's template.
+        ChatTemplateKwargs = "chat_template_kwargs",
+        /// Nowhere.
+        Off = "off",
+    }
 }
 
-/// Where a server of the Chat Completions dialect looks for whether the model thinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ThinkingField {
-    /// `enable_thinking: BOOL` and `thinking_budget: TOKENS`, as Qwen's own servers have it.
-    EnableThinking,
-    /// `chat_template_kwargs: {enable_thinking: BOOL, thinking_budget: TOKENS}`, for servers that hand it to the
-    /// model's template: vLLM, SGLang, llama.cpp.
-    ChatTemplateKwargs,
-    /// `thinking: {type: enabled | disabled}`, as DeepSeek has it.
-    Thinking,
-    /// `thinking: {type: adaptive | disabled}`, as MiniMax has it.
-    ThinkingAdaptive,
-    /// `reasoning: {enabled: BOOL, max_tokens: TOKENS}`, as OpenRouter has it.
-    Reasoning,
-    /// `reasoning_effort: none` where the model is not to think, and else the effort, or `medium`.
-    ReasoningEffort,
-    /// Nowhere.
-    #[default]
-    Off,
+skill_core::named_enum! {
+    /// Where a server of the Chat Completions dialect looks for whether the model thinks.
+    #[derive(Default)]
+    pub enum ThinkingField {
+        /// `enable_thinking: BOOL` and `thinking_budget: TOKENS`, as Qwen's own servers have it.
+        EnableThinking = "enable_thinking",
+        /// `chat_template_kwargs: {enable_thinking: BOOL, thinking_budget: TOKENS}`, for servers that hand it to the
+        /// model's template: vLLM, SGLang, llama.cpp.
+        ChatTemplateKwargs = "chat_template_kwargs",
+        /// `thinking: {type: enabled | disabled}`, as DeepSeek has it.
+        Thinking = "thinking",
+        /// `thinking: {type: adaptive | disabled}`, as MiniMax has it.
+        ThinkingAdaptive = "thinking_adaptive",
+        /// `reasoning: {enabled: BOOL, max_tokens: TOKENS}`, as OpenRouter has it.
+        Reasoning = "reasoning",
+        /// `reasoning_effort: none` where the model is not to think, and else the effort, or `medium`.
+        ReasoningEffort = "reasoning_effort",
+        /// Nowhere.
+        #[default]
+        Off = "off",
+    }
 }
 
 /// The fields that say it to a server of the Chat Completions dialect.

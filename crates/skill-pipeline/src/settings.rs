@@ -196,25 +196,19 @@ pub struct SkillAware {
     pub consolidate_above: usize,
 }
 
-/// Which analysts may write notes for the appendix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum AppendixSource {
-    /// Those of failures and those of successes.
-    #[default]
-    Both,
-    /// Those of failures.
-    FailureOnly,
+skill_core::named_enum! {
+    /// Which analysts may write notes for the appendix.
+    #[derive(Default)]
+    pub enum AppendixSource {
+        /// Those of failures and those of successes.
+        #[default]
+        Both = "both",
+        /// Those of failures.
+        FailureOnly = "failure_only",
+    }
 }
 
 impl AppendixSource {
-    /// The name used in configurations.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::FailureOnly => "failure_only",
-        }
-    }
-
     /// Whether the analysts of these trajectories may write notes.
     pub fn has(self, source: SourceType) -> bool {
         match (self, source) {
@@ -224,23 +218,15 @@ impl AppendixSource {
     }
 }
 
-/// When the evaluation of a candidate ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum EarlyStop {
-    /// When the gate would reject it whatever the remaining items give; the decisions are those of [`Self::Off`].
-    #[default]
-    Exact,
-    /// When every item is measured.
-    Off,
-}
-
-impl EarlyStop {
-    /// The name used in configurations.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Off => "off",
-        }
+skill_core::named_enum! {
+    /// When the evaluation of a candidate ends.
+    #[derive(Default)]
+    pub enum EarlyStop {
+        /// When the gate would reject it whatever the remaining items give; the decisions are those of [`Self::Off`].
+        #[default]
+        Exact = "exact",
+        /// When every item is measured.
+        Off = "off",
     }
 }
 

@@ -88,26 +88,14 @@ fn wrong(message: String) -> EnvError {
     EnvError::Configuration { message }
 }
 
-/// How an agent writes its actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActionFormat {
-    /// Between `<action>` and `</action>`, after its thoughts between `<think>` and `</think>`.
-    #[default]
-    Tags,
-    /// As a call of the tool `act`.
-    Tool,
-}
-
-impl ActionFormat {
-    /// Both formats.
-    pub const ALL: [Self; 2] = [Self::Tags, Self::Tool];
-
-    /// The name used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tags => "tags",
-            Self::Tool => "tool",
-        }
+skill_core::named_enum! {
+    /// How an agent writes its actions.
+    #[derive(Default)]
+    pub enum ActionFormat {
+        /// Between `<action>` and `</action>`, after its thoughts between `<think>` and `</think>`.
+        #[default]
+        Tags = "tags",
+        /// As a call of the tool `act`.
+        Tool = "tool",
     }
 }

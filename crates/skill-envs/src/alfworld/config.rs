@@ -74,17 +74,18 @@ impl SplitLimits {
     }
 }
 
-/// What happens with a game that cannot be read, has other rules, or has no plan to its goal.
-///
-/// Games that their own file calls unsolvable are left out in any case, as the original does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unplayable {
-    /// The data is refused, with the game's file and what is wrong with it.
-    #[default]
-    Refuse,
-    /// The game is left out, and [`AlfworldWorld::left_out`](super::AlfworldWorld::left_out) tells of it.
-    LeaveOut,
+skill_core::named_enum! {
+    /// What happens with a game that cannot be read, has other rules, or has no plan to its goal.
+    ///
+    /// Games that their own file calls unsolvable are left out in any case, as the original does.
+    #[derive(Default)]
+    pub enum Unplayable {
+        /// The data is refused, with the game's file and what is wrong with it.
+        #[default]
+        Refuse = "refuse",
+        /// The game is left out, and [`AlfworldWorld::left_out`](super::AlfworldWorld::left_out) tells of it.
+        LeaveOut = "leave_out",
+    }
 }
 
 /// The games that are made where there is no data.

@@ -145,27 +145,17 @@ impl ExecConfig {
     }
 }
 
-/// How a program that runs its own agent gets the skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SkillDelivery {
-    /// As text in the request.
-    #[default]
-    Inline,
-    /// As `SKILL.md` in a directory that is made for the rollout and removed after it.
-    File,
-    /// After the agent's own system prompt in every call to the endpoint; the agent needs to know nothing of it.
-    SystemPrompt,
-}
-
-impl SkillDelivery {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::File => "file",
-            Self::SystemPrompt => "system_prompt",
-        }
+skill_core::named_enum! {
+    /// How a program that runs its own agent gets the skill.
+    #[derive(Default)]
+    pub enum SkillDelivery {
+        /// As text in the request.
+        #[default]
+        Inline = "inline",
+        /// As `SKILL.md` in a directory that is made for the rollout and removed after it.
+        File = "file",
+        /// After the agent's own system prompt in every call to the endpoint; the agent needs to know nothing of it.
+        SystemPrompt = "system_prompt",
     }
 }
 

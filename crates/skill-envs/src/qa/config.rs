@@ -80,29 +80,19 @@ pub struct QaSettings {
     pub prompt: Option<String>,
 }
 
-/// How a reply is scored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QaScorer {
-    /// SQuAD's exact match and token F1, see [`em_f1`].
-    #[default]
-    EmF1,
-    /// Whether an answer stands in the reply, see [`contains`].
-    Contains,
+skill_core::named_enum! {
+    /// How a reply is scored.
+    #[derive(Default)]
+    pub enum QaScorer {
+        /// SQuAD's exact match and token F1, see [`em_f1`].
+        #[default]
+        EmF1 = "em_f1",
+        /// Whether an answer stands in the reply, see [`contains`].
+        Contains = "contains",
+    }
 }
 
 impl QaScorer {
-    /// Both scorers.
-    pub const ALL: [Self; 2] = [Self::EmF1, Self::Contains];
-
-    /// The name used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EmF1 => "em_f1",
-            Self::Contains => "contains",
-        }
-    }
-
     /// The score of a prediction.
     pub fn score(self, prediction: &str, answers: &[impl AsRef<str>]) -> Score {
         match self {

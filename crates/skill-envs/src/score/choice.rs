@@ -30,21 +30,21 @@ impl Choice {
     }
 }
 
-/// By what an answer may name a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChoiceBy {
-    /// By its label or by its text.
-    #[default]
-    Either,
-    /// By its label alone: in any case, without `.`, `)` or `:` behind it.
-    Label,
-    /// As SkillOpt reads LiveMathematicianBench: by its label as [`Self::Label`] has it, else by its text in any case,
-    /// else by a label that is the first word.
-    #[serde(rename = "skillopt")]
-    SkillOpt,
-    /// By its text alone.
-    Text,
+skill_core::named_enum! {
+    /// By what an answer may name a choice.
+    #[derive(Default)]
+    pub enum ChoiceBy {
+        /// By its label or by its text.
+        #[default]
+        Either = "either",
+        /// By its label alone: in any case, without `.`, `)` or `:` behind it.
+        Label = "label",
+        /// By its text alone.
+        Text = "text",
+        /// As SkillOpt reads LiveMathematicianBench: by its label as [`Self::Label`] has it, else by its text in any case,
+        /// else by a label that is the first word.
+        SkillOpt = "skillopt",
+    }
 }
 
 /// Whether an answer names the right choice; `hard` and `soft` are 1 or 0.

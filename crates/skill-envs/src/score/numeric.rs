@@ -42,28 +42,30 @@ const MAGNITUDES: &[(&[&str], f64)] = &[
     (&["trillion", "trillions"], 1e12),
 ];
 
-/// What becomes of units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnitRule {
-    /// Where both have one they are converted or must be the same; where one of them has none, it has the other's.
-    #[default]
-    Optional,
-    /// As with `optional`, but an answer without the reference's unit is wrong.
-    Required,
-    /// Units are not looked at.
-    Ignored,
+skill_core::named_enum! {
+    /// What becomes of units.
+    #[derive(Default)]
+    pub enum UnitRule {
+        /// Where both have one they are converted or must be the same; where one of them has none, it has the other's.
+        #[default]
+        Optional = "optional",
+        /// As with `optional`, but an answer without the reference's unit is wrong.
+        Required = "required",
+        /// Units are not looked at.
+        Ignored = "ignored",
+    }
 }
 
-/// What a percent sign means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PercentRule {
-    /// It is a unit like others: `12%` and `12` are the same where units are optional, `12%` and `0.12` are not.
-    #[default]
-    Unit,
-    /// A hundredth as well: `12%` is `0.12` too.
-    Fraction,
+skill_core::named_enum! {
+    /// What a percent sign means.
+    #[derive(Default)]
+    pub enum PercentRule {
+        /// It is a unit like others: `12%` and `12` are the same where units are optional, `12%` and `0.12` are not.
+        #[default]
+        Unit = "unit",
+        /// A hundredth as well: `12%` is `0.12` too.
+        Fraction = "fraction",
+    }
 }
 
 /// How numbers are compared.

@@ -4,49 +4,29 @@ use super::config::{Extraction, FieldNames, ScorerConfig, TasksConfig};
 use super::python_list::python_strings;
 use super::task::ANSWER_FIELDS;
 use crate::score::ChoiceBy;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// The seed of the order of choices in SkillOpt's evaluations.
 const CHOICE_SEED: u64 = 42;
 
-/// A benchmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Preset {
-    /// SearchQA: a question over search results.
-    SearchQa,
-    /// HotpotQA: a question over several paragraphs.
-    HotpotQa,
-    /// LiveMathematicianBench: multiple choice over theorems.
-    LiveMath,
-    /// OfficeQA: a question over documents, answered by a figure.
-    OfficeQa,
-    /// DocVQA: a question over the image of a document.
-    DocVqa,
+skill_core::named_enum! {
+    /// A benchmark.
+    pub enum Preset {
+        /// SearchQA: a question over search results.
+        SearchQa = "searchqa",
+        /// HotpotQA: a question over several paragraphs.
+        HotpotQa = "hotpotqa",
+        /// LiveMathematicianBench: multiple choice over theorems.
+        LiveMath = "livemath",
+        /// OfficeQA: a question over documents, answered by a figure.
+        OfficeQa = "officeqa",
+        /// DocVQA: a question over the image of a document.
+        DocVqa = "docvqa",
+    }
 }
 
 impl Preset {
-    /// All presets.
-    pub const ALL: [Self; 5] = [Self::SearchQa, Self::HotpotQa, Self::LiveMath, Self::OfficeQa, Self::DocVqa];
-
-    /// The name in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SearchQa => "searchqa",
-            Self::HotpotQa => "hotpotqa",
-            Self::LiveMath => "livemath",
-            Self::OfficeQa => "officeqa",
-            Self::DocVqa => "docvqa",
-        }
-    }
-
-    /// The preset of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|preset| preset.as_str() == name)
-    }
-
     /// The name of its prompt.
     pub fn prompt_name(self) -> &'static str {
         match self {

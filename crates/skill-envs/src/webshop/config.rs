@@ -84,37 +84,40 @@ impl Default for WebshopConfig {
 
 const DEFAULT_SPLIT_SEED: u64 = 42;
 
-/// Which instructions become goals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GoalKind {
-    /// Those that people wrote.
-    #[default]
-    Human,
-    /// Those that were made by rule, one for each combination of options.
-    Synthetic,
+skill_core::named_enum! {
+    /// Which instructions become goals.
+    #[derive(Default)]
+    pub enum GoalKind {
+        /// Those that people wrote.
+        #[default]
+        Human = "human",
+        /// Those that were made by rule, one for each combination of options.
+        Synthetic = "synthetic",
+    }
 }
 
-/// What becomes of an instruction for a product that the shop does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MissingProducts {
-    /// It is left out: the instruction files cover far more products than the small product files.
-    #[default]
-    Skip,
-    /// It is an error.
-    Error,
+skill_core::named_enum! {
+    /// What becomes of an instruction for a product that the shop does not have.
+    #[derive(Default)]
+    pub enum MissingProducts {
+        /// It is left out: the instruction files cover far more products than the small product files.
+        #[default]
+        Skip = "skip",
+        /// It is an error.
+        Error = "error",
+    }
 }
 
-/// How pages are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ObservationForm {
-    /// As one line, with ` [SEP] ` between its pieces.
-    #[default]
-    Text,
-    /// One piece a line, with marks around what can be clicked and what was.
-    TextRich,
+skill_core::named_enum! {
+    /// How pages are written.
+    #[derive(Default)]
+    pub enum ObservationForm {
+        /// As one line, with ` [SEP] ` between its pieces.
+        #[default]
+        Text = "text",
+        /// One piece a line, with marks around what can be clicked and what was.
+        TextRich = "text_rich",
+    }
 }
 
 /// The goals of each split, by their places.

@@ -12,29 +12,17 @@ use std::time::Duration;
 /// How long a call may take when nobody says: programs work for longer than servers.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A program that is known, or any other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Gemini CLI.
-    Gemini,
-    /// Any other, by its command alone.
-    Command,
-}
-
-impl AgentKind {
-    /// The name of the program, as it stands in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Command => "command",
-        }
+skill_core::named_enum! {
+    /// A program that is known, or any other.
+    pub enum AgentKind {
+        /// Claude Code.
+        Claude = "claude",
+        /// Codex.
+        Codex = "codex",
+        /// Gemini CLI.
+        Gemini = "gemini",
+        /// Any other, by its command alone.
+        Command = "command",
     }
 }
 
@@ -52,28 +40,30 @@ pub enum OutputFormat {
     Gemini,
 }
 
-/// What a program may do, in its own words; [`super`] says nothing of a program that is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sandbox {
-    /// Read in its working directory.
-    #[default]
-    ReadOnly,
-    /// Also write there and run programs.
-    Workspace,
-    /// Anything.
-    Off,
+skill_core::named_enum! {
+    /// What a program may do, in its own words; [`super`] says nothing of a program that is not known.
+    #[derive(Default)]
+    pub enum Sandbox {
+        /// Read in its working directory.
+        #[default]
+        ReadOnly = "read_only",
+        /// Also write there and run programs.
+        Workspace = "workspace",
+        /// Anything.
+        Off = "off",
+    }
 }
 
-/// How a program gets the document of a call, see [`crate::CallCtx::document`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SkillAs {
-    /// As a part of the prompt.
-    #[default]
-    Prompt,
-    /// As `SKILL.md` in the directory where the program looks for skills.
-    Package,
+skill_core::named_enum! {
+    /// How a program gets the document of a call, see [`crate::CallCtx::document`].
+    #[derive(Default)]
+    pub enum SkillAs {
+        /// As a part of the prompt.
+        #[default]
+        Prompt = "prompt",
+        /// As `SKILL.md` in the directory where the program looks for skills.
+        Package = "package",
+    }
 }
 
 /// A program that plays the part of a model.

@@ -40,19 +40,18 @@ pub enum SchemaMode {
     Off,
 }
 
-/// How long the server keeps the beginning of a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum PromptCache {
-    /// Not at all.
-    #[serde(rename = "off")]
-    Off,
-    /// 5 minutes from its last use.
-    #[default]
-    #[serde(rename = "5m")]
-    FiveMinutes,
-    /// An hour from its last use, at a higher price of writing.
-    #[serde(rename = "1h")]
-    OneHour,
+skill_core::named_enum! {
+    /// How long the server keeps the beginning of a prompt.
+    #[derive(Default)]
+    pub enum PromptCache {
+        /// Not at all.
+        Off = "off",
+        /// 5 minutes from its last use.
+        #[default]
+        FiveMinutes = "5m",
+        /// An hour from its last use, at a higher price of writing.
+        OneHour = "1h",
+    }
 }
 
 /// How to reach a model that speaks the Messages dialect.

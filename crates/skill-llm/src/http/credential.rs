@@ -5,23 +5,21 @@ use super::token::TokenCommand;
 use crate::error::LlmError;
 use crate::secret::ApiKey;
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
 #[cfg(feature = "process")]
 use std::sync::Arc;
 
-/// The header that a key stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum KeyHeader {
-    /// `Authorization: Bearer KEY`.
-    #[default]
-    #[serde(rename = "authorization")]
-    Bearer,
-    /// `x-api-key: KEY`, as Anthropic has it.
-    #[serde(rename = "x-api-key")]
-    XApiKey,
-    /// `api-key: KEY`, as Azure has it.
-    #[serde(rename = "api-key")]
-    ApiKey,
+skill_core::named_enum! {
+    /// The header that a key stands in.
+    #[derive(Default)]
+    pub enum KeyHeader {
+        /// `Authorization: Bearer KEY`.
+        #[default]
+        Bearer = "authorization",
+        /// `x-api-key: KEY`, as Anthropic has it.
+        XApiKey = "x-api-key",
+        /// `api-key: KEY`, as Azure has it.
+        ApiKey = "api-key",
+    }
 }
 
 impl KeyHeader {

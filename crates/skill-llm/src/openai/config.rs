@@ -30,17 +30,18 @@ pub fn is_openai_address(base_url: &str) -> bool {
     is_https_at(base_url, &[OPENAI_HOST])
 }
 
-/// The name of the limit on the reply's tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MaxTokensField {
-    /// `max_completion_tokens` at api.openai.com, `max_tokens` elsewhere.
-    #[default]
-    Auto,
-    /// `max_tokens`.
-    MaxTokens,
-    /// `max_completion_tokens`.
-    MaxCompletionTokens,
+skill_core::named_enum! {
+    /// The name of the limit on the reply's tokens.
+    #[derive(Default)]
+    pub enum MaxTokensField {
+        /// `max_completion_tokens` at api.openai.com, `max_tokens` elsewhere.
+        #[default]
+        Auto = "auto",
+        /// `max_tokens`.
+        MaxTokens = "max_tokens",
+        /// `max_completion_tokens`.
+        MaxCompletionTokens = "max_completion_tokens",
+    }
 }
 
 /// How a response schema is asked for.

@@ -54,26 +54,17 @@ impl EpochEnd {
     }
 }
 
-/// How the guidance of an epoch's end becomes part of the skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SlowUpdate {
-    /// There is none.
-    Off,
-    /// Like a step's edits: it has to pass the gate.
-    #[default]
-    Gated,
-    /// At once; its score is measured all the same, and the best skill stays the best one.
-    Force,
-}
-
-impl SlowUpdate {
-    /// The name used in configurations.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Gated => "gated",
-            Self::Force => "force",
-        }
+skill_core::named_enum! {
+    /// How the guidance of an epoch's end becomes part of the skill.
+    #[derive(Default)]
+    pub enum SlowUpdate {
+        /// Like a step's edits: it has to pass the gate.
+        #[default]
+        Gated = "gated",
+        /// At once; its score is measured all the same, and the best skill stays the best one.
+        Force = "force",
+        /// There is none.
+        Off = "off",
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn slow_extract(input: &Value, _: &Value) -> Verdict {
 }
 
 pub(crate) fn longitudinal_policy(input: &Value, _: &Value) -> Verdict {
-    Ours(json!(PairPolicy::parse(input.as_str().unwrap()).unwrap()))
+    Ours(json!(PairPolicy::from_reference(input.as_str().unwrap()).unwrap()))
 }
 
 pub(crate) fn comparison_pairs(input: &Value, _: &Value) -> Verdict {

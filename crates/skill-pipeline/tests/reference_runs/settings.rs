@@ -43,7 +43,7 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
             "slow_update_samples" => epoch_end.samples = size()?,
             "slow_update_gate_with_selection" => slow_gate = value.as_bool().ok_or_else(wrong)?,
             "longitudinal_pair_policy" => {
-                epoch_end.pair_policy = PairPolicy::parse(text()?).ok_or_else(wrong)?;
+                epoch_end.pair_policy = PairPolicy::from_reference(text()?).ok_or_else(wrong)?;
             }
             "use_meta_skill" => epoch_end.meta_skill = value.as_bool().ok_or_else(wrong)?,
             "lr_control_mode" => {

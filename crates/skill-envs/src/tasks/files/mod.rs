@@ -13,7 +13,6 @@ pub(super) use folder::Folder;
 pub(super) use talk::Talk;
 
 use crate::error::EnvError;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skill_llm::PromptTemplate;
 use std::path::PathBuf;
@@ -69,24 +68,15 @@ impl FilesConfig {
     }
 }
 
-/// How an agent calls tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolFormat {
-    /// As the model's interface has it.
-    #[default]
-    Calls,
-    /// As JSON between `<tool>` and `</tool>`, for models without tools.
-    Text,
-}
-
-impl ToolFormat {
-    /// The name in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Text => "text",
-        }
+skill_core::named_enum! {
+    /// How an agent calls tools.
+    #[derive(Default)]
+    pub enum ToolFormat {
+        /// As the model's interface has it.
+        #[default]
+        Calls = "calls",
+        /// As JSON between `<tool>` and `</tool>`, for models without tools.
+        Text = "text",
     }
 }
 
