@@ -107,7 +107,7 @@ pub use region::{
 };
 pub use reply::{FinishReason, ReplyTokens, Role, TokenLogprob, ToolCall, TopLogprob};
 pub use rollout::{MeanScore, RolloutResult};
-pub use rule::{GateMode, GateRule};
+pub use rule::{GateKind, GateMode, GateRule};
 pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;

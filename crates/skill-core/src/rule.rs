@@ -11,12 +11,26 @@ use crate::gate::{Gate, GateAction, ItemScore};
 use crate::stats::{Paired, PairedCounts, eprocess, ln_e_value_of, mcnemar, mcnemar_p, spent_alpha};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use strum::{IntoStaticStr, VariantNames};
+
+crate::named_enum! {
+    /// The modes of the gate, without their settings.
+    pub enum GateKind {
+        /// [`GateMode::Strict`].
+        Strict = "strict",
+        /// [`GateMode::Paired`].
+        Paired = "paired",
+        /// [`GateMode::Mcnemar`].
+        Mcnemar = "mcnemar",
+        /// [`GateMode::EProcess`].
+        EProcess = "eprocess",
+        /// [`GateMode::NoRegression`].
+        NoRegression = "no_regression",
+    }
+}
 
 /// What a candidate must show to be accepted, besides a higher score.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
 pub enum GateMode {
     /// Nothing: the gate of the paper.
     #[default]
@@ -32,7 +46,6 @@ pub enum GateMode {
         alpha: f64,
     },
     /// That the e-value is at least `1 / alpha`; see [`crate::stats::eprocess`].
-    #[strum(serialize = "eprocess")]
     EProcess {
         /// Between 0 and 1.
         alpha: f64,
@@ -45,12 +58,20 @@ pub enum GateMode {
 }
 
 impl GateMode {
-    /// The names of the modes.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
+    /// The mode without its settings.
+    pub fn kind(self) -> GateKind {
+        match self {
+            Self::Strict => GateKind::Strict,
+            Self::Paired { .. } => GateKind::Paired,
+            Self::Mcnemar { .. } => GateKind::Mcnemar,
+            Self::EProcess { .. } => GateKind::EProcess,
+            Self::NoRegression { .. } => GateKind::NoRegression,
+        }
+    }
 
     /// The name used in configurations and files.
     pub fn as_str(self) -> &'static str {
-        self.into()
+        self.kind().as_str()
     }
 
     /// The probability with which a candidate that is no better may be accepted, in modes that hold one.
