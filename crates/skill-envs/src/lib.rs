@@ -70,6 +70,7 @@ assert_eq!(n_solved, 1);
 pub mod agent;
 #[cfg(feature = "alfworld")]
 pub mod alfworld;
+pub mod choices;
 #[cfg(feature = "tasks")]
 mod data;
 #[cfg(feature = "endpoint")]

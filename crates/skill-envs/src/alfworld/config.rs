@@ -1,5 +1,7 @@
 //! What an `alfworld` environment is made from.
 
+pub use crate::choices::Unplayable;
+
 use super::task::TaskType;
 use crate::env::Split;
 use serde::{Deserialize, Serialize};
@@ -71,20 +73,6 @@ impl SplitLimits {
             Split::Test => self.test,
         };
         limit.unwrap_or(usize::MAX)
-    }
-}
-
-skill_core::named_enum! {
-    /// What happens with a game that cannot be read, has other rules, or has no plan to its goal.
-    ///
-    /// Games that their own file calls unsolvable are left out in any case, as the original does.
-    #[derive(Default)]
-    pub enum Unplayable {
-        /// The data is refused, with the game's file and what is wrong with it.
-        #[default]
-        Refuse = "refuse",
-        /// The game is left out, and [`AlfworldWorld::left_out`](super::AlfworldWorld::left_out) tells of it.
-        LeaveOut = "leave_out",
     }
 }
 

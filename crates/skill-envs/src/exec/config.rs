@@ -1,5 +1,7 @@
 //! What an `exec` environment is made from.
 
+pub use crate::choices::SkillDelivery;
+
 use super::protocol::Mode;
 use crate::error::EnvError;
 use indexmap::IndexMap;
@@ -142,20 +144,6 @@ impl ExecConfig {
             }
         }
         Ok(())
-    }
-}
-
-skill_core::named_enum! {
-    /// How a program that runs its own agent gets the skill.
-    #[derive(Default)]
-    pub enum SkillDelivery {
-        /// As text in the request.
-        #[default]
-        Inline = "inline",
-        /// As `SKILL.md` in a directory that is made for the rollout and removed after it.
-        File = "file",
-        /// After the agent's own system prompt in every call to the endpoint; the agent needs to know nothing of it.
-        SystemPrompt = "system_prompt",
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a `webshop` world is made from.
 
+pub use crate::choices::{GoalKind, MissingProducts, ObservationForm};
+
 use crate::env::Split;
 use crate::error::EnvError;
 use serde::{Deserialize, Serialize};
@@ -83,42 +85,6 @@ impl Default for WebshopConfig {
 }
 
 const DEFAULT_SPLIT_SEED: u64 = 42;
-
-skill_core::named_enum! {
-    /// Which instructions become goals.
-    #[derive(Default)]
-    pub enum GoalKind {
-        /// Those that people wrote.
-        #[default]
-        Human = "human",
-        /// Those that were made by rule, one for each combination of options.
-        Synthetic = "synthetic",
-    }
-}
-
-skill_core::named_enum! {
-    /// What becomes of an instruction for a product that the shop does not have.
-    #[derive(Default)]
-    pub enum MissingProducts {
-        /// It is left out: the instruction files cover far more products than the small product files.
-        #[default]
-        Skip = "skip",
-        /// It is an error.
-        Error = "error",
-    }
-}
-
-skill_core::named_enum! {
-    /// How pages are written.
-    #[derive(Default)]
-    pub enum ObservationForm {
-        /// As one line, with ` [SEP] ` between its pieces.
-        #[default]
-        Text = "text",
-        /// One piece a line, with marks around what can be clicked and what was.
-        TextRich = "text_rich",
-    }
-}
 
 /// The goals of each split, by their places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,65 @@
+//! Choices of environments that a configuration can name, whichever environments are built in.
+
+skill_core::named_enum! {
+    /// What happens with a game that cannot be read, has other rules, or has no plan to its goal.
+    ///
+    /// Games that their own file calls unsolvable are left out in any case, as the original does.
+    #[derive(Default)]
+    pub enum Unplayable {
+        /// The data is refused, with the game's file and what is wrong with it.
+        #[default]
+        Refuse = "refuse",
+        /// The game is left out, and `AlfworldWorld::left_out` tells of it.
+        LeaveOut = "leave_out",
+    }
+}
+
+skill_core::named_enum! {
+    /// Which instructions become goals.
+    #[derive(Default)]
+    pub enum GoalKind {
+        /// Those that people wrote.
+        #[default]
+        Human = "human",
+        /// Those that were made by rule, one for each combination of options.
+        Synthetic = "synthetic",
+    }
+}
+
+skill_core::named_enum! {
+    /// What becomes of an instruction for a product that the shop does not have.
+    #[derive(Default)]
+    pub enum MissingProducts {
+        /// It is left out: the instruction files cover far more products than the small product files.
+        #[default]
+        Skip = "skip",
+        /// It is an error.
+        Error = "error",
+    }
+}
+
+skill_core::named_enum! {
+    /// How pages are written.
+    #[derive(Default)]
+    pub enum ObservationForm {
+        /// As one line, with ` [SEP] ` between its pieces.
+        #[default]
+        Text = "text",
+        /// One piece a line, with marks around what can be clicked and what was.
+        TextRich = "text_rich",
+    }
+}
+
+skill_core::named_enum! {
+    /// How a program that runs its own agent gets the skill.
+    #[derive(Default)]
+    pub enum SkillDelivery {
+        /// As text in the request.
+        #[default]
+        Inline = "inline",
+        /// As `SKILL.md` in a directory that is made for the rollout and removed after it.
+        File = "file",
+        /// After the agent's own system prompt in every call to the endpoint; the agent needs to know nothing of it.
+        SystemPrompt = "system_prompt",
+    }
+}
