@@ -54,6 +54,7 @@ pub mod anthropic;
 pub mod attempt;
 pub mod call;
 pub mod chat;
+pub mod dialect;
 pub mod embedding;
 pub mod error;
 pub mod http;

@@ -31,16 +31,11 @@ impl ModelList {
     ///
     /// [`LlmError::Configuration`] for an address or headers that cannot be sent.
     pub fn new(server: Server, dialect: Dialect, transport: Arc<dyn Transport>) -> Result<Self, LlmError> {
-        let headers = match dialect {
-            Dialect::ChatCompletions | Dialect::Responses => &[],
-            Dialect::Messages => crate::anthropic::HEADERS,
-        };
-        let mut connection = Connection::new(server, PATH, headers, transport)?;
-        if dialect == Dialect::Messages {
-            // Else the list ends after twenty.
+        let mut connection = Connection::new(server, PATH, dialect.list_headers(), transport)?;
+        if let Some(query) = dialect.list_query() {
             let url = &mut connection.endpoint.url;
             url.push(if url.contains('?') { '&' } else { '?' });
-            url.push_str("limit=1000");
+            url.push_str(query);
         }
         Ok(Self { connection })
     }

@@ -2,20 +2,11 @@
 //!
 //! Nothing in it is a rule: whoever builds a configuration from a row may change each of its fields.
 
+pub use crate::dialect::Dialect;
+
 use crate::http::{KeyHeader, is_https_at};
 use crate::openai::{MaxTokensField, ResponseFormat};
 use crate::reasoning::{EffortField, ThinkingField};
-
-/// How a provider is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// Chat Completions, see [`crate::openai`].
-    ChatCompletions,
-    /// Messages, see [`crate::anthropic`].
-    Messages,
-    /// Responses, see [`crate::responses`].
-    Responses,
-}
 
 /// A provider, or a server that people run themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,3 +167,17 @@ pub const PROVIDERS: &[Provider] = &[
     },
     Provider { name: "ollama", base_url: Some("http://localhost:11434/v1"), ..PLAIN },
 ];
+
+/// The names of all providers, in the order of the table.
+pub const PROVIDER_NAMES: &[&str] = &{
+    let mut names = [""; PROVIDERS.len()];
+    let mut rest = PROVIDERS;
+    let mut free = names.as_mut_slice();
+    while let (Some((provider, others)), Some((name, others_free))) =
+        (rest.split_first(), free.split_first_mut())
+    {
+        *name = provider.name;
+        (rest, free) = (others, others_free);
+    }
+    names
+};

@@ -1,0 +1,70 @@
+//! What differs between the interfaces of providers and does not lie in the modules that speak them, as one table.
+//!
+//! A new dialect is a value of [`Dialect`]; the compiler then names what has to be said of it here.
+
+use crate::http::KeyHeader;
+
+skill_core::named_enum! {
+    /// How a provider is spoken to; the names are kinds of models in configurations.
+    pub enum Dialect {
+        /// Chat Completions, see [`crate::openai`].
+        ChatCompletions = "openai",
+        /// Messages, see [`crate::anthropic`].
+        Messages = "anthropic",
+        /// Responses, see [`crate::responses`].
+        Responses = "responses",
+    }
+}
+
+impl Dialect {
+    /// The formats in which a response schema can be requested, by their names in configurations; the best first.
+    pub const fn response_formats(self) -> &'static [&'static str] {
+        match self {
+            Self::ChatCompletions => &["json_schema", "json_object_schema", "json_object", "off"],
+            Self::Messages => &["json_schema", "tool", "off"],
+            Self::Responses => &["json_schema", "json_object", "off"],
+        }
+    }
+
+    /// True if every request limits the tokens of its reply, requested or not.
+    pub const fn always_limits_replies(self) -> bool {
+        match self {
+            Self::ChatCompletions | Self::Responses => false,
+            Self::Messages => true,
+        }
+    }
+
+    /// The provider at whose own address a model is, where neither provider nor address is given; `None` for the
+    /// configuration's default address.
+    pub const fn implied_provider(self) -> Option<&'static str> {
+        match self {
+            Self::ChatCompletions | Self::Responses => None,
+            Self::Messages => Some("anthropic"),
+        }
+    }
+
+    /// The header that a key stands in, where nothing else is said.
+    pub const fn key_header(self) -> KeyHeader {
+        match self {
+            Self::ChatCompletions | Self::Responses => KeyHeader::Bearer,
+            Self::Messages => KeyHeader::XApiKey,
+        }
+    }
+
+    /// The headers of a request for the list of models.
+    pub(crate) const fn list_headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::ChatCompletions | Self::Responses => &[],
+            Self::Messages => crate::anthropic::HEADERS,
+        }
+    }
+
+    /// The query of a request for the list of models.
+    pub(crate) const fn list_query(self) -> Option<&'static str> {
+        match self {
+            Self::ChatCompletions | Self::Responses => None,
+            // Else the list ends after twenty.
+            Self::Messages => Some("limit=1000"),
+        }
+    }
+}
