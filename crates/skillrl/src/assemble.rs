@@ -6,18 +6,14 @@ mod worlds;
 
 pub use worlds::world;
 
-use crate::config::{
-    Anchors, AppendixSource, Config, EarlyStop, EnvConfig, GateMode, LoadedConfig, Metric, ModelConfig,
-    PairPolicy, QaScorer, Schedule, SlowUpdate, TrainConfig, UpdateMode,
-};
+use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::not_a_skill::NotASkill;
-use skill_core::SkillDoc;
-use skill_core::editor::EditRules;
-use skill_core::gate::{Gate, GateMetric};
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
+use skill_core::{GateKind, GateMode, SkillDoc};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
@@ -26,8 +22,8 @@ use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{
-    Acceptance, EpochEnd, EventSink, Evidence, PipelineError, RunConfig, RunReader, SkillAware, StopSignal,
-    TrainSettings, Trainer,
+    Acceptance, EventSink, PipelineError, RunConfig, RunReader, SkillAware, StopSignal, TrainSettings,
+    Trainer,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -150,28 +146,26 @@ pub fn environment_with(
     loaded: &LoadedConfig,
     judge: Option<Arc<dyn ChatModel>>,
 ) -> Result<Arc<dyn Env>, Error> {
-    match &loaded.config.env {
-        EnvConfig::Tasks(asked) => tasks::environment(loaded, asked, judge),
-        EnvConfig::Alfworld(asked) => worlds::played(loaded, worlds::alfworld(loaded, asked)?, asked.agent()),
-        EnvConfig::Exec(asked) => exec::environment(loaded, asked),
-        EnvConfig::Webshop(asked) => worlds::played(loaded, worlds::webshop(loaded, asked)?, asked.agent()),
-        EnvConfig::Qa(asked) => {
-            let config = qa::QaConfig {
-                data: loaded.resolve(&asked.data),
-                split_ratio: asked.split_ratio,
-                split_rule: asked.split_rule,
-                test_is_optional: !loaded.config.eval.test,
-                split_seed: asked.split_seed,
-                scorer: match asked.scorer {
-                    QaScorer::EmF1 => qa::QaScorer::EmF1,
-                    QaScorer::Contains => qa::QaScorer::Contains,
-                },
-                max_tokens: asked.max_tokens,
-                prompt: replaced_prompt(loaded, qa::ROLLOUT_PROMPT_NAME)?,
-            };
-            Ok(Arc::new(qa::QaEnv::load(&config).map_err(|error| env_error(loaded, error))?))
-        }
-    }
+    worlds::environment(loaded, judge)
+}
+
+fn qa_environment(loaded: &LoadedConfig, asked: &QaConfig) -> Result<Arc<dyn Env>, Error> {
+    let scorer = asked.scorer.as_str();
+    let config = qa::QaConfig {
+        data: loaded.resolve(&asked.data),
+        split_ratio: asked.split_ratio,
+        split_rule: asked.split_rule,
+        test_is_optional: !loaded.config.eval.test,
+        split_seed: asked.split_seed,
+        scorer: qa::QaScorer::parse(scorer).ok_or_else(|| {
+            // The configuration's own check comes first.
+            let message = format!("`env.scorer` \"{scorer}\" is not one of kind \"qa\"");
+            Error::Env(EnvError::Configuration { message })
+        })?,
+        max_tokens: asked.max_tokens,
+        prompt: replaced_prompt(loaded, qa::ROLLOUT_PROMPT_NAME)?,
+    };
+    Ok(Arc::new(qa::QaEnv::load(&config).map_err(|error| env_error(loaded, error))?))
 }
 
 /// What to say of an environment that cannot be set up.
@@ -314,115 +308,56 @@ pub fn model_without_key(loaded: &LoadedConfig, role: ModelRole) -> Result<Arc<d
     Engine::without_keys(loaded).model(role)
 }
 
-/// What the gate asks for, and what is measured anew at the end.
-fn evidence(config: &Config) -> Evidence {
-    let (gate, count) = (&config.gate, |number: u32| usize::try_from(number).unwrap_or(usize::MAX));
-    Evidence {
-        mode: match gate.mode {
-            GateMode::Strict => skill_core::GateMode::Strict,
-            GateMode::Paired => skill_core::GateMode::Paired { standard_errors: gate.standard_errors },
-            GateMode::Mcnemar => skill_core::GateMode::Mcnemar { alpha: gate.alpha },
-            GateMode::Eprocess => skill_core::GateMode::EProcess { alpha: gate.alpha },
-            GateMode::NoRegression => {
-                skill_core::GateMode::NoRegression { max_losses: count(gate.max_losses) }
-            }
-        },
-        spends_alpha: gate.spend_alpha,
-        selection_repeats: count(gate.selection_repeats),
-        fresh: config.eval.fresh,
+/// What a candidate must show, with the setting of its mode.
+fn gate_mode(gate: &GateConfig) -> GateMode {
+    match gate.mode {
+        GateKind::Strict => GateMode::Strict,
+        GateKind::Paired => GateMode::Paired { standard_errors: gate.standard_errors },
+        GateKind::Mcnemar => GateMode::Mcnemar { alpha: gate.alpha },
+        GateKind::EProcess => GateMode::EProcess { alpha: gate.alpha },
+        GateKind::NoRegression => GateMode::NoRegression { max_losses: gate.max_losses.carry() },
     }
 }
 
-/// The settings of training.
+/// The settings of training: those of the rows of [`crate::config::types`] that name one, and here those that several
+/// keys make.
 ///
 /// # Errors
 ///
 /// A combination that cannot work.
 pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
-    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    let schedule = match config.train.schedule {
-        Schedule::Constant => skill_core::schedule::Schedule::Constant,
-        Schedule::Linear => skill_core::schedule::Schedule::Linear,
-        Schedule::Cosine => skill_core::schedule::Schedule::Cosine,
+    let Config { run, train, gate, eval, .. } = config;
+    let mut settings = TrainSettings::default();
+    run.fill(&mut settings);
+    train.fill(&mut settings);
+    gate.fill(&mut settings);
+    eval.fill(&mut settings);
+    let (schedule, budget_control) = match train.schedule {
+        Schedule::Constant => (skill_core::Schedule::Constant, BudgetControl::Fixed),
+        Schedule::Linear => (skill_core::Schedule::Linear, BudgetControl::Fixed),
+        Schedule::Cosine => (skill_core::Schedule::Cosine, BudgetControl::Fixed),
         // Nothing falls: the maximum is what an analyst may propose.
-        Schedule::Autonomous => skill_core::schedule::Schedule::Constant,
+        Schedule::Autonomous => (skill_core::Schedule::Constant, BudgetControl::Autonomous),
     };
-    let budget_control = match config.train.schedule {
-        Schedule::Constant | Schedule::Linear | Schedule::Cosine => BudgetControl::Fixed,
-        Schedule::Autonomous => BudgetControl::Autonomous,
-    };
-    let edit_budget = EditBudget::new(schedule, config.train.edit_budget, config.train.min_edit_budget)
+    settings.edit_budget = EditBudget::new(schedule, train.edit_budget, train.min_edit_budget)
         .map_err(|error| Error::Env(EnvError::Configuration { message: error.to_string() }))?;
-    let metric = match config.gate.metric {
-        Metric::Hard => GateMetric::Hard,
-        Metric::Soft => GateMetric::Soft,
-        Metric::Mixed => GateMetric::Mixed,
+    settings.budget_control = budget_control;
+    settings.edit_rules.fold_anchors = match train.anchors {
+        Anchors::Folded => true,
+        Anchors::Exact => false,
     };
-    Ok(TrainSettings {
-        seed: config.run.seed,
-        epochs: config.train.epochs,
-        batch_size: count(config.train.batch_size),
-        accumulation: count(config.train.accumulation),
-        samples: count(config.train.samples),
-        minibatch_size: count(config.train.minibatch_size),
-        merge_batch_size: count(config.train.merge_batch_size),
-        update_mode: match config.train.update_mode {
-            UpdateMode::Patch => skill_core::rewrite::UpdateMode::Patch,
-            UpdateMode::RewriteFromSuggestions => skill_core::rewrite::UpdateMode::RewriteFromSuggestions,
-            UpdateMode::FullRewriteMinibatch => skill_core::rewrite::UpdateMode::FullRewriteMinibatch,
-        },
-        edit_budget,
-        edit_rules: EditRules {
-            fold_anchors: match config.train.anchors {
-                Anchors::Folded => true,
-                Anchors::Exact => false,
-            },
-            drop_duplicates: config.train.drop_duplicates,
-            max_tokens: Some(config.train.max_skill_tokens).filter(|max| *max > 0),
-        },
-        budget_control,
-        failure_only: config.train.failure_only,
-        skill_aware: config.train.skill_aware.then(|| SkillAware {
-            source: match config.train.appendix_source {
-                AppendixSource::Both => skill_pipeline::AppendixSource::Both,
-                AppendixSource::FailureOnly => skill_pipeline::AppendixSource::FailureOnly,
-            },
-            consolidate_above: count(config.train.appendix_limit),
-        }),
-        memory_steps: count(config.train.memory_steps),
-        memory_chars: count(config.train.memory_chars),
-        front_matter: match config.skill.edit_front_matter {
-            true => FrontMatterEdits::Sound,
-            false => FrontMatterEdits::Never,
-        },
-        gate: Gate { metric, mixed_weight: config.gate.mixed_weight },
-        acceptance: if config.gate.enabled { Acceptance::Gate } else { Acceptance::Always },
-        epoch_end: epoch_end(&config.train),
-        evidence: evidence(config),
-        early_stop: match config.gate.early_stop {
-            EarlyStop::Exact => skill_pipeline::EarlyStop::Exact,
-            EarlyStop::Off => skill_pipeline::EarlyStop::Off,
-        },
-        max_reply_tokens: config.models.optimizer.max_tokens().unwrap_or(config.limits.max_reply_tokens),
-        eval_test: config.eval.test,
-        workers: count(config.run.workers),
-        speculation: count(config.run.speculation),
-    })
-}
-
-fn epoch_end(train: &TrainConfig) -> EpochEnd {
-    EpochEnd {
-        slow_update: match train.slow_update {
-            SlowUpdate::Gated => skill_pipeline::SlowUpdate::Gated,
-            SlowUpdate::Force => skill_pipeline::SlowUpdate::Force,
-            SlowUpdate::Off => skill_pipeline::SlowUpdate::Off,
-        },
-        samples: usize::try_from(train.slow_update_samples).unwrap_or(usize::MAX),
-        pair_policy: match train.pair_policy {
-            PairPolicy::Mixed => skill_core::PairPolicy::Mixed,
-            PairPolicy::Changed => skill_core::PairPolicy::Changed,
-            PairPolicy::Unchanged => skill_core::PairPolicy::Unchanged,
-        },
-        meta_skill: train.meta_skill,
-    }
+    settings.edit_rules.max_tokens = Some(train.max_skill_tokens).filter(|max| *max > 0);
+    settings.skill_aware = train.skill_aware.then(|| SkillAware {
+        source: train.appendix_source,
+        consolidate_above: train.appendix_limit.carry(),
+    });
+    settings.front_matter = match config.skill.edit_front_matter {
+        true => FrontMatterEdits::Sound,
+        false => FrontMatterEdits::Never,
+    };
+    settings.acceptance = if gate.enabled { Acceptance::Gate } else { Acceptance::Always };
+    settings.evidence.mode = gate_mode(gate);
+    settings.max_reply_tokens =
+        config.models.optimizer.max_tokens().unwrap_or(config.limits.max_reply_tokens);
+    Ok(settings)
 }

@@ -98,12 +98,7 @@ fn journal_rows(run: &Path) -> Option<Vec<StageCalls>> {
 }
 
 fn name_of(model: &ModelConfig) -> Option<&str> {
-    match model {
-        ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
-            Some(&served.model)
-        }
-        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
-    }
+    model.served().map(|served| served.model.as_str())
 }
 
 fn usage(used: StageTokens) -> Usage {

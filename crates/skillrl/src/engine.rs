@@ -6,7 +6,8 @@ mod served;
 pub(crate) use served::key_variable;
 
 use crate::assemble::ModelRole;
-use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge, TasksScorer};
+use crate::config::keys::declare::Fill as _;
+use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
 use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
@@ -50,13 +51,9 @@ struct Provider {
 impl<'config> Engine<'config> {
     /// Nothing is built, looked up or sent before a model is asked for.
     pub fn new(loaded: &'config LoadedConfig) -> Self {
-        let asked = loaded.config.budget;
-        let budget = Budget::new(BudgetCaps {
-            calls: asked.calls,
-            tokens: asked.tokens,
-            money: asked.money,
-            time: asked.time_s.map(seconds),
-        });
+        let mut caps = BudgetCaps::default();
+        loaded.config.budget.fill(&mut caps);
+        let budget = Budget::new(caps);
         let secrets = secrets::known(loaded);
         Self { loaded, budget, providers: BTreeMap::new(), transport: None, has_keys: true, secrets }
     }
@@ -115,10 +112,9 @@ impl<'config> Engine<'config> {
             failed(LlmError::Configuration { message })
         })?;
         let plain: Arc<dyn ChatModel> = match config {
-            ModelConfig::OpenAi(_)
-            | ModelConfig::Anthropic(_)
-            | ModelConfig::Responses(_)
-            | ModelConfig::Agent(_) => return self.paid(config).map_err(failed),
+            ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
+                return self.paid(config).map_err(failed);
+            }
             ModelConfig::Scripted(asked) => {
                 let path = loaded.resolve(&asked.file);
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
@@ -148,25 +144,28 @@ impl<'config> Engine<'config> {
     pub fn list(&mut self, role: ModelRole) -> Result<Option<ModelList>, Error> {
         let loaded = self.loaded;
         let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
-        let Some(config) = role.config(&loaded.config) else { return Ok(None) };
-        let transport = self.transport().map_err(failed)?;
-        served::list(config, transport, self.access()).map_err(failed)
+        match role.config(&loaded.config) {
+            Some(ModelConfig::Served { dialect, config }) => {
+                let transport = self.transport().map_err(failed)?;
+                served::list(*dialect, config, transport, self.access()).map(Some).map_err(failed)
+            }
+            Some(ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_)) | None => {
+                Ok(None)
+            }
+        }
     }
 
     /// A model with everything that stands between it and whoever is paid for its replies.
     fn paid(&mut self, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
         let dialect: Arc<dyn ChatModel> = match config {
             ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded, &self.secrets)?),
-            ModelConfig::OpenAi(_)
-            | ModelConfig::Anthropic(_)
-            | ModelConfig::Responses(_)
-            | ModelConfig::Scripted(_)
-            | ModelConfig::Simulated(_) => {
+            ModelConfig::Served { dialect, config } => {
                 let transport = self.transport()?;
-                served::dialect(config, transport, self.access())?.ok_or_else(|| {
-                    let message = format!("no server answers for kind \"{}\"", config.kind());
-                    LlmError::Configuration { message }
-                })?
+                served::model(*dialect, config, transport, self.access())?
+            }
+            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
+                let message = format!("no server answers for kind \"{}\"", config.kind());
+                return Err(LlmError::Configuration { message });
             }
         };
         let name = dialect.id().provider.clone();
@@ -263,27 +262,20 @@ pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
 
 /// Which model grades answers; `None` if none does.
 pub fn judge_role(config: &Config) -> Option<ModelRole> {
-    match &config.env {
-        EnvConfig::Tasks(tasks) if tasks.scorer == TasksScorer::Rubric => Some(match tasks.judge {
-            TasksJudge::Judge => ModelRole::Judge,
-            TasksJudge::Optimizer => ModelRole::Optimizer,
-            TasksJudge::Target => ModelRole::Target,
-        }),
-        EnvConfig::Tasks(_)
-        | EnvConfig::Qa(_)
-        | EnvConfig::Alfworld(_)
-        | EnvConfig::Webshop(_)
-        | EnvConfig::Exec(_) => None,
-    }
+    config.env.judge().map(|judge| match judge {
+        TasksJudge::Judge => ModelRole::Judge,
+        TasksJudge::Optimizer => ModelRole::Optimizer,
+        TasksJudge::Target => ModelRole::Target,
+    })
 }
 
 /// How records name a model; `None` for an address that cannot be one, which is refused when the model is built, and
 /// for models that nobody pays for.
 fn model_id(model: &ModelConfig) -> Option<ModelId> {
     match model {
-        ModelConfig::OpenAi(asked) | ModelConfig::Anthropic(asked) | ModelConfig::Responses(asked) => {
-            let provider = skill_llm::Server::new(&asked.base_url).provider().ok()?;
-            Some(ModelId::new(provider, &asked.model))
+        ModelConfig::Served { config, .. } => {
+            let provider = skill_llm::Server::new(&config.base_url).provider().ok()?;
+            Some(ModelId::new(provider, &config.model))
         }
         ModelConfig::Agent(asked) => Some(agent::model_id(asked)),
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
@@ -291,16 +283,7 @@ fn model_id(model: &ModelConfig) -> Option<ModelId> {
 }
 
 fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
-    RetryPolicy {
-        max_attempts: asked.max_attempts,
-        first_delay: seconds(asked.first_delay_s),
-        max_delay: seconds(asked.max_delay_s),
-        call_timeout: seconds(asked.call_timeout_s),
-        max_server_wait: seconds(asked.max_server_wait_s),
-        seed,
-    }
-}
-
-fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    let mut policy = RetryPolicy { seed, ..RetryPolicy::default() };
+    asked.fill(&mut policy);
+    policy
 }

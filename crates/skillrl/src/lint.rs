@@ -8,7 +8,7 @@ pub use contradictions::{
 };
 
 use crate::assemble::replaced_prompt;
-use crate::config::{Config, EnvConfig, LoadedConfig};
+use crate::config::{Config, LoadedConfig};
 use crate::error::Error;
 use serde_json::Value;
 use skill_core::lint::TrainingText;
@@ -41,10 +41,7 @@ const MAX_ITEMS: usize = 20_000;
 
 /// The training items of an environment, as the linter compares them with a skill.
 pub fn training_texts(env: &dyn Env, config: &Config) -> Vec<TrainingText> {
-    let named = match &config.env {
-        EnvConfig::Tasks(tasks) => tasks.answer_field.as_deref(),
-        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) | EnvConfig::Exec(_) => None,
-    };
+    let named = config.env.answer_field();
     env.items(Split::Train).iter().take(MAX_ITEMS).map(|item| training_text(item, named)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Which secrets a run has: what its servers and programs may send back, and nothing else may see.
 
-use crate::config::{EnvConfig, LoadedConfig, ModelConfig};
+use crate::config::{LoadedConfig, ModelConfig};
 use crate::engine::{key_variable, models};
 use skill_llm::process::Passed;
 use skill_llm::{ApiKey, Secrets};
@@ -14,9 +14,9 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
     let secrets = loaded.secrets.clone();
     for model in models(&loaded.config) {
         match model {
-            ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
-                let variable = key_variable(served);
-                if let Some(Ok(key)) = variable.map(|name| ApiKey::from_env(name, &served.base_url)) {
+            ModelConfig::Served { config, .. } => {
+                let variable = key_variable(config);
+                if let Some(Ok(key)) = variable.map(|name| ApiKey::from_env(name, &config.base_url)) {
                     secrets.add(&key);
                 }
             }
@@ -26,10 +26,6 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {}
         }
     }
-    match &loaded.config.env {
-        EnvConfig::Exec(exec) => Passed::new(&exec.pass_env).tell(&secrets),
-        EnvConfig::Tasks(tasks) => Passed::new(&tasks.pass_env).tell(&secrets),
-        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) => {}
-    }
+    Passed::new(loaded.config.env.pass_env()).tell(&secrets);
     secrets
 }

@@ -3,7 +3,7 @@
 use crate::args::package::LintArgs;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{Config, LoadedConfig, ModelConfig};
+use skillrl::config::{Config, LoadedConfig};
 use skillrl::core::SkillPackage;
 use skillrl::core::lint::{Finding, Form, Severity, TrainingText, lint};
 use skillrl::engine::Engine;
@@ -94,8 +94,8 @@ fn contradictions(
         "asking {} for contradictions: 1 call, about {n_tokens} tokens in and at most {max_tokens} out",
         model.id().model
     );
-    if let ModelConfig::OpenAi(asked) = &loaded.config.models.optimizer
-        && let (Some(input), Some(output)) = (asked.price_input, asked.price_output)
+    if let Some(prices) = loaded.config.models.optimizer.prices()
+        && let (Some(input), Some(output)) = (prices.input, prices.output)
     {
         let most = (n_tokens as f64 * input + f64::from(max_tokens) * output) / 1e6;
         let _ = write!(said, ", at most {most:.4} by the configured prices");

@@ -1,13 +1,13 @@
 //! From `[env]` with `kind = "exec"` to the program that is the environment.
 
 use super::worlds;
-use crate::config::{ExecConfig as Asked, ExecSkill, LoadedConfig};
+use crate::config::{ExecConfig as Asked, LoadedConfig};
 use crate::error::Error;
 use crate::secrets;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode, SkillDelivery};
+use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode};
 use skill_envs::{Env, EnvError, Episode, Item, Observation, RolloutCtx, SkillSource, Split, World};
 use skill_llm::ChatModel;
 use std::sync::Arc;
@@ -18,7 +18,9 @@ pub(super) fn environment(loaded: &LoadedConfig, asked: &Asked) -> Result<Arc<dy
     let (program, runtime) = start(loaded, asked)?;
     let env: Arc<dyn Env> = match program.mode() {
         Mode::Rollout => Arc::new(program.env().map_err(Error::Env)?),
-        Mode::Step => worlds::played(loaded, Arc::new(program.world().map_err(Error::Env)?), asked.agent())?,
+        Mode::Step => {
+            worlds::played(loaded, Arc::new(program.world().map_err(Error::Env)?), asked, asked.max_tokens)?
+        }
     };
     Ok(Arc::new(Supervised { inner: env, runtime: Arc::new(runtime) }))
 }
@@ -77,11 +79,7 @@ fn config(loaded: &LoadedConfig, asked: &Asked) -> ExecConfig {
         seed: loaded.config.run.seed,
         processes: asked.processes,
         process_per_rollout: asked.process_per_rollout,
-        skill: match asked.skill_delivery {
-            ExecSkill::Inline => SkillDelivery::Inline,
-            ExecSkill::File => SkillDelivery::File,
-            ExecSkill::SystemPrompt => SkillDelivery::SystemPrompt,
-        },
+        skill: asked.skill_delivery,
         endpoint: asked.endpoint,
         deadlines: ExecDeadlines {
             start_seconds: asked.start_timeout_s as f64,

@@ -1,18 +1,16 @@
 //! From `[env]` with `kind = "tasks"` to its environment.
 
 use super::{env_error, replaced_prompt};
-use crate::config::{
-    AskedPath, LoadedConfig, TasksChoiceBy, TasksConfig as Asked, TasksExtract, TasksFileCalls, TasksPercent,
-    TasksPreset, TasksScorer, TasksUnits,
-};
+use crate::config::keys::declare::Fill as _;
+use crate::config::{AskedPath, LoadedConfig, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
 use crate::secrets;
 use skill_core::RatioSplit;
-use skill_envs::score::{ChoiceBy, NumericOptions, PercentRule, UnitRule};
+use skill_envs::score::NumericOptions;
 use skill_envs::tasks::{
-    CommandConfig, Extraction, FILES_PROMPT_NAME, FieldNames, FileTool, FilesConfig, JUDGE_PROMPT_NAME,
-    NamedPrompt, Preset, ROLLOUT_PROMPT_NAME, RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksEnv,
-    TasksSettings, TasksWorld, ToolFormat,
+    CommandConfig, Extraction, FILES_PROMPT_NAME, FileTool, FilesConfig, JUDGE_PROMPT_NAME, NamedPrompt,
+    Preset, ROLLOUT_PROMPT_NAME, RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksEnv, TasksSettings,
+    TasksWorld,
 };
 use skill_envs::{Env, EnvError, World};
 use skill_llm::{ChatModel, ToolSpec};
@@ -40,10 +38,8 @@ pub(super) fn world(loaded: &LoadedConfig, asked: &Asked) -> Result<Arc<dyn Worl
 
 /// The settings of the environment.
 pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig, Error> {
-    let preset = asked.preset.map(preset);
-    Ok(TasksConfig {
-        preset,
-        data: loaded.resolve(&asked.data),
+    let preset = asked.preset;
+    let mut config = TasksConfig {
         splitting: match (&asked.split_field, &asked.split_ids) {
             (Some(field), _) => Splitting::Field(field.clone()),
             (None, Some(lists)) => Splitting::Ids(loaded.resolve(lists)),
@@ -54,14 +50,6 @@ pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig
             }),
         },
         test_is_optional: !loaded.config.eval.test,
-        fields: FieldNames {
-            id: asked.id_field.clone(),
-            answer: asked.answer_field.clone(),
-            task_type: asked.type_field.clone(),
-            choices: asked.choices_field.clone(),
-            images: asked.image_field.clone(),
-            rules: asked.rules_field.clone(),
-        },
         image_dir: asked.image_dir.as_ref().map(|dir| loaded.resolve(dir)),
         files: files(loaded, asked, preset)?,
         choice_seed: asked.shuffle_choices.then_some(asked.choice_seed),
@@ -72,7 +60,10 @@ pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig
             extraction: extraction(asked),
             scorer: scorer(loaded, asked)?,
         },
-    })
+        ..TasksConfig::new(loaded.resolve(&asked.data))
+    };
+    asked.fill(&mut config);
+    Ok(config)
 }
 
 /// What the agent may look into.
@@ -89,24 +80,11 @@ fn files(loaded: &LoadedConfig, asked: &Asked, preset: Option<Preset>) -> Result
         field: asked.files_field.clone().or(of_preset),
         pages_field: asked.pages_field.clone(),
         tools,
-        format: match asked.file_calls {
-            TasksFileCalls::Calls => ToolFormat::Calls,
-            TasksFileCalls::Text => ToolFormat::Text,
-        },
+        format: asked.file_calls,
         max_turns: asked.max_tool_turns,
         prompt: replaced_prompt(loaded, FILES_PROMPT_NAME)?,
         ..FilesConfig::new(loaded.resolve(dir))
     }))
-}
-
-fn preset(asked: TasksPreset) -> Preset {
-    match asked {
-        TasksPreset::SearchQa => Preset::SearchQa,
-        TasksPreset::HotpotQa => Preset::HotpotQa,
-        TasksPreset::LiveMath => Preset::LiveMath,
-        TasksPreset::OfficeQa => Preset::OfficeQa,
-        TasksPreset::DocVqa => Preset::DocVqa,
-    }
 }
 
 /// What replaces the built-in prompt: `env.prompt`, `env.user_prompt`, or a file of its name in `prompts.dir`.
@@ -158,14 +136,7 @@ fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
         TasksScorer::EmF1 => ScorerConfig::EmF1,
         TasksScorer::Contains => ScorerConfig::Contains,
         TasksScorer::Exact => ScorerConfig::Exact { ignore_case: asked.ignore_case },
-        TasksScorer::Choice => ScorerConfig::Choice {
-            by: match asked.choice_by {
-                TasksChoiceBy::Either => ChoiceBy::Either,
-                TasksChoiceBy::Label => ChoiceBy::Label,
-                TasksChoiceBy::Text => ChoiceBy::Text,
-                TasksChoiceBy::SkillOpt => ChoiceBy::SkillOpt,
-            },
-        },
+        TasksScorer::Choice => ScorerConfig::Choice { by: asked.choice_by },
         TasksScorer::Numeric => ScorerConfig::Numeric(numeric(asked)),
         TasksScorer::Anls => ScorerConfig::Anls { threshold: asked.anls_threshold },
         TasksScorer::Regex => ScorerConfig::Regex { pattern: asked.pattern.clone() },
@@ -198,15 +169,8 @@ fn numeric(asked: &Asked) -> NumericOptions {
     NumericOptions {
         tolerance: asked.tolerance,
         relative_tolerance: asked.relative_tolerance,
-        units: match asked.units {
-            TasksUnits::Optional => UnitRule::Optional,
-            TasksUnits::Required => UnitRule::Required,
-            TasksUnits::Ignored => UnitRule::Ignored,
-        },
-        percent: match asked.percent {
-            TasksPercent::Unit => PercentRule::Unit,
-            TasksPercent::Fraction => PercentRule::Fraction,
-        },
+        units: asked.units,
+        percent: asked.percent,
     }
 }
 

@@ -1,21 +1,37 @@
-//! From `[env]` of a kind that is a world to that world, and to the agent that plays it.
+//! From `[env]` to the environment of its kind; of worlds, to the world and the agent that plays it.
 
 use super::{env_error, replaced_prompt};
-use crate::config::{
-    AgentKeys, AlfworldConfig, EnvConfig, GoalSplit, LoadedConfig, MissingShopProducts, ShopGoals, ShopPages,
-    UnplayableGames, WebshopConfig, WorldActionFormat,
-};
+use crate::config::keys::declare::Fill;
+use crate::config::{AlfworldConfig, EnvConfig, GoalSplit, LoadedConfig, WebshopConfig};
 use crate::error::Error;
 use crate::secrets;
-use skill_envs::agent::{ActionFormat, AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
+use skill_envs::agent::{AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
 use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
 use skill_envs::live::{LiveConfig, LiveKind, LiveWorld};
 use skill_envs::webshop::{self, WebshopWorld};
 use skill_envs::{Env, EnvError, Split, World, tasks};
-use skill_llm::ReqwestTransport;
 use skill_llm::transport::ScrubbedTransport;
+use skill_llm::{ChatModel, ReqwestTransport};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The environment of a configuration.
+pub(super) fn environment(
+    loaded: &LoadedConfig,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<Arc<dyn Env>, Error> {
+    match &loaded.config.env {
+        EnvConfig::Qa(asked) => super::qa_environment(loaded, asked),
+        EnvConfig::Tasks(asked) => super::tasks::environment(loaded, asked, judge),
+        EnvConfig::Alfworld(asked) => {
+            played(loaded, alfworld(loaded, asked)?, asked.as_ref(), asked.max_tokens)
+        }
+        EnvConfig::Webshop(asked) => {
+            played(loaded, webshop(loaded, asked)?, asked.as_ref(), asked.max_tokens)
+        }
+        EnvConfig::Exec(asked) => super::exec::environment(loaded, asked),
+    }
+}
 
 /// The world of a configuration; `None` where the environment is none.
 ///
@@ -33,41 +49,25 @@ pub fn world(loaded: &LoadedConfig) -> Result<Option<Arc<dyn World>>, Error> {
     world.map(Some)
 }
 
-/// An agent that plays this world.
+/// An agent that plays this world, with the settings that the configuration of the world has.
 pub(super) fn played(
     loaded: &LoadedConfig,
     world: Arc<dyn World>,
-    keys: AgentKeys,
+    asked: &impl Fill<AgentSettings>,
+    max_tokens: Option<u32>,
 ) -> Result<Arc<dyn Env>, Error> {
     let prompt = replaced_prompt(loaded, ROLLOUT_PROMPT_NAME)?;
-    let env = WorldEnv::new(world, agent_settings(keys), prompt.as_deref());
+    let mut settings = AgentSettings { max_tokens, ..AgentSettings::default() };
+    asked.fill(&mut settings);
+    let env = WorldEnv::new(world, settings, prompt.as_deref());
     Ok(Arc::new(env.map_err(|error| env_error(loaded, error))?))
-}
-
-fn agent_settings(keys: AgentKeys) -> AgentSettings {
-    AgentSettings {
-        action_format: match keys.action_format {
-            WorldActionFormat::Tags => ActionFormat::Tags,
-            WorldActionFormat::Tool => ActionFormat::Tool,
-        },
-        think: keys.think,
-        show_admissible: keys.show_admissible,
-        history_turns: Some(keys.history_turns),
-        max_turns: keys.max_turns,
-        max_episode_tokens: keys.max_episode_tokens,
-        max_tokens: keys.max_tokens,
-        max_invalid_actions: Some(keys.max_invalid_actions),
-        invalid_action_penalty: keys.invalid_action_penalty,
-        max_repetitions: Some(keys.max_repetitions),
-        ..AgentSettings::default()
-    }
 }
 
 fn wrong(message: String) -> Error {
     Error::Env(EnvError::Configuration { message })
 }
 
-pub(super) fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
+fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
     if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Alfworld, &asked.servers, tasks);
@@ -83,10 +83,7 @@ pub(super) fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<
         },
         task_types: asked.task_types.iter().map(|name| task_type(name)).collect::<Result<_, _>>()?,
         limits: alfworld::SplitLimits { train: asked.max_train, val: asked.max_val, test: asked.max_test },
-        unplayable: match asked.unplayable {
-            UnplayableGames::Refuse => alfworld::Unplayable::Refuse,
-            UnplayableGames::LeaveOut => alfworld::Unplayable::LeaveOut,
-        },
+        unplayable: asked.unplayable,
         generated: alfworld::GeneratedConfig {
             seed: asked.game_seed,
             train: asked.max_train.unwrap_or(generated.train),
@@ -108,7 +105,7 @@ fn task_type(name: &str) -> Result<TaskType, Error> {
     })
 }
 
-pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
+fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
     if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Webshop, &asked.servers, tasks);
@@ -120,23 +117,14 @@ pub(super) fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Ar
         attributes: path(&asked.attributes),
         instructions: path(&asked.instructions),
         n_products: asked.max_products,
-        goal_kind: match asked.goal_kind {
-            ShopGoals::Human => webshop::GoalKind::Human,
-            ShopGoals::Synthetic => webshop::GoalKind::Synthetic,
-        },
+        goal_kind: asked.goal_kind,
         goals: path(&asked.goals),
         prices: path(&asked.prices),
         nouns: path(&asked.nouns),
-        missing_products: match asked.missing_products {
-            MissingShopProducts::Skip => webshop::MissingProducts::Skip,
-            MissingShopProducts::Error => webshop::MissingProducts::Error,
-        },
+        missing_products: asked.missing_products,
         seed: asked.shop_seed,
         show_attributes: asked.show_attributes,
-        observation: match asked.observation {
-            ShopPages::Text => webshop::ObservationForm::Text,
-            ShopPages::TextRich => webshop::ObservationForm::TextRich,
-        },
+        observation: asked.observation,
         previous_observations: asked.previous_observations,
         previous_actions: asked.previous_actions,
         ranges: None,

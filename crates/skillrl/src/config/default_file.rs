@@ -1,8 +1,10 @@
 //! The commented configuration file that `skillrl init` writes.
 
 use super::draft::Draft;
+use super::env::WORLD_KINDS;
 use super::error::ConfigError;
 use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
+use super::models::{AGENT_KIND, SET_BY_PROVIDER};
 use super::{Config, FILE_NAME, value};
 use std::fmt::Write as _;
 
@@ -41,10 +43,10 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
         let names = key.kinds.names();
         // There are many of them, and whoever plays no world needs none; nor does a world need those of data, or a
         // server those of a program.
-        let is_world = |name: &str| keys::WORLDS.contains(&name);
+        let is_world = |name: &str| WORLD_KINDS.contains(&name);
         let of_other_kinds = !names.is_empty() && !draft.has_key(section, key);
         if of_other_kinds
-            && (names.iter().all(|name| is_world(name) || *name == keys::AGENT)
+            && (names.iter().all(|name| is_world(name) || *name == AGENT_KIND)
                 || draft.kind_of(section).is_some_and(|kind| is_world(&kind)))
         {
             continue;
@@ -53,7 +55,7 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
             names if names.is_empty() || draft.has_key(section, key) => String::new(),
             names => format!("{} only: ", names.join(" or ")),
         };
-        let _ = writeln!(file, "# {kinds}{}", key.doc.replace('\n', "\n# "));
+        let _ = writeln!(file, "# {kinds}{}", key.doc().replace('\n', "\n# "));
         let off = if is_set(draft, section, key) { "" } else { "#" };
         let value = draft
             .entry(&section.path_of(key))
@@ -78,7 +80,7 @@ fn is_set(draft: &Draft, section: &SectionSpec, key: &KeySpec) -> bool {
         return true;
     }
     let by_default = match key.default {
-        KeyDefault::Value(_) if is_model(section) && keys::SET_BY_PROVIDER.contains(&key.name) => false,
+        KeyDefault::Value(_) if is_model(section) && SET_BY_PROVIDER.contains(&key.name) => false,
         // An address of one's own says more than whose it could be.
         KeyDefault::Suggested { .. } if is_model(section) && key.name == "provider" => {
             draft.entry(&format!("{}.base_url", section.path)).is_none()

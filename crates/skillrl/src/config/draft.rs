@@ -272,7 +272,7 @@ impl Draft {
                     place,
                     ProblemKind::OtherKind {
                         key: path,
-                        owners: key.kinds.names(),
+                        owners: key.kinds.names().to_vec(),
                         section,
                         kind: kind.clone(),
                     },

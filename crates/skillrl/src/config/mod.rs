@@ -4,12 +4,14 @@
 //! [`keys`], and gives the configuration with all defaults filled in. Whatever is wrong is reported at once,
 //! with file, line and column. [`default_file`] writes the commented file to start from.
 //!
-//! The module knows no provider and no environment, and never sees a secret: keys stand in environment variables that
+//! The module builds nothing: it knows the settings of models, environments and training, and none of their work. It
+//! never sees a secret: keys stand in environment variables that
 //! the configuration only names. It opens two files: the configuration, and `config.json` of a run that exists already,
 //! which keeps its split.
 
 mod default_file;
 mod draft;
+pub mod env;
 pub mod error;
 pub mod keys;
 pub mod models;
@@ -22,38 +24,30 @@ mod suggest;
 pub mod tasks;
 pub mod types;
 mod value;
-pub mod worlds;
 
 #[cfg(test)]
 mod tests;
 
 pub use default_file::default_file;
+pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use models::{
-    AgentConfig, AgentOutput, AgentProgram, AgentSandbox, AskedPrices, Effort, EffortField, KeyHeader,
-    MaxTokensField, ModelConfig, PromptCache, ResponseFormat, ScriptedConfig, SeedField, ServedConfig,
-    SimulatedConfig, SkillAs, ThinkingField,
+    AgentConfig, AgentOutput, AskedPrices, ModelConfig, ResponseFormat, ScriptedConfig, SeedField,
+    ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
 pub use suggest::Suggestion;
 pub(crate) use suggest::nearest as nearest_name;
-pub use tasks::{
-    TasksChoiceBy, TasksConfig, TasksExtract, TasksFileCalls, TasksJudge, TasksPercent, TasksPreset,
-    TasksScorer, TasksUnits,
-};
+pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use types::{
-    Anchors, AppendixSource, BudgetConfig, Config, EarlyStop, EnvConfig, EvalConfig, GateConfig, GateMode,
-    LimitsConfig, Metric, ModelsConfig, PairPolicy, PromptsConfig, QaConfig, QaScorer, RetryConfig,
-    RunConfig, Schedule, SkillConfig, SlowUpdate, TrainConfig, UpdateMode,
-};
-pub use worlds::{
-    AgentKeys, AlfworldConfig, ExecConfig, ExecSkill, GoalSplit, MissingShopProducts, ShopGoals, ShopPages,
-    UnplayableGames, WebshopConfig, WorldActionFormat,
+    Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,
+    RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig,
 };
 
 pub(crate) use value::to_toml;
 
 use draft::Draft;
+use keys::{KeySpec, PathUse, ValueType};
 use skill_llm::Secrets;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -155,7 +149,7 @@ impl Config {
             }
         })?;
         let origins: BTreeMap<_, _> = entries.into_iter().map(|(key, entry)| (key, entry.origin)).collect();
-        config.for_each_path(|key, path| {
+        config.for_each_path(&mut |key, path| {
             let is_set = origins.get(key) == Some(&Origin::Set);
             path.set_base(if is_set { PathBase::CurrentDirectory } else { PathBase::ConfigFile });
         });
@@ -169,86 +163,25 @@ impl Config {
         })
     }
 
-    fn for_each_path(&mut self, mut visit: impl FnMut(&'static str, &mut AskedPath)) {
-        visit("run.dir", &mut self.run.dir);
-        let models = [
-            ("models.target.file", &mut self.models.target),
-            ("models.optimizer.file", &mut self.models.optimizer),
-        ];
-        let judge = self.models.judge.as_mut().map(|judge| ("models.judge.file", judge));
-        for (key, model) in models.into_iter().chain(judge) {
-            match model {
-                ModelConfig::Scripted(scripted) => visit(key, &mut scripted.file),
-                ModelConfig::OpenAi(_)
-                | ModelConfig::Anthropic(_)
-                | ModelConfig::Responses(_)
-                | ModelConfig::Agent(_)
-                | ModelConfig::Simulated(_) => {}
-            }
+    /// Visits the paths that are set, each with its key.
+    fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+        let Self { run, models, env, skill, train, gate, eval, prompts, limits, retry, budget } = self;
+        let ModelsConfig { target, optimizer, judge } = models;
+        run.visit_paths("run", visit);
+        target.visit_paths("models.target", visit);
+        optimizer.visit_paths("models.optimizer", visit);
+        if let Some(judge) = judge {
+            judge.visit_paths("models.judge", visit);
         }
-        match &mut self.env {
-            EnvConfig::Qa(qa) => visit("env.data", &mut qa.data),
-            EnvConfig::Tasks(tasks) => {
-                visit("env.data", &mut tasks.data);
-                let optional = [
-                    ("env.split_ids", &mut tasks.split_ids),
-                    ("env.prompt", &mut tasks.prompt),
-                    ("env.tools", &mut tasks.tools),
-                    ("env.image_dir", &mut tasks.image_dir),
-                    ("env.files_dir", &mut tasks.files_dir),
-                    ("env.rubric_file", &mut tasks.rubric_file),
-                ];
-                for (key, path) in optional {
-                    if let Some(path) = path {
-                        visit(key, path);
-                    }
-                }
-            }
-            EnvConfig::Alfworld(world) => {
-                let paths = [
-                    ("env.games", &mut world.games),
-                    ("env.games_train", &mut world.games_train),
-                    ("env.games_val", &mut world.games_val),
-                    ("env.games_test", &mut world.games_test),
-                    ("env.server_tasks", &mut world.server_tasks),
-                ];
-                for (key, path) in paths {
-                    if let Some(path) = path {
-                        visit(key, path);
-                    }
-                }
-            }
-            EnvConfig::Exec(world) => {
-                let paths = [("env.program_dir", &mut world.program_dir), ("env.items", &mut world.items)];
-                for (key, path) in paths {
-                    if let Some(path) = path {
-                        visit(key, path);
-                    }
-                }
-            }
-            EnvConfig::Webshop(world) => {
-                let paths = [
-                    ("env.products", &mut world.products),
-                    ("env.attributes", &mut world.attributes),
-                    ("env.instructions", &mut world.instructions),
-                    ("env.goals", &mut world.goals),
-                    ("env.prices", &mut world.prices),
-                    ("env.nouns", &mut world.nouns),
-                    ("env.server_tasks", &mut world.server_tasks),
-                ];
-                for (key, path) in paths {
-                    if let Some(path) = path {
-                        visit(key, path);
-                    }
-                }
-            }
-        }
-        if let Some(initial) = &mut self.skill.initial {
-            visit("skill.initial", initial);
-        }
-        if let Some(dir) = &mut self.prompts.dir {
-            visit("prompts.dir", dir);
-        }
+        env.visit_paths("env", visit);
+        skill.visit_paths("skill", visit);
+        train.visit_paths("train", visit);
+        gate.visit_paths("gate", visit);
+        eval.visit_paths("eval", visit);
+        prompts.visit_paths("prompts", visit);
+        limits.visit_paths("limits", visit);
+        retry.visit_paths("retry", visit);
+        budget.visit_paths("budget", visit);
     }
 }
 
@@ -271,38 +204,19 @@ impl LoadedConfig {
     /// is needed.
     pub fn check_paths(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
-        self.config.clone().for_each_path(|key, path| {
+        self.config.clone().for_each_path(&mut |key, path| {
             let resolved = self.resolve(path);
-            let what = match key {
-                // The run makes its directory itself.
-                "run.dir" => None,
-                "prompts.dir" | "env.split_ids" | "env.image_dir" | "env.files_dir" | "env.games"
-                | "env.server_tasks"
-                    if resolved.is_file() =>
-                {
-                    Some("is not a directory")
-                }
-                "skill.initial" if resolved.is_dir() => {
+            let missing = || (!resolved.exists()).then_some("does not exist");
+            let Some((_, KeySpec { value: ValueType::Path(path_use), .. })) = keys::find(key) else { return };
+            let what = match path_use {
+                PathUse::Made => None,
+                PathUse::Directory if resolved.is_file() => Some("is not a directory"),
+                PathUse::File if resolved.is_dir() => Some("is a directory, not a file"),
+                PathUse::Skill if resolved.is_dir() => {
                     let has_main = ["SKILL.md", "skill.md"].iter().any(|name| resolved.join(name).is_file());
                     (!has_main).then_some("is a directory without a SKILL.md")
                 }
-                "models.target.file"
-                | "models.optimizer.file"
-                | "models.judge.file"
-                | "env.prompt"
-                | "env.tools"
-                | "env.rubric_file"
-                | "env.products"
-                | "env.attributes"
-                | "env.instructions"
-                | "env.goals"
-                | "env.prices"
-                | "env.nouns"
-                    if resolved.is_dir() =>
-                {
-                    Some("is a directory, not a file")
-                }
-                _ => (!resolved.exists()).then_some("does not exist"),
+                PathUse::Directory | PathUse::File | PathUse::FileOrDirectory | PathUse::Skill => missing(),
             };
             if let Some(what) = what {
                 let path = resolved.display().to_string();

@@ -1,23 +1,33 @@
-//! The configuration of models as plain data.
+//! The configuration of models: its types, and the declaration of their keys.
 
+use super::keys::KeyDefault::{self, Absent, Required, Suggested};
+use super::keys::ValueType::{self, Body, Flag, Headers, Text, Texts, Url, Variable};
+use super::keys::declare::{choice, decisive, integer, joined, kinds, number, process};
+use super::keys::{FILE, KeySpec, Kinds, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE};
 use super::path::AskedPath;
-use super::types::choice;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value as Json};
+use skill_core::{NamedEnum, named_enum};
+use skill_llm::agent::{AgentKind, Sandbox, SkillAs};
+use skill_llm::openai::MaxTokensField;
+use skill_llm::provider::PROVIDER_NAMES;
+use skill_llm::{Dialect, Effort, EffortField, KeyHeader, PromptCache, ThinkingField};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use KeyDefault::Value;
+
 /// `[models.target]`, `[models.optimizer]` or `[models.judge]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(try_from = "Json", into = "Json")]
 pub enum ModelConfig {
-    /// A server with the Chat Completions interface.
-    #[serde(rename = "openai")]
-    OpenAi(Box<ServedConfig>),
-    /// A server with the Messages interface.
-    Anthropic(Box<ServedConfig>),
-    /// A server with the Responses interface.
-    Responses(Box<ServedConfig>),
+    /// A server.
+    Served {
+        /// Its interface.
+        dialect: Dialect,
+        /// How it is reached and asked.
+        config: Box<ServedConfig>,
+    },
     /// A program that plays the part of a model.
     Agent(Box<AgentConfig>),
     /// Replies from a file.
@@ -30,20 +40,34 @@ impl ModelConfig {
     /// The value of the key `kind`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::OpenAi(_) => "openai",
-            Self::Anthropic(_) => "anthropic",
-            Self::Responses(_) => "responses",
-            Self::Agent(_) => "agent",
-            Self::Scripted(_) => "scripted",
-            Self::Simulated(_) => "simulated",
+            Self::Served { dialect, .. } => dialect.as_str(),
+            Self::Agent(_) => AGENT_KIND,
+            Self::Scripted(_) => SCRIPTED_KIND,
+            Self::Simulated(_) => SIMULATED_KIND,
         }
     }
 
     /// The keys of a model that a server answers for.
     pub fn served(&self) -> Option<&ServedConfig> {
         match self {
-            Self::OpenAi(served) | Self::Anthropic(served) | Self::Responses(served) => Some(served),
+            Self::Served { config, .. } => Some(config),
             Self::Agent(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// The interface of a model that a server answers for.
+    pub fn dialect(&self) -> Option<Dialect> {
+        match self {
+            Self::Served { dialect, .. } => Some(*dialect),
+            Self::Agent(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// True if replies come from outside of this process, and may cost money.
+    pub fn is_paid(&self) -> bool {
+        match self {
+            Self::Served { .. } | Self::Agent(_) => true,
+            Self::Scripted(_) | Self::Simulated(_) => false,
         }
     }
 
@@ -55,10 +79,10 @@ impl ModelConfig {
     /// What the model's tokens cost, as far as its section says; `None` for models that cost nothing.
     pub fn prices(&self) -> Option<AskedPrices> {
         match self {
-            Self::OpenAi(served) | Self::Anthropic(served) | Self::Responses(served) => Some(AskedPrices {
-                input: served.price_input,
-                cached: served.price_cached,
-                output: served.price_output,
+            Self::Served { config, .. } => Some(AskedPrices {
+                input: config.price_input,
+                cached: config.price_cached,
+                output: config.price_output,
             }),
             Self::Agent(agent) => Some(AskedPrices {
                 input: agent.price_input,
@@ -72,11 +96,55 @@ impl ModelConfig {
     /// The most requests and tokens per minute, as far as the model's section says.
     pub fn rates(&self) -> (Option<u64>, Option<u64>) {
         match self {
-            Self::OpenAi(served) | Self::Anthropic(served) | Self::Responses(served) => {
-                (served.requests_per_minute, served.tokens_per_minute)
-            }
+            Self::Served { config, .. } => (config.requests_per_minute, config.tokens_per_minute),
             Self::Agent(agent) => (agent.requests_per_minute, agent.tokens_per_minute),
             Self::Scripted(_) | Self::Simulated(_) => (None, None),
+        }
+    }
+
+    pub(super) fn visit_paths(&mut self, section: &str, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+        match self {
+            Self::Served { config, .. } => config.visit_paths(section, visit),
+            Self::Agent(config) => config.visit_paths(section, visit),
+            Self::Scripted(config) => config.visit_paths(section, visit),
+            Self::Simulated(config) => config.visit_paths(section, visit),
+        }
+    }
+}
+
+/// The keys of the model, with its kind in front.
+impl From<ModelConfig> for Json {
+    fn from(config: ModelConfig) -> Self {
+        let kind = config.kind();
+        let keys = match config {
+            ModelConfig::Served { config, .. } => serde_json::to_value(config),
+            ModelConfig::Agent(config) => serde_json::to_value(config),
+            ModelConfig::Scripted(config) => serde_json::to_value(config),
+            ModelConfig::Simulated(config) => serde_json::to_value(config),
+        };
+        let mut fields = Map::from_iter([("kind".to_owned(), Self::from(kind))]);
+        // Only maps with keys that are not texts fail to become JSON; there are none.
+        if let Ok(Self::Object(keys)) = keys {
+            fields.extend(keys);
+        }
+        Self::Object(fields)
+    }
+}
+
+impl TryFrom<Json> for ModelConfig {
+    type Error = serde_json::Error;
+
+    fn try_from(mut fields: Json) -> Result<Self, Self::Error> {
+        let kind = fields.as_object_mut().and_then(|fields| fields.shift_remove("kind"));
+        let kind = kind.as_ref().and_then(Json::as_str).unwrap_or_default();
+        if let Some(dialect) = Dialect::parse(kind) {
+            return Ok(Self::Served { dialect, config: serde_json::from_value(fields)? });
+        }
+        match kind {
+            AGENT_KIND => serde_json::from_value(fields).map(Self::Agent),
+            SCRIPTED_KIND => serde_json::from_value(fields).map(Self::Scripted),
+            SIMULATED_KIND => serde_json::from_value(fields).map(Self::Simulated),
+            _ => Err(serde::de::Error::unknown_variant(kind, &ALL_KINDS)),
         }
     }
 }
@@ -92,90 +160,198 @@ pub struct AskedPrices {
     pub output: Option<f64>,
 }
 
-/// A model with `kind = "openai"`, `"anthropic"` or `"responses"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServedConfig {
-    /// The provider whose defaults are taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// Where the server is; has no credentials in it.
-    pub base_url: String,
-    /// The version of the interface, sent as `api-version`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<String>,
-    /// The model's name, as the server knows it.
-    pub model: String,
-    /// The environment variable that holds the key; `None` sends no key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key_env: Option<String>,
-    /// A command that prints the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key_command: Option<Vec<String>>,
-    /// The header that the key stands in; `None` for that of the kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_header: Option<KeyHeader>,
-    /// Randomness of the replies, 0 or more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Nucleus sampling, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// The most tokens of a reply, where the caller asks for no number of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
-    /// A sampling seed, for servers that take one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Whether the server takes a seed; kind "openai" has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed_field: Option<SeedField>,
-    /// Seconds to wait for one reply.
-    pub timeout_s: u64,
-    /// The name under which the server takes the bound on tokens; kind "openai" has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens_field: Option<MaxTokensField>,
-    /// How the server is asked for JSON.
-    pub response_format: ResponseFormat,
-    /// How much the model thinks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_effort: Option<Effort>,
-    /// Where the server looks for the effort; kind "openai" has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_effort_field: Option<EffortField>,
-    /// Whether the model thinks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<bool>,
-    /// The most tokens that it thinks with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_tokens: Option<u32>,
-    /// Where the server looks for both; kind "openai" has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_field: Option<ThinkingField>,
-    /// How long the server keeps the beginning of a prompt; kind "anthropic" has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt_cache: Option<PromptCache>,
-    /// The most requests per minute; both models of one server share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_minute: Option<u64>,
-    /// The most tokens per minute, of prompts and replies; both models of one server share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_per_minute: Option<u64>,
-    /// Money per million input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_input: Option<f64>,
-    /// Money per million cached input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_cached: Option<f64>,
-    /// Money per million output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_output: Option<f64>,
-    /// More fields of the request, sent as they are.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extra_body: Map<String, Value>,
-    /// More headers of the request: name and value, in alphabetical order.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub extra_headers: BTreeMap<String, String>,
+/// The kinds of models that a server answers for: the dialects.
+pub(in crate::config) const SERVED_KINDS: &[&str] = Dialect::NAMES;
+const PAID_KINDS: [&str; SERVED_KINDS.len() + 1] = joined(SERVED_KINDS, &[AGENT_KIND]);
+const ALL_KINDS: [&str; PAID_KINDS.len() + 2] = joined(&PAID_KINDS, &[SCRIPTED_KIND, SIMULATED_KIND]);
+/// The kind whose keys the default file only has where it is asked for, since it has many.
+pub(in crate::config) const AGENT_KIND: &str = "agent";
+const SCRIPTED_KIND: &str = "scripted";
+const SIMULATED_KIND: &str = "simulated";
+
+const SERVED: Kinds = Kinds::Of(SERVED_KINDS);
+/// The kinds that cost money.
+const PAID: Kinds = Kinds::Of(&PAID_KINDS);
+const CHAT_COMPLETIONS: Kinds = Kinds::Of(&[Dialect::ChatCompletions.as_str()]);
+const MESSAGES: Kinds = Kinds::Of(&[Dialect::Messages.as_str()]);
+const AGENT: Kinds = Kinds::Of(&[AGENT_KIND]);
+const SCRIPTED: Kinds = Kinds::Of(&[SCRIPTED_KIND]);
+const SIMULATED: Kinds = Kinds::Of(&[SIMULATED_KIND]);
+
+/// What a provider sets: in the default file these are off, so that another word for the provider is enough.
+pub(in crate::config) const SET_BY_PROVIDER: &[&str] = &[
+    "kind",
+    "base_url",
+    "api_key_env",
+    "key_header",
+    "seed_field",
+    "max_tokens_field",
+    "response_format",
+    "reasoning_effort_field",
+    "thinking_field",
+];
+
+/// The key that says which others there are.
+pub(in crate::config) const KIND: &[KeySpec] =
+    &[decisive(ValueType::Choice(&ALL_KINDS), Value("\"openai\"")).named(
+        "kind",
+        "openai: any server with the Chat Completions interface. anthropic: the Messages interface.\n\
+     responses: OpenAI's Responses interface. agent: Claude Code, Codex, Gemini CLI or any program.\n\
+     scripted: replies from a file.\n\
+     simulated: a small program that plays the part of a model, for demonstrations and tests.",
+    )];
+
+kinds! {
+    /// The keys of the sections of models, but for `kind`.
+    const MODEL;
+    structs {
+        served => {
+            /// A model that a server answers for; the kinds are the dialects.
+            ServedConfig
+        }
+        agent => {
+            /// A model with `kind = "agent"`.
+            AgentConfig for skill_llm::agent::AgentConfig
+        }
+        scripted => {
+            /// A model with `kind = "scripted"`.
+            #[derive(Eq)]
+            ScriptedConfig
+        }
+        simulated => {
+            /// A model with `kind = "simulated"`.
+            SimulatedConfig
+        }
+    }
+    rows {
+    [served] of SERVED {
+        /// Sets what is known about a provider: kind, base_url, api_key_env and the names of fields. Each of them
+        /// can be set here too, and then counts.
+        provider: Option<String> = process(ValueType::Choice(PROVIDER_NAMES), Suggested { example: "\"openai\"" });
+        /// Where the server is, usually up to and with /v1.
+        base_url: String = decisive(Url, Value("\"https://api.openai.com/v1\""));
+        /// The version of the interface, where the address has to name one, as Azure's older addresses do.
+        api_version: Option<String> = process(Text, Absent { example: "\"2024-10-21\"" });
+    }
+    [served agent] of PAID {
+        /// The model's name, as the server knows it.
+        model: String = decisive(Text, Required { example: "\"gpt-5-mini\"" });
+    }
+    [served] of SERVED {
+        /// The environment variable that holds the key, never the key itself. Without it a provider's own variable is
+        /// taken for the provider's own address, and no key is sent elsewhere.
+        api_key_env: Option<String> = process(Variable, Absent { example: "\"OPENAI_API_KEY\"" });
+        /// A command that prints the key or a token, instead of api_key_env. It is run again when the token expires,
+        /// and what it prints is kept in memory only.
+        api_key_command: Option<Vec<String>> =
+            process(Texts, Absent { example: "[\"az\", \"account\", \"get-access-token\", \"--resource\", \"https://cognitiveservices.azure.com\"]" });
+        /// The header that the key stands in. Without it x-api-key for kind "anthropic", and authorization else.
+        key_header: Option<KeyHeader> = process(choice::<KeyHeader>(), Absent { example: "\"authorization\"" });
+        /// Randomness of the replies; 0 is greedy. Without it the server decides.
+        temperature: Option<f64> = decisive(number(0.0, f64::INFINITY), Absent { example: "0.0" });
+        /// Nucleus sampling. Without it the server decides.
+        top_p: Option<f64> = decisive(number(0.0, 1.0), Absent { example: "1.0" });
+        /// The most tokens that a reply may have, where nothing else in this file bounds it.
+        max_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "4096" });
+    }
+    [served] of CHAT_COMPLETIONS {
+        /// A sampling seed, for servers that take one.
+        seed: Option<u64> = decisive(integer(0, MAX_SEED), Absent { example: "42" });
+        /// Whether the server takes a seed. off: one that is asked for is an error.
+        seed_field: Option<SeedField> = process(choice::<SeedField>(), Value("\"seed\""));
+    }
+    [served agent] of PAID {
+        /// Seconds to wait for one reply.
+        timeout_s: u64 = process(integer(1, 86_400), Value("120"));
+    }
+    [served] of CHAT_COMPLETIONS {
+        /// The name under which the server takes the bound on tokens.
+        max_tokens_field: Option<MaxTokensField> = process(choice::<MaxTokensField>(), Value("\"auto\""));
+    }
+    [served] of SERVED {
+        /// How the server is asked for JSON, where a stage wants it. tool: as a tool that has to be called, for kind
+        /// "anthropic".
+        response_format: ResponseFormat = decisive(choice::<ResponseFormat>(), Value("\"json_schema\""));
+    }
+    [served agent] of PAID {
+        /// How much the model thinks before it answers. Each provider takes some of these words.
+        reasoning_effort: Option<Effort> = decisive(choice::<Effort>(), Absent { example: "\"low\"" });
+    }
+    [served] of CHAT_COMPLETIONS {
+        /// Where the server looks for the effort. off: one that is asked for is an error.
+        reasoning_effort_field: Option<EffortField> =
+            process(choice::<EffortField>(), Value("\"reasoning_effort\""));
+    }
+    [served] of SERVED {
+        /// Whether the model thinks before it answers. Without it the server decides.
+        thinking: Option<bool> = decisive(Flag, Absent { example: "false" });
+        /// The most tokens that the model thinks with, for servers that take such a bound.
+        thinking_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "2048" });
+    }
+    [served] of CHAT_COMPLETIONS {
+        /// Where the server looks for thinking and thinking_tokens. off: asking for one is an error.
+        thinking_field: Option<ThinkingField> = process(choice::<ThinkingField>(), Value("\"off\""));
+    }
+    [served] of MESSAGES {
+        /// How long the server keeps the beginning of a prompt, which holds the skill.
+        prompt_cache: Option<PromptCache> = process(choice::<PromptCache>(), Value("\"5m\""));
+    }
+    [agent] of AGENT {
+        /// The program that plays the model. command: any program, see command.
+        agent: AgentKind = decisive(choice::<AgentKind>(), Required { example: "\"claude\"" });
+        /// The program and its first arguments, where it is not on the path or is none of those that are known.
+        /// {model} stands for the model's name. The prompt comes on its standard input.
+        command: Option<Vec<String>> =
+            decisive(Texts, Absent { example: "[\"my-agent\", \"--model\", \"{model}\"]" }) => command;
+        /// Further arguments of the program.
+        agent_args: Option<Vec<String>> =
+            decisive(Texts, Absent { example: "[\"--max-turns\", \"20\"]" }) => arguments;
+        /// How the program's output is read. auto: as the known program prints it, and else as the reply itself.
+        output: AgentOutput = decisive(choice::<AgentOutput>(), Value("\"auto\""));
+        /// What the program may do, in its own words. read_only: read in its working directory. workspace: also write
+        /// there and run programs. off: anything.
+        sandbox: Sandbox = decisive(choice::<Sandbox>(), Value("\"read_only\"")) => sandbox;
+        /// How the program gets the skill. prompt: as a part of the prompt. package: as SKILL.md in the directory
+        /// where it looks for skills.
+        skill_as: SkillAs = decisive(choice::<SkillAs>(), Value("\"prompt\"")) => skill_as;
+        /// Names of environment variables that the program gets besides those that find programs and directories.
+        pass_env: Option<Vec<String>> = process(Texts, Absent { example: "[\"ANTHROPIC_API_KEY\"]" }) => pass_env;
+        /// Whether what the program prints is kept, in agent_traces of the run directory.
+        traces: bool = process(Flag, Value("true"));
+    }
+    [served agent] of PAID {
+        /// The most requests per minute. Both models of one server share it.
+        requests_per_minute: Option<u64> = process(integer(1, MAX_RATE), Absent { example: "500" });
+        /// The most tokens per minute, of prompts and replies. Both models of one server share it.
+        tokens_per_minute: Option<u64> = process(integer(1, MAX_RATE), Absent { example: "200000" });
+        /// Money per million input tokens, for reports and for budget.money.
+        price_input: Option<f64> = process(PRICE, Absent { example: "0.25" });
+        /// Money per million input tokens that the server had in its cache.
+        price_cached: Option<f64> = process(PRICE, Absent { example: "0.025" });
+        /// Money per million output tokens.
+        price_output: Option<f64> = process(PRICE, Absent { example: "2.0" });
+    }
+    [served] of SERVED {
+        /// More fields of the request, sent as they are.
+        #[serde(default)]
+        extra_body: Map<String, Json> = decisive(Body, Absent { example: "{ top_k = 20 }" });
+        /// More headers of the request. A header with a key in it is refused: that is what api_key_env is for.
+        #[serde(default)]
+        extra_headers: BTreeMap<String, String> =
+            decisive(Headers, Absent { example: "{ x-title = \"skillrl\" }" });
+    }
+    [scripted] of SCRIPTED {
+        /// The file with the replies.
+        file: AskedPath = decisive(FILE, Required { example: "\"rules.json\"" });
+    }
+    [simulated] of SIMULATED {
+        /// Decides what the simulated model gets right.
+        sim_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
+        /// The share of replies that the simulated optimizer spoils: broken JSON, harmful and repeated edits.
+        flaw_rate: Option<f64> =
+            decisive(number(0.0, 1.0), Value("0.25")).of_section("models.optimizer");
+    }
+    }
 }
 
 impl ServedConfig {
@@ -185,87 +361,9 @@ impl ServedConfig {
     }
 }
 
-/// A model with `kind = "agent"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentConfig {
-    /// The program.
-    pub agent: AgentProgram,
-    /// The model's name, as the program knows it.
-    pub model: String,
-    /// The program and its first arguments; `None` for those of the known program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Vec<String>>,
-    /// Further arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_args: Option<Vec<String>>,
-    /// How the output is read.
-    pub output: AgentOutput,
-    /// What the program may do.
-    pub sandbox: AgentSandbox,
-    /// How the program gets the skill.
-    pub skill_as: SkillAs,
-    /// How much the model thinks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_effort: Option<Effort>,
-    /// Environment variables that the program gets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pass_env: Option<Vec<String>>,
-    /// Whether the output is kept.
-    pub traces: bool,
-    /// Seconds until the program is killed.
-    pub timeout_s: u64,
-    /// The most requests per minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_minute: Option<u64>,
-    /// The most tokens per minute, of prompts and replies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_per_minute: Option<u64>,
-    /// Money per million input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_input: Option<f64>,
-    /// Money per million cached input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_cached: Option<f64>,
-    /// Money per million output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_output: Option<f64>,
-}
-
-/// A model with `kind = "scripted"`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScriptedConfig {
-    /// The file with the replies.
-    pub file: AskedPath,
-}
-
-/// A model with `kind = "simulated"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SimulatedConfig {
-    /// Decides what the model gets right.
-    pub sim_seed: u64,
-    /// The share of replies that are spoilt, 0 to 1; only the optimizer has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flaw_rate: Option<f64>,
-}
-
-choice! {
-    /// The header that a key stands in.
-    KeyHeader {
-        /// `Authorization: Bearer`.
-        Bearer = "authorization",
-        /// `x-api-key`.
-        XApiKey = "x-api-key",
-        /// `api-key`.
-        ApiKey = "api-key",
-    }
-}
-
-choice! {
+named_enum! {
     /// Whether a server takes a seed.
-    SeedField {
+    pub enum SeedField {
         /// As `seed`.
         Seed = "seed",
         /// No.
@@ -273,21 +371,9 @@ choice! {
     }
 }
 
-choice! {
-    /// The name under which a server takes the bound on tokens.
-    MaxTokensField {
-        /// By the model's name and the server's answers.
-        Auto = "auto",
-        /// `max_tokens`.
-        MaxTokens = "max_tokens",
-        /// `max_completion_tokens`.
-        MaxCompletionTokens = "max_completion_tokens",
-    }
-}
-
-choice! {
+named_enum! {
     /// How a server is asked for JSON, where a stage wants it.
-    ResponseFormat {
+    pub enum ResponseFormat {
         /// With the schema.
         JsonSchema = "json_schema",
         /// With the schema inside a JSON object format, as the servers of llama.cpp take it.
@@ -301,89 +387,9 @@ choice! {
     }
 }
 
-choice! {
-    /// How much a model thinks.
-    Effort {
-        /// Not at all.
-        None = "none",
-        /// As little as possible.
-        Minimal = "minimal",
-        /// Little.
-        Low = "low",
-        /// Some.
-        Medium = "medium",
-        /// Much.
-        High = "high",
-        /// Very much.
-        Xhigh = "xhigh",
-        /// As much as possible.
-        Max = "max",
-    }
-}
-
-choice! {
-    /// Where a server looks for the effort.
-    EffortField {
-        /// `reasoning_effort`.
-        ReasoningEffort = "reasoning_effort",
-        /// `reasoning.effort`.
-        Reasoning = "reasoning",
-        /// `chat_template_kwargs.reasoning_effort`.
-        ChatTemplateKwargs = "chat_template_kwargs",
-        /// Nowhere.
-        Off = "off",
-    }
-}
-
-choice! {
-    /// Where a server looks for whether the model thinks.
-    ThinkingField {
-        /// `enable_thinking`.
-        EnableThinking = "enable_thinking",
-        /// `chat_template_kwargs.enable_thinking`.
-        ChatTemplateKwargs = "chat_template_kwargs",
-        /// `thinking.type`: enabled or disabled.
-        Thinking = "thinking",
-        /// `thinking.type`: adaptive or disabled.
-        ThinkingAdaptive = "thinking_adaptive",
-        /// `reasoning.enabled`.
-        Reasoning = "reasoning",
-        /// `reasoning_effort`: none, or not.
-        ReasoningEffort = "reasoning_effort",
-        /// Nowhere.
-        Off = "off",
-    }
-}
-
-choice! {
-    /// How long a server keeps the beginning of a prompt.
-    PromptCache {
-        /// Not at all.
-        Off = "off",
-        /// 5 minutes.
-        FiveMinutes = "5m",
-        /// An hour.
-        OneHour = "1h",
-    }
-}
-
-choice! {
-    /// A program that plays a model.
-    AgentProgram {
-        /// Claude Code.
-        Claude = "claude",
-        /// Codex.
-        Codex = "codex",
-        /// Gemini CLI.
-        Gemini = "gemini",
-        /// Any other.
-        Command = "command",
-    }
-}
-
-choice! {
+named_enum! {
     /// How the output of a program is read.
-    AgentOutput {
+    pub enum AgentOutput {
         /// As the known program prints it.
         Auto = "auto",
         /// As the reply itself.
@@ -394,27 +400,5 @@ choice! {
         Codex = "codex",
         /// As Gemini CLI prints JSON.
         Gemini = "gemini",
-    }
-}
-
-choice! {
-    /// What a program may do.
-    AgentSandbox {
-        /// Read in its working directory.
-        ReadOnly = "read_only",
-        /// Also write there and run programs.
-        Workspace = "workspace",
-        /// Anything.
-        Off = "off",
-    }
-}
-
-choice! {
-    /// How a program gets the skill.
-    SkillAs {
-        /// As a part of the prompt.
-        Prompt = "prompt",
-        /// As `SKILL.md` where it looks for skills.
-        Package = "package",
     }
 }

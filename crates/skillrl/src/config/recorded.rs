@@ -1,9 +1,9 @@
 //! Configurations that were recorded with a run: what `--set` had changed, which files they read, and how their items
 //! were split.
 
-use super::keys::{self, ValueType};
+use super::keys::{self, PathUse, ValueType};
 use super::show::lookup;
-use super::{Config, EnvConfig, LoadedConfig, Origin, PathBase, value};
+use super::{Config, LoadedConfig, Origin, PathBase, value};
 use serde_json::Value;
 use skill_core::{SplitRatio, SplitRule};
 use skill_pipeline::run_dir::read_config;
@@ -65,13 +65,7 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
     if split.kind != loaded.config.env.kind() || split.rule.is_some_and(|rule| rule != SplitRule::Exact) {
         return;
     }
-    let (ratio, rule) = match &mut loaded.config.env {
-        EnvConfig::Qa(env) => (&mut env.split_ratio, &mut env.split_rule),
-        EnvConfig::Tasks(env) => (&mut env.split_ratio, &mut env.split_rule),
-        EnvConfig::Webshop(env) => (&mut env.split_ratio, &mut env.split_rule),
-        EnvConfig::Exec(env) => (&mut env.split_ratio, &mut env.split_rule),
-        EnvConfig::Alfworld(_) => return,
-    };
+    let Some((ratio, rule)) = loaded.config.env.split_mut() else { return };
     let mut keep = |key: &str| match loaded.origins.get_mut(key) {
         Some(origin @ Origin::Default) => {
             *origin = Origin::Run;
@@ -89,26 +83,22 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
 
 impl LoadedConfig {
     /// The files and directories that are read and that are relative to the configuration file, by their keys.
-    pub fn files_beside_config(&self) -> Vec<(&'static str, PathBuf)> {
+    pub fn files_beside_config(&self) -> Vec<(String, PathBuf)> {
         let mut files = Vec::new();
-        self.config.clone().for_each_path(|key, path| {
+        self.config.clone().for_each_path(&mut |key, path| {
             let is_beside = path.base() == PathBase::ConfigFile && PathBuf::from(path.as_str()).is_relative();
-            // The run makes its directory itself.
-            if key != "run.dir" && is_beside {
-                files.push((key, PathBuf::from(path.as_str())));
+            let is_made = keys::find(key).is_some_and(|(_, key)| key.value == ValueType::Path(PathUse::Made));
+            if is_beside && !is_made {
+                files.push((key.to_owned(), PathBuf::from(path.as_str())));
             }
         });
-        debug_assert!(
-            files
-                .iter()
-                .all(|(key, _)| { keys::find(key).is_some_and(|(_, key)| key.value == ValueType::Path) })
-        );
         files
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::EnvConfig;
     use super::*;
     use serde_json::json;
 
@@ -226,6 +216,6 @@ mod tests {
     fn files_beside_the_configuration_are_those_that_are_read() {
         let overrides = ["skill.initial=/abs/s.md".to_owned(), "prompts.dir=p".to_owned()];
         let loaded = Config::parse(TEXT, "", &overrides).unwrap();
-        assert_eq!(loaded.files_beside_config(), [("env.data", PathBuf::from("d"))]);
+        assert_eq!(loaded.files_beside_config(), [("env.data".to_owned(), PathBuf::from("d"))]);
     }
 }

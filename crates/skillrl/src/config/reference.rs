@@ -100,7 +100,7 @@ fn of_kind(section: &SectionSpec, kind: &str) -> Value {
 fn key_schema(key: &KeySpec) -> Value {
     let mut schema = type_schema(key.value);
     if let Some(fields) = schema.as_object_mut() {
-        fields.insert("description".to_owned(), Value::String(sentences(key.doc)));
+        fields.insert("description".to_owned(), Value::String(sentences(&key.doc())));
         if let KeyDefault::Value(default) = key.default
             && let Some(default) = json_of_toml(default)
         {
@@ -114,7 +114,7 @@ fn key_schema(key: &KeySpec) -> Value {
 
 fn type_schema(value: ValueType) -> Value {
     match value {
-        ValueType::Text | ValueType::Path => json!({ "type": "string", "minLength": 1 }),
+        ValueType::Text | ValueType::Path(_) => json!({ "type": "string", "minLength": 1 }),
         ValueType::Variable => json!({ "type": "string" }),
         ValueType::Url => json!({ "type": "string", "pattern": "^https?://" }),
         ValueType::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
@@ -171,7 +171,7 @@ pub fn markdown() -> String {
 
 fn key_markdown(text: &mut String, section: &SectionSpec, key: &KeySpec) {
     let _ = write!(text, "\n### `{}`\n\n", section.path_of(key));
-    for sentence in key.doc.lines() {
+    for sentence in key.doc().lines() {
         let _ = writeln!(text, "{sentence}");
     }
     let _ = write!(text, "\n- Takes {}.\n", key.value.expectation().replace('|', "\\|"));

@@ -44,7 +44,7 @@ impl Config {
         let json = self.to_json();
         keys::keys()
             .filter(|(section, key)| {
-                let decides = key.effect == Effect::Result && key.value != ValueType::Path;
+                let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
                 decides && has_key(&json, section, key)
             })
             .map(|(section, key)| {

@@ -1,14 +1,25 @@
-//! The configuration as plain data.
+//! The configuration as plain data, and the declaration of the sections that have no kinds.
 //!
-//! The types stand alone: whoever builds models, environment and trainer turns them into theirs. They are
-//! written as JSON into the run directory, so nothing in them may be a secret.
+//! A row of [`settings!`] declares a key once, see [`super::keys::declare`]. The configuration is written as JSON into
+//! the run directory, so nothing in it may be a secret.
 
+use super::env::EnvConfig;
+use super::keys::KeyDefault::{Absent, Value};
+use super::keys::ValueType::Flag;
+use super::keys::declare::{choice, decisive, integer, number, process, settings};
+use super::keys::{
+    DIRECTORY, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
+};
 use super::models::ModelConfig;
 use super::path::AskedPath;
-use super::tasks::TasksConfig;
-use super::worlds::{AlfworldConfig, ExecConfig, WebshopConfig};
 use serde::{Deserialize, Serialize};
-use skill_core::{SplitRatio, SplitRule};
+use skill_core::gate::GateMetric;
+use skill_core::rewrite::UpdateMode;
+use skill_core::{GateKind, PairPolicy, named_enum};
+use skill_llm::{BudgetCaps, RetryPolicy};
+use skill_pipeline::{AppendixSource, EarlyStop, SlowUpdate, TrainSettings};
+
+const SECONDS: ValueType = number(0.0, MAX_SECONDS);
 
 /// A complete configuration: what the file says, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,20 +52,6 @@ pub struct Config {
     pub budget: BudgetConfig,
 }
 
-/// `[run]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunConfig {
-    /// The run directory.
-    pub dir: AskedPath,
-    /// Decides the order of the tasks and how they are grouped; below 2^53.
-    pub seed: u64,
-    /// Model calls in flight at most, 1 to 4096.
-    pub workers: u32,
-    /// Training items of the next step that may be begun while a candidate is evaluated.
-    pub speculation: u32,
-}
-
 /// `[models]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,199 +65,98 @@ pub struct ModelsConfig {
     pub judge: Option<ModelConfig>,
 }
 
-/// Defines an enum of the words of a [`super::keys::ValueType::Choice`].
-macro_rules! choice {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)+
-        }
-
-        impl $name {
-            /// The word that stands in the file.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
-}
-
-pub(super) use choice;
-
-/// `[env]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum EnvConfig {
-    /// Questions with known answers.
-    Qa(QaConfig),
-    /// A person's own data.
-    Tasks(Box<TasksConfig>),
-    /// Household games.
-    Alfworld(Box<AlfworldConfig>),
-    /// A shop.
-    Webshop(Box<WebshopConfig>),
-    /// A program.
-    Exec(Box<ExecConfig>),
-}
-
-impl EnvConfig {
-    /// The value of the key `kind`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Qa(_) => "qa",
-            Self::Tasks(_) => "tasks",
-            Self::Alfworld(_) => "alfworld",
-            Self::Webshop(_) => "webshop",
-            Self::Exec(_) => "exec",
-        }
+settings! {
+    /// `[run]`.
+    RunConfig for TrainSettings {
+        /// The run directory. Paths in this file are relative to the file.
+        dir: AskedPath = process(MADE, Value("\"runs/my-task\""));
+        /// Decides the order of the tasks and how they are grouped.
+        seed: u64 = decisive(integer(0, MAX_SEED), Value("42")) => seed;
+        /// Model calls in flight at most. Changes the time a run takes and nothing else. Fewer are in flight while a
+        /// server turns calls away or becomes slow.
+        workers: u32 = process(integer(1, 4096), Value("8")) => workers;
+        /// Tasks of the next step that idle workers may begin while a changed skill is measured: most are rejected, so
+        /// most of this work is used. What is not used is paid for all the same.
+        speculation: u32 = process(integer(0, MAX_COUNT), Value("0")) => speculation;
     }
 }
 
-/// An environment with `kind = "qa"`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QaConfig {
-    /// A directory with the three splits, or one file to be split.
-    pub data: AskedPath,
-    /// The shares of train, val and test; not all 0.
-    pub split_ratio: SplitRatio,
-    /// How they become whole numbers.
-    pub split_rule: SplitRule,
-    /// Decides which question falls into which split; below 2^53.
-    pub split_seed: u64,
-    /// How a reply is scored.
-    pub scorer: QaScorer,
-    /// The most tokens of an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
-}
-
-choice! {
-    /// How a reply to a question is scored.
-    QaScorer {
-        /// Exact match and F1 as SQuAD has them.
-        EmF1 = "em_f1",
-        /// Whether an answer stands in the reply.
-        Contains = "contains",
+settings! {
+    /// `[skill]`.
+    #[derive(Default)]
+    SkillConfig {
+        /// The Markdown file to start from, or a folder with a SKILL.md (docs/packages.md). Without it the tasks' own
+        /// skill is taken, or an empty one.
+        initial: Option<AskedPath> = decisive(SKILL, Absent { example: "\"skill.md\"" });
+        /// Whether edits may change the front matter of a skill: its description, but never its name.
+        edit_front_matter: bool = decisive(Flag, Value("false"));
     }
 }
 
-/// `[skill]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SkillConfig {
-    /// The Markdown file or the folder to start from; `None` takes the environment's own skill, or an empty one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initial: Option<AskedPath>,
-    /// Whether edits may change the front matter.
-    #[serde(default)]
-    pub edit_front_matter: bool,
+settings! {
+    /// `[train]`.
+    TrainConfig for TrainSettings {
+        /// How often the training split is gone through. A run can go on with more.
+        epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
+        /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.
+        batch_size: u32 = decisive(integer(1, MAX_COUNT), Value("40")) => batch_size;
+        /// Micro-batches per step. Each is reflected on by itself under the same skill; all patches make one change.
+        accumulation: u32 = decisive(integer(1, 1000), Value("1")) => accumulation;
+        /// Attempts at each task of a step. Each is a trajectory of its own, with replies of its own.
+        samples: u32 = decisive(integer(1, 1000), Value("1")) => samples;
+        /// Trajectories that one analyst reads at a time.
+        minibatch_size: u32 = decisive(integer(1, MAX_COUNT), Value("8")) => minibatch_size;
+        /// Patches that are merged at a time, at least 2.
+        merge_batch_size: u32 = decisive(integer(2, MAX_COUNT), Value("8")) => merge_batch_size;
+        /// How a candidate is made. patch: edits are applied, without a model. rewrite_from_suggestions: the optimizer
+        /// rewrites the skill by the suggestions of the analysts. full_rewrite_minibatch: each analyst writes the skill
+        /// anew, and these are merged; edit_budget and schedule do not count then. Protected regions survive in all.
+        update_mode: UpdateMode = decisive(choice::<UpdateMode>(), Value("\"patch\"")) => update_mode;
+        /// Edits per step at the start: the learning rate.
+        edit_budget: u32 = decisive(integer(1, 1000), Value("4"));
+        /// Edits per step at the end, at most edit_budget.
+        min_edit_budget: u32 = decisive(integer(1, 1000), Value("2"));
+        /// How the edits per step fall from edit_budget to min_edit_budget. autonomous: the optimizer is asked at each
+        /// step how many edits to apply.
+        schedule: Schedule = decisive(choice::<Schedule>(), Value("\"cosine\""));
+        /// Whether failed trajectories alone are reflected on.
+        failure_only: bool = decisive(Flag, Value("false")) => failure_only;
+        /// Whether a failure despite a good rule becomes a note in the skill's appendix, instead of an edit.
+        skill_aware: bool = decisive(Flag, Value("false"));
+        /// Who writes such notes: the analysts of failures and of successes, or of failures alone.
+        appendix_source: AppendixSource = decisive(choice::<AppendixSource>(), Value("\"both\""));
+        /// With more notes than this the optimizer is asked to make fewer of them. 0 never asks.
+        appendix_limit: u32 = decisive(integer(0, 200), Value("0"));
+        /// Steps whose failures, rejected edits and scores every prompt of the optimizer shows, over epochs too.
+        /// 0 shows none.
+        memory_steps: u32 = decisive(integer(0, 100), Value("10")) => memory_steps;
+        /// The most characters that these take in a prompt; the oldest steps give way.
+        memory_chars: u32 = decisive(integer(0, MAX_COUNT), Value("8000")) => memory_chars;
+        /// At an epoch's end tasks are done with the last epoch's skill and with this one's, and the optimizer writes
+        /// guidance into a region that no step touches. gated: it has to pass the gate. force: it is kept in any case,
+        /// and measured. off: there is none.
+        slow_update: SlowUpdate = decisive(choice::<SlowUpdate>(), Value("\"gated\"")) => epoch_end.slow_update;
+        /// How many tasks are compared at an epoch's end, each done with both skills.
+        slow_update_samples: u32 = decisive(integer(1, MAX_COUNT), Value("20")) => epoch_end.samples;
+        /// Which of these the optimizer sees. mixed: all. changed: those that one skill alone solved; more tasks are
+        /// drawn until there are as many. unchanged: the others.
+        pair_policy: PairPolicy = decisive(choice::<PairPolicy>(), Value("\"mixed\"")) => epoch_end.pair_policy;
+        /// Whether the optimizer writes notes to itself at an epoch's end, which its prompts show in the next epoch.
+        meta_skill: bool = decisive(Flag, Value("true")) => epoch_end.meta_skill;
+        /// The most tokens, about, that edits may let the skill grow to: it is a part of every prompt of the agent.
+        /// The optimizer is told what is left. 0 sets no limit.
+        max_skill_tokens: u64 = decisive(integer(0, MAX_TOKENS), Value("8000"));
+        /// How an edit finds its place. folded: to the letter, or else by how it looks, if one place fits.
+        /// exact: to the letter alone, as in the reference.
+        anchors: Anchors = decisive(choice::<Anchors>(), Value("\"folded\""));
+        /// Whether an edit is left out that adds what the skill says already.
+        drop_duplicates: bool = decisive(Flag, Value("true")) => edit_rules.drop_duplicates;
+    }
 }
 
-/// `[train]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrainConfig {
-    /// How often the training split is gone through, at least 1.
-    pub epochs: u32,
-    /// Tasks per micro-batch, at least 1.
-    pub batch_size: u32,
-    /// Micro-batches per step, at least 1.
-    pub accumulation: u32,
-    /// Attempts at each task of a step, at least 1.
-    pub samples: u32,
-    /// Trajectories per analyst call, at least 1.
-    pub minibatch_size: u32,
-    /// Patches per merge call, at least 2.
-    pub merge_batch_size: u32,
-    /// How a candidate is made.
-    pub update_mode: UpdateMode,
-    /// Edits per step at the start, at least 1.
-    pub edit_budget: u32,
-    /// Edits per step at the end, 1 to `edit_budget`.
-    pub min_edit_budget: u32,
-    /// How the edits per step fall.
-    pub schedule: Schedule,
-    /// Whether failed trajectories alone are reflected on.
-    pub failure_only: bool,
-    /// Whether a failure despite a good rule becomes a note in the appendix.
-    pub skill_aware: bool,
-    /// Which analysts write such notes.
-    pub appendix_source: AppendixSource,
-    /// With more notes than this the optimizer is asked for fewer; 0 never asks.
-    pub appendix_limit: u32,
-    /// Steps whose outcome the optimizer's prompts show, at most 100.
-    pub memory_steps: u32,
-    /// The most characters that these take in a prompt.
-    pub memory_chars: u32,
-    /// The guidance of an epoch's end.
-    pub slow_update: SlowUpdate,
-    /// Tasks that are compared at an epoch's end, at least 1.
-    pub slow_update_samples: u32,
-    /// Which of these the optimizer sees.
-    pub pair_policy: PairPolicy,
-    /// Whether the optimizer writes notes to itself.
-    pub meta_skill: bool,
-    /// The most tokens that edits may let the skill grow to; 0 sets no limit.
-    pub max_skill_tokens: u64,
+named_enum! {
     /// How an edit finds its place.
-    pub anchors: Anchors,
-    /// Whether an edit is left out that adds what the skill says already.
-    pub drop_duplicates: bool,
-}
-
-choice! {
-    /// Which analysts write notes for the appendix.
-    AppendixSource {
-        /// Those of failures and of successes.
-        Both = "both",
-        /// Those of failures.
-        FailureOnly = "failure_only",
-    }
-}
-
-choice! {
-    /// How guidance becomes part of the skill at an epoch's end.
-    SlowUpdate {
-        /// By the gate.
-        Gated = "gated",
-        /// In any case.
-        Force = "force",
-        /// There is none.
-        Off = "off",
-    }
-}
-
-choice! {
-    /// Which tasks of an epoch's comparison the optimizer sees.
-    PairPolicy {
-        /// All.
-        Mixed = "mixed",
-        /// Those that one skill alone solved.
-        Changed = "changed",
-        /// Those that both solved or both failed.
-        Unchanged = "unchanged",
-    }
-}
-
-choice! {
-    /// How a candidate is made of what the analysts propose.
-    UpdateMode {
-        /// Edits are applied.
-        Patch = "patch",
-        /// The optimizer rewrites the skill by suggestions.
-        RewriteFromSuggestions = "rewrite_from_suggestions",
-        /// Analysts write whole skills, which are merged.
-        FullRewriteMinibatch = "full_rewrite_minibatch",
-    }
-}
-
-choice! {
-    /// How an edit finds its place.
-    Anchors {
+    pub enum Anchors {
         /// To the letter, or else by how it looks, if one place fits.
         Folded = "folded",
         /// To the letter alone.
@@ -268,9 +164,9 @@ choice! {
     }
 }
 
-choice! {
+named_enum! {
     /// How the edits per step fall from `edit_budget` to `min_edit_budget`.
-    Schedule {
+    pub enum Schedule {
         /// They do not.
         Constant = "constant",
         /// In a straight line.
@@ -282,127 +178,92 @@ choice! {
     }
 }
 
-/// `[gate]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GateConfig {
-    /// Whether a changed skill has to pass.
-    pub enabled: bool,
-    /// The score that decides.
-    pub metric: Metric,
-    /// The weight of the soft score in [`Metric::Mixed`], 0 to 1.
-    pub mixed_weight: f64,
-    /// What a candidate must show besides a higher score.
-    pub mode: GateMode,
-    /// For [`GateMode::Paired`]: how many standard errors the mean difference must exceed.
-    pub standard_errors: f64,
-    /// For [`GateMode::Mcnemar`] and [`GateMode::Eprocess`]: the level, above 0 and below 1.
-    pub alpha: f64,
-    /// Whether all decisions of the run share `alpha`.
-    pub spend_alpha: bool,
-    /// For [`GateMode::NoRegression`]: items that may be lost.
-    pub max_losses: u32,
-    /// Draws per item of the selection split, at least 1.
-    pub selection_repeats: u32,
-    /// When the evaluation of a candidate ends.
-    pub early_stop: EarlyStop,
-}
-
-choice! {
-    /// What a candidate must show besides a higher score.
-    GateMode {
-        /// Nothing.
-        Strict = "strict",
-        /// A mean difference of so many standard errors.
-        Paired = "paired",
-        /// A small p-value.
-        Mcnemar = "mcnemar",
-        /// A large e-value.
-        Eprocess = "eprocess",
-        /// Few lost items.
-        NoRegression = "no_regression",
+settings! {
+    /// `[gate]`.
+    GateConfig for TrainSettings {
+        /// false: every changed skill becomes the current one, better or not. Each is measured, and the best is kept.
+        enabled: bool = decisive(Flag, Value("true"));
+        /// hard: the share of tasks solved. soft: the mean graded score. mixed: both.
+        metric: GateMetric = decisive(choice::<GateMetric>(), Value("\"hard\"")) => gate.metric;
+        /// The weight w of soft in mixed = (1 - w) * hard + w * soft.
+        mixed_weight: f64 = decisive(number(0.0, 1.0), Value("0.5")) => gate.mixed_weight;
+        /// strict: a higher score, as in the paper. paired: a mean difference of more than standard_errors. mcnemar: an
+        /// exact one-sided p-value of at most alpha. eprocess: an e-value of at least 1 / alpha. no_regression: at most
+        /// max_losses tasks lost. Where too few tasks differ to tell, a step is indecisive and the skill stays.
+        mode: GateKind = decisive(choice::<GateKind>(), Value("\"strict\""));
+        /// For mode = "paired": how many standard errors the mean difference must exceed.
+        standard_errors: f64 = decisive(number(0.0, 100.0), Value("1.0"));
+        /// For mcnemar and eprocess: how probable it may be that a change that helps nothing is kept.
+        alpha: f64 = decisive(number(1e-9, 0.999), Value("0.05"));
+        /// For mcnemar and eprocess: whether alpha holds for all steps together, so that later ones ask for more.
+        spend_alpha: bool = decisive(Flag, Value("false")) => evidence.spends_alpha;
+        /// For no_regression: how many tasks of the selection split a change may do worse than before.
+        max_losses: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
+        /// How often each task of the selection split is tried with a skill. A task's tries count together, and each is
+        /// paid for; for targets whose answers are sampled.
+        selection_repeats: u32 = decisive(integer(1, 100), Value("1")) => evidence.selection_repeats;
+        /// exact: a candidate is rejected as soon as it cannot win any more; what is decided is the same, and most
+        /// rejected candidates cost a part of the calls. off: every candidate is measured on the whole split.
+        early_stop: EarlyStop = decisive(choice::<EarlyStop>(), Value("\"exact\"")) => early_stop;
     }
 }
 
-choice! {
-    /// When the evaluation of a candidate ends.
-    EarlyStop {
-        /// When it cannot win any more.
-        Exact = "exact",
-        /// When every item is measured.
-        Off = "off",
+settings! {
+    /// `[eval]`.
+    EvalConfig for TrainSettings {
+        /// Whether the first and the best skill are measured on the selection split once more at the end: the
+        /// score that a skill was selected by flatters it, and this one does not. It costs one pass or two.
+        fresh: bool = process(Flag, Value("true")) => evidence.fresh;
+        /// Whether the first and the best skill are measured on the test split at the end.
+        test: bool = process(Flag, Value("true")) => eval_test;
     }
 }
 
-choice! {
-    /// The score that decides at the gate.
-    Metric {
-        /// The share of tasks solved.
-        Hard = "hard",
-        /// The mean graded score.
-        Soft = "soft",
-        /// `(1 - mixed_weight) * hard + mixed_weight * soft`.
-        Mixed = "mixed",
+settings! {
+    /// `[prompts]`.
+    #[derive(Default)]
+    PromptsConfig {
+        /// A directory with prompts (NAME.md) that take the place of the built-in ones.
+        dir: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"prompts\"" });
     }
 }
 
-/// `[eval]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EvalConfig {
-    /// Whether the first and the best skill are measured on the selection split once more at the end.
-    pub fresh: bool,
-    /// Whether the first and the best skill are measured on the test split at the end.
-    pub test: bool,
+settings! {
+    /// `[limits]`.
+    LimitsConfig {
+        /// The most tokens that a reply of the optimizer may have.
+        max_reply_tokens: u32 = process(integer(1, MAX_TOKENS), Value("16384"));
+    }
 }
 
-/// `[prompts]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PromptsConfig {
-    /// A directory with prompts that take the place of the built-in ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dir: Option<AskedPath>,
+settings! {
+    /// `[retry]`.
+    RetryConfig for RetryPolicy {
+        /// Attempts per call. A wrong key, a refused request or an empty account is never tried again.
+        /// A rate limit with a stated wait uses up no attempt.
+        max_attempts: u32 = process(integer(1, 1000), Value("8")) => max_attempts;
+        /// Seconds before the second attempt; each further wait is twice as long.
+        first_delay_s: f64 = process(SECONDS, Value("0.5")) => first_delay;
+        /// The longest of these waits.
+        max_delay_s: f64 = process(SECONDS, Value("60.0")) => max_delay;
+        /// The longest wait that a server may ask for; if it asks for more, the run stops.
+        max_server_wait_s: f64 = process(SECONDS, Value("600.0")) => max_server_wait;
+        /// Seconds for a call with all its attempts and waits.
+        call_timeout_s: f64 = process(SECONDS, Value("1800.0")) => call_timeout;
+    }
 }
 
-/// `[limits]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LimitsConfig {
-    /// The most tokens that a reply of the optimizer may have.
-    pub max_reply_tokens: u32,
-}
-
-/// `[retry]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RetryConfig {
-    /// Attempts per call, at least 1.
-    pub max_attempts: u32,
-    /// Seconds before the second attempt.
-    pub first_delay_s: f64,
-    /// The longest wait between attempts, in seconds.
-    pub max_delay_s: f64,
-    /// The longest wait that a server may ask for, in seconds.
-    pub max_server_wait_s: f64,
-    /// Seconds for a call with all its attempts and waits.
-    pub call_timeout_s: f64,
-}
-
-/// `[budget]`: caps over all processes of a run; `None` sets none.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BudgetConfig {
-    /// Requests that may be sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    /// Tokens of prompts and replies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Money, by the prices of the models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub money: Option<f64>,
-    /// Seconds that the run works.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_s: Option<f64>,
+settings! {
+    /// `[budget]`: caps over all processes of a run; `None` sets none.
+    #[derive(Copy, Default)]
+    BudgetConfig for BudgetCaps {
+        /// Requests that may be sent, repeated ones included.
+        calls: Option<u64> = process(integer(1, MAX_RATE), Absent { example: "5000" }) => calls;
+        /// Tokens of prompts and replies.
+        tokens: Option<u64> = process(integer(1, MAX_RATE), Absent { example: "20000000" }) => tokens;
+        /// Money, by the prices of the models.
+        money: Option<f64> = process(PRICE, Absent { example: "10.0" }) => money;
+        /// Seconds that the run works.
+        time_s: Option<f64> = process(SECONDS, Absent { example: "14400.0" }) => time;
+    }
 }

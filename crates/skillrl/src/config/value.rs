@@ -23,7 +23,7 @@ pub(super) fn check(key: &str, value_type: ValueType, value: &DeValue<'_>) -> Re
         ValueType::Text => {
             text(value).filter(|text| !text.trim().is_empty()).map(Value::from).ok_or_else(wrong)
         }
-        ValueType::Path => text(value)
+        ValueType::Path(_) => text(value)
             .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
             .map(Value::from)
             .ok_or_else(wrong),

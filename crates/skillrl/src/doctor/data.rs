@@ -2,7 +2,7 @@
 
 use super::{Check, Finding, counted};
 use crate::assemble;
-use crate::config::{EnvConfig, LoadedConfig};
+use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
 use async_trait::async_trait;
@@ -105,18 +105,14 @@ async fn same_tasks(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> V
     let mut same = Vec::new();
     for split in Split::ALL {
         for item in env.items(split) {
-            let task = match &loaded.config.env {
-                // What is asked is known without a world.
-                EnvConfig::Qa(_) | EnvConfig::Tasks(_) => {
-                    let Some(request) = request_for(env, item, skill).await else { continue };
-                    serde_json::to_string(&request.messages).unwrap_or_default()
-                }
-                EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) | EnvConfig::Exec(_) => {
-                    if item.data == Value::Null {
-                        continue;
-                    }
-                    canonical_hash(&item.data)
-                }
+            // What is asked is known without a world.
+            let task = if loaded.config.env.env_kind().has_data_file() {
+                let Some(request) = request_for(env, item, skill).await else { continue };
+                serde_json::to_string(&request.messages).unwrap_or_default()
+            } else if item.data == Value::Null {
+                continue;
+            } else {
+                canonical_hash(&item.data)
             };
             match seen.get(&task) {
                 Some((first_split, first)) if *first_split != split => {
@@ -136,11 +132,11 @@ pub(super) async fn first_request(
     env: &dyn Env,
     skill: &SkillDoc,
 ) -> Option<ChatRequest> {
-    match &loaded.config.env {
-        EnvConfig::Exec(_) => None,
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) => {
-            request_for(env, env.items(Split::Train).first()?, skill).await
-        }
+    let kind = loaded.config.env.env_kind();
+    if kind.has_data_file() || kind.is_built_in_world() {
+        request_for(env, env.items(Split::Train).first()?, skill).await
+    } else {
+        None
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Check, Examination, Finding, Network, Status, counted};
 use crate::assemble::ModelRole;
-use crate::config::{AgentConfig, AgentProgram, LoadedConfig, ModelConfig, ResponseFormat, ServedConfig};
+use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ResponseFormat, ServedConfig};
 use crate::cost::{has_prices, prices};
 use crate::engine::{Engine, judge_role};
 use crate::error::Error;
@@ -12,8 +12,8 @@ use skill_core::rewrite::UpdateMode;
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, Message,
-    Sampling,
+    AgentKind, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason,
+    LlmError, Message, Sampling,
 };
 use skill_pipeline::prompts::schema::analyst_schema;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub(super) async fn examine(
                 Some(served) => reach(&mut engine, role, served, asked, &mut servers, &mut found).await,
                 None => true,
             };
-            if asks_somebody(config) {
+            if config.is_paid() {
                 let model = (asked.network == Network::Allowed && is_reached).then_some(model);
                 let max_reply_tokens = config.max_tokens().unwrap_or(loaded.config.limits.max_reply_tokens);
                 let skill_aware = loaded.config.train.skill_aware;
@@ -78,16 +78,6 @@ fn roles(loaded: &LoadedConfig) -> Vec<ModelRole> {
     let mut roles = vec![ModelRole::Target, ModelRole::Optimizer];
     roles.extend(judge_role(&loaded.config).filter(|role| *role == ModelRole::Judge));
     roles
-}
-
-fn asks_somebody(config: &ModelConfig) -> bool {
-    match config {
-        ModelConfig::OpenAi(_)
-        | ModelConfig::Anthropic(_)
-        | ModelConfig::Responses(_)
-        | ModelConfig::Agent(_) => true,
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => false,
-    }
 }
 
 /// Builds a model, which looks up its key and checks its settings.
@@ -109,9 +99,7 @@ fn built(
         }
     };
     match config {
-        ModelConfig::OpenAi(served) | ModelConfig::Anthropic(served) | ModelConfig::Responses(served) => {
-            found.push(Finding::ok(Check::Key, key_text(served)));
-        }
+        ModelConfig::Served { config, .. } => found.push(Finding::ok(Check::Key, key_text(config))),
         ModelConfig::Agent(agent) => found.push(program(agent)),
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
             found.push(Finding::ok(Check::Model, format!("{}: nothing is asked elsewhere", config.kind())));
@@ -133,10 +121,10 @@ fn key_text(served: &ServedConfig) -> String {
 /// Whether the program that plays a model is there.
 fn program(agent: &AgentConfig) -> Finding {
     let default = match agent.agent {
-        AgentProgram::Claude => "claude",
-        AgentProgram::Codex => "codex",
-        AgentProgram::Gemini => "gemini",
-        AgentProgram::Command => "",
+        AgentKind::Claude => "claude",
+        AgentKind::Codex => "codex",
+        AgentKind::Gemini => "gemini",
+        AgentKind::Command => "",
     };
     let name = agent.command.as_ref().and_then(|command| command.first()).map_or(default, String::as_str);
     let is_there = if Path::new(name).components().count() > 1 {
@@ -376,14 +364,12 @@ impl Examined<'_> {
     }
 
     fn schema_hint(&self) -> String {
-        let others: &[&str] = match self.config {
-            ModelConfig::OpenAi(_) | ModelConfig::Responses(_) => &["json_schema", "json_object", "off"],
-            ModelConfig::Anthropic(_) => &["json_schema", "tool", "off"],
-            ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => &[],
-        };
+        // Servers of one kind alone take the schema inside of a JSON object.
+        let others = self.config.dialect().map_or(&[][..], Dialect::response_formats);
+        let others = others.iter().filter(|name| **name != ResponseFormat::JsonObjectSchema.as_str());
         let present = self.config.served().map(|served| served.response_format.as_str());
         let others: Vec<String> =
-            others.iter().filter(|name| Some(**name) != present).map(|name| format!("\"{name}\"")).collect();
+            others.filter(|name| Some(**name) != present).map(|name| format!("\"{name}\"")).collect();
         if others.is_empty() {
             return "take another model for the optimizer".to_owned();
         }

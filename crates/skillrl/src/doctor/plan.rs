@@ -2,7 +2,7 @@
 
 use super::{Check, Examination, Finding};
 use crate::assemble;
-use crate::config::{Config, LoadedConfig, ModelConfig};
+use crate::config::{Config, LoadedConfig};
 use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
@@ -131,7 +131,7 @@ fn amounts(config: &Config, estimate: &Estimate) -> Finding {
     let models = [("target", &config.models.target), ("optimizer", &config.models.optimizer)];
     let unpriced: Vec<&str> = models
         .iter()
-        .filter(|(_, model)| is_paid(model) && !has_prices(model))
+        .filter(|(_, model)| model.is_paid() && !has_prices(model))
         .map(|(role, _)| *role)
         .collect();
     if unpriced.is_empty() || (total.cost.is_none() && config.budget.money.is_none()) {
@@ -139,16 +139,6 @@ fn amounts(config: &Config, estimate: &Estimate) -> Finding {
     }
     let message = format!("{message}; the {} has no price", unpriced.join(" and the "));
     Finding::warning(Check::Cost, message, "set `price_input` and `price_output`, per million tokens")
-}
-
-fn is_paid(model: &ModelConfig) -> bool {
-    match model {
-        ModelConfig::OpenAi(_)
-        | ModelConfig::Anthropic(_)
-        | ModelConfig::Responses(_)
-        | ModelConfig::Agent(_) => true,
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => false,
-    }
 }
 
 /// A cap that a run may pass by the replies that are in flight.

@@ -1,9 +1,6 @@
 //! From the configuration of a model to the dialect that asks its server.
 
-use crate::config::{
-    Effort, EffortField, KeyHeader, MaxTokensField, ModelConfig, PromptCache, ResponseFormat, SeedField,
-    ServedConfig, ThinkingField,
-};
+use crate::config::{ResponseFormat, SeedField, ServedConfig};
 use skill_llm::http::TokenCommand;
 use skill_llm::listing::ModelList;
 use skill_llm::{
@@ -23,69 +20,45 @@ pub(super) struct Access<'run> {
     pub(super) secrets: &'run Secrets,
 }
 
-/// The model that a server answers for; `None` for models of other kinds.
-pub(super) fn dialect(
-    config: &ModelConfig,
+/// The model that a server answers for.
+pub(super) fn model(
+    dialect: Dialect,
+    asked: &ServedConfig,
     transport: Arc<dyn Transport>,
     access: Access<'_>,
-) -> Result<Option<Arc<dyn ChatModel>>, LlmError> {
-    Ok(Some(match config {
-        ModelConfig::OpenAi(asked) => {
-            let config = chat_completions(asked, access)?;
-            Arc::new(OpenAiChat::with_transport(config, transport)?)
+) -> Result<Arc<dyn ChatModel>, LlmError> {
+    Ok(match dialect {
+        Dialect::ChatCompletions => {
+            Arc::new(OpenAiChat::with_transport(chat_completions(asked, access)?, transport)?)
         }
-        ModelConfig::Anthropic(asked) => {
-            Arc::new(AnthropicChat::with_transport(messages(asked, access)?, transport)?)
-        }
-        ModelConfig::Responses(asked) => {
-            Arc::new(ResponsesChat::with_transport(responses(asked, access)?, transport)?)
-        }
-        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
-    }))
+        Dialect::Messages => Arc::new(AnthropicChat::with_transport(messages(asked, access)?, transport)?),
+        Dialect::Responses => Arc::new(ResponsesChat::with_transport(responses(asked, access)?, transport)?),
+    })
 }
 
-/// The list of models that the model's server keeps; `None` for models of other kinds.
+/// The list of models that the model's server keeps.
 pub(super) fn list(
-    config: &ModelConfig,
+    dialect: Dialect,
+    asked: &ServedConfig,
     transport: Arc<dyn Transport>,
     access: Access<'_>,
-) -> Result<Option<ModelList>, LlmError> {
-    let (server, dialect) = match config {
-        ModelConfig::OpenAi(asked) => (chat_completions(asked, access)?.server, Dialect::ChatCompletions),
-        ModelConfig::Anthropic(asked) => (messages(asked, access)?.server, Dialect::Messages),
-        ModelConfig::Responses(asked) => (responses(asked, access)?.server, Dialect::Responses),
-        ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => return Ok(None),
-    };
-    ModelList::new(server, dialect, transport).map(Some)
+) -> Result<ModelList, LlmError> {
+    let mut server = Server::new(&asked.base_url);
+    server.key_header = dialect.key_header();
+    fill_server(&mut server, asked, access)?;
+    ModelList::new(server, dialect, transport)
 }
 
 fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiConfig, LlmError> {
     let mut config = OpenAiConfig::new(&asked.base_url, &asked.model);
     fill_server(&mut config.server, asked, access)?;
     config.sampling = sampling(asked);
-    config.max_tokens_field = match asked.max_tokens_field {
-        Some(MaxTokensField::Auto) | None => openai::MaxTokensField::Auto,
-        Some(MaxTokensField::MaxTokens) => openai::MaxTokensField::MaxTokens,
-        Some(MaxTokensField::MaxCompletionTokens) => openai::MaxTokensField::MaxCompletionTokens,
-    };
+    config.max_tokens_field = asked.max_tokens_field.unwrap_or_default();
     config.takes_seed = asked.seed_field != Some(SeedField::Off);
     config.response_format = response_format(asked.response_format)?;
     config.reasoning = reasoning(asked);
-    config.effort_field = match asked.reasoning_effort_field {
-        Some(EffortField::ReasoningEffort) | None => skill_llm::EffortField::ReasoningEffort,
-        Some(EffortField::Reasoning) => skill_llm::EffortField::Reasoning,
-        Some(EffortField::ChatTemplateKwargs) => skill_llm::EffortField::ChatTemplateKwargs,
-        Some(EffortField::Off) => skill_llm::EffortField::Off,
-    };
-    config.thinking_field = match asked.thinking_field {
-        Some(ThinkingField::EnableThinking) => skill_llm::ThinkingField::EnableThinking,
-        Some(ThinkingField::ChatTemplateKwargs) => skill_llm::ThinkingField::ChatTemplateKwargs,
-        Some(ThinkingField::Thinking) => skill_llm::ThinkingField::Thinking,
-        Some(ThinkingField::ThinkingAdaptive) => skill_llm::ThinkingField::ThinkingAdaptive,
-        Some(ThinkingField::Reasoning) => skill_llm::ThinkingField::Reasoning,
-        Some(ThinkingField::ReasoningEffort) => skill_llm::ThinkingField::ReasoningEffort,
-        Some(ThinkingField::Off) | None => skill_llm::ThinkingField::Off,
-    };
+    config.effort_field = asked.reasoning_effort_field.unwrap_or_default();
+    config.thinking_field = asked.thinking_field.unwrap_or_default();
     config.extra_body = asked.extra_body.clone();
     Ok(config)
 }
@@ -103,11 +76,7 @@ fn messages(asked: &ServedConfig, access: Access<'_>) -> Result<AnthropicConfig,
         }
     };
     config.reasoning = reasoning(asked);
-    config.prompt_cache = match asked.prompt_cache {
-        Some(PromptCache::Off) => skill_llm::PromptCache::Off,
-        Some(PromptCache::FiveMinutes) | None => skill_llm::PromptCache::FiveMinutes,
-        Some(PromptCache::OneHour) => skill_llm::PromptCache::OneHour,
-    };
+    config.prompt_cache = asked.prompt_cache.unwrap_or_default();
     config.extra_body = asked.extra_body.clone();
     Ok(config)
 }
@@ -127,11 +96,7 @@ fn fill_server(server: &mut Server, asked: &ServedConfig, access: Access<'_>) ->
     server.key = if access.has_key { key(asked)? } else { KeySource::None };
     server.secrets = access.secrets.clone();
     if let Some(header) = asked.key_header {
-        server.key_header = match header {
-            KeyHeader::Bearer => skill_llm::KeyHeader::Bearer,
-            KeyHeader::XApiKey => skill_llm::KeyHeader::XApiKey,
-            KeyHeader::ApiKey => skill_llm::KeyHeader::ApiKey,
-        };
+        server.key_header = header;
     }
     server.timeout = asked.timeout();
     server.extra_headers =
@@ -167,23 +132,7 @@ fn sampling(asked: &ServedConfig) -> Sampling {
 }
 
 fn reasoning(asked: &ServedConfig) -> Reasoning {
-    Reasoning {
-        effort: asked.reasoning_effort.map(effort),
-        thinking: asked.thinking,
-        tokens: asked.thinking_tokens,
-    }
-}
-
-pub(super) fn effort(asked: Effort) -> skill_llm::Effort {
-    match asked {
-        Effort::None => skill_llm::Effort::None,
-        Effort::Minimal => skill_llm::Effort::Minimal,
-        Effort::Low => skill_llm::Effort::Low,
-        Effort::Medium => skill_llm::Effort::Medium,
-        Effort::High => skill_llm::Effort::High,
-        Effort::Xhigh => skill_llm::Effort::Xhigh,
-        Effort::Max => skill_llm::Effort::Max,
-    }
+    Reasoning { effort: asked.reasoning_effort, thinking: asked.thinking, tokens: asked.thinking_tokens }
 }
 
 fn response_format(asked: ResponseFormat) -> Result<openai::ResponseFormat, LlmError> {

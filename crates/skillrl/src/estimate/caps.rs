@@ -1,7 +1,7 @@
 //! Caps that cannot be exact: those on tokens and money, where a model's replies have no limit.
 
 use crate::assemble::ModelRole;
-use crate::config::{Config, EnvConfig, ModelConfig};
+use crate::config::{Config, ModelConfig};
 use crate::engine::judge_role;
 use serde::Serialize;
 
@@ -49,13 +49,12 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
         let has_limit = match model {
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => true,
             ModelConfig::Agent(_) => return Some(ApproximateCap { role: role.as_str(), set: None }),
-            // Every request of this interface has a limit.
-            ModelConfig::Anthropic(_) => true,
-            ModelConfig::OpenAi(served) | ModelConfig::Responses(served) => {
-                served.max_tokens.is_some()
+            ModelConfig::Served { dialect, config: served } => {
+                dialect.always_limits_replies()
+                    || served.max_tokens.is_some()
                     || !is_judge
                         && match role {
-                            ModelRole::Target => env_limit(config).is_some(),
+                            ModelRole::Target => config.env.max_tokens().is_some(),
                             // Its requests carry `limits.max_reply_tokens`.
                             ModelRole::Optimizer => true,
                             ModelRole::Judge => false,
@@ -65,18 +64,6 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
         (!has_limit).then_some(ApproximateCap { role: role.as_str(), set: Some(set) })
     };
     roles.into_iter().filter_map(approximate).collect()
-}
-
-/// The limit that the environment sets in its requests.
-fn env_limit(config: &Config) -> Option<u32> {
-    match &config.env {
-        EnvConfig::Qa(env) => env.max_tokens,
-        EnvConfig::Tasks(env) => env.max_tokens,
-        EnvConfig::Alfworld(env) => env.max_tokens,
-        EnvConfig::Webshop(env) => env.max_tokens,
-        // The program decides.
-        EnvConfig::Exec(_) => None,
-    }
 }
 
 #[cfg(test)]

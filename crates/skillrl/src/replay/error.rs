@@ -28,7 +28,7 @@ pub enum ReplayError {
         /// The run directory.
         run: PathBuf,
         /// The key that names the file.
-        key: &'static str,
+        key: String,
         /// The file, as the configuration names it.
         file: PathBuf,
     },

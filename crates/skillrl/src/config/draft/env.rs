@@ -1,14 +1,14 @@
 //! The keys of `[env]` among each other: presets, and what a scorer needs.
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
-use crate::config::keys::{self, KEYS_OF_SCORERS, SCORERS};
+use crate::config::keys;
 use crate::config::suggest::any_of;
+use crate::config::tasks::KEYS_OF_SCORERS;
 use serde_json::Value;
+use skill_core::NamedEnum;
+use skill_envs::qa::QaScorer;
 use toml::Spanned;
 use toml::de::DeValue;
-
-/// How many of [`SCORERS`] kind qa has.
-const N_QA_SCORERS: usize = 2;
 
 /// The tools over files; `glob` is another name of `list`.
 const FILE_TOOLS: [&str; 4] = ["list", "read", "grep", "glob"];
@@ -69,7 +69,7 @@ impl Draft {
     }
 
     fn check_qa_scorer(&mut self, scorer: &str) {
-        let known = SCORERS.get(..N_QA_SCORERS).unwrap_or_default();
+        let known = QaScorer::NAMES;
         if !known.contains(&scorer) {
             let words = any_of(known.iter().map(|word| format!("\"{word}\"")));
             let message = format!(

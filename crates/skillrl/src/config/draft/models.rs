@@ -1,10 +1,11 @@
 //! The keys of models among each other: what a provider sets, and what does not go together.
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
-use crate::config::keys::{self, SERVED};
+use crate::config::keys;
+use crate::config::models::AGENT_KIND;
 use crate::config::suggest::any_of;
 use serde_json::{Map, Value, json};
-use skill_llm::{Dialect, Provider};
+use skill_llm::{Dialect, KeyHeader, Provider};
 
 /// The sections of models.
 const ROLES: [&str; 3] = ["target", "optimizer", "judge"];
@@ -16,7 +17,7 @@ impl Draft {
             let path = format!("models.{role}.kind");
             let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
             if let Some(provider) = provider.filter(|_| !self.given.contains(&path)) {
-                self.preset(path, json!(kind_of(provider.dialect)));
+                self.preset(path, json!(provider.dialect));
             }
         }
     }
@@ -25,15 +26,15 @@ impl Draft {
     pub(in crate::config) fn fill_providers(&mut self) {
         for role in ROLES {
             let kind = self.model_kind(role);
-            let Some(kind) = kind.filter(|kind| SERVED.contains(&kind.as_str())) else { continue };
+            let Some(dialect) = kind.as_deref().and_then(Dialect::parse) else { continue };
             let named = self.model_text(role, "provider");
             // The default address is OpenAI's, where nobody speaks this kind.
-            let implied = (kind == "anthropic").then(|| "anthropic".to_owned());
-            let Some(provider) = named.or(implied).as_deref().and_then(Provider::find) else { continue };
+            let name = named.as_deref().or(dialect.implied_provider());
+            let Some(provider) = name.and_then(Provider::find) else { continue };
             let section_is_there =
                 keys::section(&format!("models.{role}")).is_some_and(|section| !self.lacks(section));
             if section_is_there {
-                for (name, value) in self.known_about(provider, role, &kind) {
+                for (name, value) in self.known_about(provider, role, dialect) {
                     let path = format!("models.{role}.{name}");
                     if !self.given.contains(&path) {
                         self.preset(path, value);
@@ -44,7 +45,7 @@ impl Draft {
     }
 
     /// What a provider's row says about a model of this kind.
-    fn known_about(&self, provider: &Provider, role: &str, kind: &str) -> Vec<(&'static str, Value)> {
+    fn known_about(&self, provider: &Provider, role: &str, dialect: Dialect) -> Vec<(&'static str, Value)> {
         let mut known = Vec::new();
         let given_url = self.model_text(role, "base_url");
         let has_command = self.is_given(role, "api_key_command");
@@ -59,19 +60,24 @@ impl Draft {
         if let Some(variable) = provider.key_variable.filter(|_| is_at_home && !has_command) {
             known.push(("api_key_env", json!(variable)));
         }
-        if provider.name == "azure" {
+        if provider.key_header != provider.dialect.key_header() {
             // What a command prints is a token, and tokens have a header of their own.
-            known.push(("key_header", json!(if has_command { "authorization" } else { "api-key" })));
+            known.push((
+                "key_header",
+                json!(if has_command { KeyHeader::Bearer } else { provider.key_header }),
+            ));
         }
-        let speaks_its_own = kind == kind_of(provider.dialect);
-        if speaks_its_own || (kind == "responses" && provider.dialect == Dialect::ChatCompletions) {
+        let speaks_its_own = dialect == provider.dialect;
+        let is_other_of_openai =
+            dialect == Dialect::Responses && provider.dialect == Dialect::ChatCompletions;
+        if speaks_its_own || is_other_of_openai {
             let format = match provider.response_format {
-                skill_llm::ResponseFormat::JsonObjectSchema if kind == "responses" => json!("json_schema"),
+                skill_llm::ResponseFormat::JsonObjectSchema if is_other_of_openai => json!("json_schema"),
                 format => json!(format),
             };
             known.push(("response_format", format));
         }
-        if kind == "openai" && speaks_its_own {
+        if dialect == Dialect::ChatCompletions && speaks_its_own {
             known.push(("max_tokens_field", json!(provider.max_tokens_field)));
             known.push(("reasoning_effort_field", json!(provider.effort_field)));
             known.push(("thinking_field", json!(provider.thinking_field)));
@@ -93,15 +99,16 @@ impl Draft {
     /// What does not go together in the sections of models.
     pub(super) fn check_models(&mut self) {
         for role in ROLES {
-            match self.model_kind(role).as_deref() {
-                Some(kind) if SERVED.contains(&kind) => self.check_served(role, kind),
-                Some("agent") => self.check_agent(role),
-                Some(_) | None => {}
+            let Some(kind) = self.model_kind(role) else { continue };
+            match Dialect::parse(&kind) {
+                Some(dialect) => self.check_served(role, dialect),
+                None if kind == AGENT_KIND => self.check_agent(role),
+                None => {}
             }
         }
     }
 
-    fn check_served(&mut self, role: &str, kind: &str) {
+    fn check_served(&mut self, role: &str, dialect: Dialect) {
         let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
         if let Some(provider) = provider
             && provider.base_url.is_none()
@@ -121,11 +128,7 @@ impl Draft {
             );
             self.model_conflict(role, "api_key_command", message);
         }
-        let formats: &[&str] = match kind {
-            "anthropic" => &["json_schema", "tool", "off"],
-            "responses" => &["json_schema", "json_object", "off"],
-            _ => &["json_schema", "json_object_schema", "json_object", "off"],
-        };
+        let (kind, formats) = (dialect.as_str(), dialect.response_formats());
         if let Some(format) = self.model_text(role, "response_format")
             && !formats.contains(&format.as_str())
         {
@@ -162,13 +165,5 @@ impl Draft {
         let entry = self.entries.get(&format!("models.{role}.{name}"));
         let place = entry.map_or(whole, |entry| entry.place.clone());
         self.report(place, ProblemKind::Conflict { message });
-    }
-}
-
-fn kind_of(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::ChatCompletions => "openai",
-        Dialect::Messages => "anthropic",
-        Dialect::Responses => "responses",
     }
 }

@@ -1,17 +1,14 @@
 //! The table of all keys of the configuration file: the one source of truth for checking, for the search of
 //! the nearest key, for the commented default file and for documentation.
 //!
-//! Nothing here reads a file. The types of [`super::types`] hold the same keys; a test keeps both in step.
+//! Nothing here reads a file. The keys are declared with the structs that hold them, in [`super::types`],
+//! [`super::models`], [`super::tasks`] and [`super::worlds`]; [`declare`] makes both of one row.
 
-mod env;
-mod models;
+pub(crate) mod declare;
 mod table;
-mod worlds;
 
-pub(super) use env::{KEYS_OF_SCORERS, SCORERS};
-pub(super) use models::{AGENT, SERVED, SET_BY_PROVIDER};
 use table::SECTIONS;
-pub(super) use worlds::WORLDS;
+pub(super) use table::{MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE};
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,7 +16,7 @@ pub enum ValueType {
     /// A text that is not empty.
     Text,
     /// A path that is not empty.
-    Path,
+    Path(PathUse),
     /// The name of an environment variable, or nothing; its value is never shown.
     Variable,
     /// An `http` or `https` address without credentials; its value is never shown.
@@ -58,7 +55,7 @@ impl ValueType {
     /// Whether the key holds a string, so that `--set` takes its text to the letter.
     pub fn is_text(self) -> bool {
         match self {
-            Self::Text | Self::Path | Self::Variable | Self::Url | Self::Choice(_) => true,
+            Self::Text | Self::Path(_) | Self::Variable | Self::Url | Self::Choice(_) => true,
             Self::Integer { .. }
             | Self::Number { .. }
             | Self::Flag
@@ -79,7 +76,7 @@ impl ValueType {
     pub fn expectation(self) -> String {
         match self {
             Self::Text => "a text that is not empty".to_owned(),
-            Self::Path => "a path that is not empty".to_owned(),
+            Self::Path(_) => "a path that is not empty".to_owned(),
             Self::Variable => "the name of an environment variable".to_owned(),
             Self::Url => "an address that starts with http:// or https://".to_owned(),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
@@ -100,6 +97,28 @@ impl ValueType {
         }
     }
 }
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathUse {
+    /// A directory that the run makes itself.
+    Made,
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A file or a directory.
+    FileOrDirectory,
+    /// A skill: a Markdown file, or a directory with a `SKILL.md`.
+    Skill,
+}
+
+/// Paths by what they lead to.
+pub(super) const MADE: ValueType = ValueType::Path(PathUse::Made);
+pub(super) const FILE: ValueType = ValueType::Path(PathUse::File);
+pub(super) const DIRECTORY: ValueType = ValueType::Path(PathUse::Directory);
+pub(super) const FILE_OR_DIRECTORY: ValueType = ValueType::Path(PathUse::FileOrDirectory);
+pub(super) const SKILL: ValueType = ValueType::Path(PathUse::Skill);
 
 /// What holds where a key is not given; values and examples are TOML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,35 +168,41 @@ pub struct KeySpec {
     pub name: &'static str,
     /// What it takes.
     pub value: ValueType,
-    /// What it does, in sentences; a line break is one in the default file too.
-    pub doc: &'static str,
+    doc: &'static str,
     /// What holds without it.
     pub default: KeyDefault,
     /// The `kind`s of its section that have it.
     pub kinds: Kinds,
     /// Whether a run can go on with another value.
     pub effect: Effect,
+    section: Option<&'static str>,
 }
 
 impl KeySpec {
-    const fn new(
-        name: &'static str,
-        value: ValueType,
-        effect: Effect,
-        default: KeyDefault,
-        doc: &'static str,
-    ) -> Self {
-        Self { name, value, doc, default, kinds: Kinds::All, effect }
+    pub(in crate::config) const fn new(value: ValueType, effect: Effect, default: KeyDefault) -> Self {
+        Self { name: "", value, doc: "", default, kinds: Kinds::All, effect, section: None }
     }
 
-    const fn of_kind(mut self, kind: &'static str) -> Self {
-        self.kinds = Kinds::One(kind);
+    pub(in crate::config) const fn named(mut self, name: &'static str, doc: &'static str) -> Self {
+        self.name = name;
+        self.doc = doc;
         self
     }
 
-    const fn of_kinds(mut self, kinds: &'static [&'static str]) -> Self {
-        self.kinds = Kinds::Several(kinds);
+    pub(in crate::config) const fn of_kinds(mut self, kinds: Kinds) -> Self {
+        self.kinds = kinds;
         self
+    }
+
+    /// The same key, which one alone has of the sections that share their keys.
+    pub(in crate::config) const fn of_section(mut self, path: &'static str) -> Self {
+        self.section = Some(path);
+        self
+    }
+
+    /// What it does, in sentences; a line break is one in the default file too.
+    pub fn doc(&self) -> String {
+        self.doc.lines().map(str::trim).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -186,10 +211,8 @@ impl KeySpec {
 pub enum Kinds {
     /// All of them.
     All,
-    /// This one alone.
-    One(&'static str),
     /// These.
-    Several(&'static [&'static str]),
+    Of(&'static [&'static str]),
 }
 
 impl Kinds {
@@ -197,17 +220,15 @@ impl Kinds {
     pub fn has(self, kind: &str) -> bool {
         match self {
             Self::All => true,
-            Self::One(name) => name == kind,
-            Self::Several(names) => names.contains(&kind),
+            Self::Of(names) => names.contains(&kind),
         }
     }
 
     /// The names, where not all kinds have the key.
-    pub fn names(self) -> Vec<&'static str> {
+    pub fn names(self) -> &'static [&'static str] {
         match self {
-            Self::All => Vec::new(),
-            Self::One(name) => vec![name],
-            Self::Several(names) => names.to_vec(),
+            Self::All => &[],
+            Self::Of(names) => names,
         }
     }
 }
@@ -236,7 +257,8 @@ impl SectionSpec {
 
     /// The keys, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
-        self.groups.iter().copied().flatten()
+        let path = self.path;
+        self.groups.iter().copied().flatten().filter(move |key| key.section.is_none_or(|of| of == path))
     }
 
     /// The key of that name.

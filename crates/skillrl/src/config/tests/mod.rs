@@ -28,7 +28,7 @@ pub(super) fn minimal_overrides() -> Vec<String> {
 /// What a model of this kind needs to be one.
 pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
     match kind {
-        "openai" | "anthropic" | "responses" => vec![format!("{section}.model=m")],
+        kind if super::models::SERVED_KINDS.contains(&kind) => vec![format!("{section}.model=m")],
         "agent" => vec![format!("{section}.model=m"), format!("{section}.agent=claude")],
         "scripted" => vec![format!("{section}.file=f")],
         _ => Vec::new(),
@@ -38,7 +38,7 @@ pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
 /// What a key of `[env]` needs around it to be allowed.
 pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
     if let Some(kind) = key.kinds.names().first()
-        && super::keys::WORLDS.contains(kind)
+        && super::env::WORLD_KINDS.contains(kind)
     {
         let mut settings = vec![format!("env.kind={kind}")];
         if *kind == "exec" && key.name != "program" {
@@ -50,7 +50,7 @@ pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
         return Vec::new();
     }
     let mut settings = vec!["env.kind=tasks".to_owned()];
-    if let Some((_, owners)) = super::keys::KEYS_OF_SCORERS.iter().find(|(name, _)| *name == key.name) {
+    if let Some((_, owners)) = super::tasks::KEYS_OF_SCORERS.iter().find(|(name, _)| *name == key.name) {
         settings.push(format!("env.scorer={}", owners[0]));
         settings.push("env.judge=target".to_owned());
         settings.retain(|setting| owners[0] == "rubric" || !setting.starts_with("env.judge"));
@@ -75,7 +75,7 @@ pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
 
 /// Worlds have no data file.
 pub(super) fn fit_to_world(settings: &mut Vec<String>) {
-    if super::keys::WORLDS.iter().any(|world| settings.contains(&format!("env.kind={world}"))) {
+    if super::env::WORLD_KINDS.iter().any(|world| settings.contains(&format!("env.kind={world}"))) {
         settings.retain(|setting| !setting.starts_with("env.data"));
     }
     let has_program = settings.iter().any(|setting| setting.starts_with("env.program="));

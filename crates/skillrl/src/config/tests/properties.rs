@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A value that the key takes.
 fn valid_value(key: &KeySpec) -> BoxedStrategy<Value> {
     match key.value {
-        ValueType::Text | ValueType::Path => {
+        ValueType::Text | ValueType::Path(_) => {
             "[ -~éß\u{1F600}]{0,12}[A-Za-z0-9.]".prop_map(Value::from).boxed()
         }
         ValueType::Variable => "[A-Z_][A-Z0-9_]{0,20}".prop_map(Value::from).boxed(),
