@@ -16,6 +16,7 @@ pub(crate) use prune::PruneArgs;
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
+use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
 use std::path::PathBuf;
 
@@ -348,7 +349,7 @@ pub(crate) struct InitArgs {
     #[arg(
         long,
         value_name = "KIND",
-        value_parser = ["qa", "tasks", "exec", "alfworld", "webshop"],
+        value_parser = EnvKind::ALL.map(EnvKind::as_str),
         conflicts_with = "demo"
     )]
     pub(crate) kind: Option<String>,

@@ -5,7 +5,7 @@ use crate::command::{UsageError, block_on, load_to_run, print};
 use crate::table::harmless;
 use serde::Serialize;
 use skillrl::assemble;
-use skillrl::config::{Config, LoadedConfig};
+use skillrl::config::{Config, EnvKind, LoadedConfig};
 use skillrl::envs::alfworld::{self, AlfworldEpisode};
 use skillrl::envs::{Episode, Item, Observation, Split, World};
 use skillrl::pipeline::StopSignal;
@@ -15,9 +15,6 @@ use std::sync::Arc;
 /// A configuration for whoever has none: nothing of it is asked but the world.
 const WORLD_ALONE: &str =
     "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n[env]\nkind = ";
-
-/// The worlds that can be named in the place of a configuration file.
-const WORLDS: [&str; 2] = ["alfworld", "webshop"];
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -52,9 +49,11 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
 /// The configuration file, or that of a world alone.
 fn configuration(args: &EnvPlayArgs) -> anyhow::Result<LoadedConfig> {
     let path = &args.config.config;
-    let named = path.to_str().filter(|name| WORLDS.contains(name) && !path.exists());
+    // A world can be named in the place of a configuration file.
+    let world = path.to_str().and_then(EnvKind::parse).filter(|kind| kind.is_built_in_world());
+    let named = world.filter(|_| !path.exists());
     // Only the shop has goals, so nobody has to say which world is meant.
-    let meant = (args.goal.is_some() && !path.exists()).then_some("webshop");
+    let meant = (args.goal.is_some() && !path.exists()).then_some(EnvKind::Webshop);
     let Some(kind) = named.or(meant) else { return Ok(load_to_run(&args.config)?) };
     let mut overrides = args.config.overrides.clone();
     let splits = "env.goal_split=";
@@ -62,8 +61,9 @@ fn configuration(args: &EnvPlayArgs) -> anyhow::Result<LoadedConfig> {
         // Who plays a goal by its number needs no splits, and small files have too few goals for the paper's.
         overrides.push(format!("{splits}ratio"));
     }
-    let loaded = Config::parse(&format!("{WORLD_ALONE}\"{kind}\"\n"), "the command line", &overrides)
-        .map_err(skillrl::Error::Config)?;
+    let loaded =
+        Config::parse(&format!("{WORLD_ALONE}\"{}\"\n", kind.as_str()), "the command line", &overrides)
+            .map_err(skillrl::Error::Config)?;
     loaded.check_paths().map_err(skillrl::Error::Config)?;
     Ok(loaded)
 }

@@ -4,17 +4,14 @@
 
 use super::questions::Questions;
 use crate::table::harmless;
+use skillrl::config::EnvKind;
 use skillrl::envs::tasks::DataSample;
 use skillrl::llm::{PROVIDERS, Provider};
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-const KINDS: [(&str, &str); 4] = [
-    ("data", "a file, or several, of tasks with right answers"),
-    ("exec", "a program of your own is the environment"),
-    ("alfworld", "chores in a household, generated"),
-    ("webshop", "purchases in a shop, bundled"),
-];
+/// The answer that stands for the kinds with data files.
+const DATA: (&str, &str) = ("data", "a file, or several, of tasks with right answers");
 const SCORERS: [(&str, &str); 7] = [
     ("em_f1", "the same words, as question answering has it"),
     ("contains", "the right answer stands in the reply"),
@@ -41,7 +38,10 @@ pub(super) fn ask<R: BufRead, W: Write>(
 ) -> anyhow::Result<Vec<String>> {
     questions.say("A few questions for a configuration. Enter takes what stands in brackets.\n")?;
     let mut settings = Vec::new();
-    match questions.choice("What are the tasks?", &KINDS, "data")? {
+    let others = EnvKind::ALL.into_iter().filter(|kind| !kind.has_data_file());
+    let kinds: Vec<_> =
+        [DATA].into_iter().chain(others.map(|kind| (kind.as_str(), kind.summary()))).collect();
+    match questions.choice("What are the tasks?", &kinds, DATA.0)? {
         "data" => data(questions, dir, &mut settings)?,
         "exec" => {
             let program =
