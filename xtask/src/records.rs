@@ -177,6 +177,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
     let mut table = format!("\n### {name}\n\n| {} | |\n|---|---|\n", if is_enum { "value" } else { "field" });
     let mut members = 0;
     let (mut text, mut is_whole, mut may_lack, mut renamed) = (String::new(), false, false, None);
+    let mut is_written = true;
     for line in lines.take_while(|line| *line != "}") {
         let code = line.trim();
         if let Some(said) = code.strip_prefix("///") {
@@ -189,12 +190,13 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
         }
         if code.starts_with('#') {
             may_lack |= code.contains("skip_serializing_if");
+            is_written &= code != "#[serde(skip)]";
             renamed =
                 renamed.or_else(|| Some(code.split_once("rename = \"")?.1.split('"').next()?.to_owned()));
             continue;
         }
         let depth = line.len() - line.trim_start().len();
-        if let Some(member) = member(code, is_enum && depth == 4) {
+        if let Some(member) = member(code, is_enum && depth == 4).filter(|_| is_written) {
             let own = renamed.take().unwrap_or(member);
             let mark = if may_lack || code.contains(": Option<") { "?" } else { "" };
             let indent = if is_enum && depth > 4 { "· " } else { "" };
@@ -202,6 +204,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
             members += 1;
         }
         (text, is_whole, may_lack, renamed) = (String::new(), false, false, None);
+        is_written = true;
     }
     if members == 0 {
         bail!("{name} has no members");

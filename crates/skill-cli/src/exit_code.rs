@@ -43,5 +43,6 @@ pub(crate) fn of(failure: Failure) -> u8 {
         Failure::Budget => BUDGET,
         Failure::Diverged => DIVERGED,
         Failure::Stopped => STOPPED,
+        Failure::Other => OTHER,
     }
 }

@@ -102,11 +102,12 @@ impl State {
             }
             Event::Warning { .. } => self.show_warning(event),
             Event::StageStarted { .. } | Event::StepStarted { .. } | Event::RunFinished { .. } => {}
+            other => tracing::debug!(event = ?other, "an event that has no line"),
         }
     }
 
     fn show_warning(&mut self, event: &Event) {
-        if let Event::Warning { step, message } = event {
+        if let Event::Warning { step, message, .. } = event {
             let place = step.map(|step| format!("step {step}: ")).unwrap_or_default();
             self.line(&format!("warning: {place}{message}"));
         }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// A fault of the environment, of its data or of the provider behind it; never a score.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvError {
     /// The model could not be asked.
     #[error(transparent)]
@@ -105,24 +106,22 @@ impl EnvError {
         }
     }
 
-    /// What a person can do about it, as one sentence.
+    /// What a program that runs the environment, or who wrote it, can do about it, as one sentence.
+    ///
+    /// It names no command and no key of a configuration file: programs that have these say it in their own terms.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Model(error) => error.hint(),
-            Self::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
-            Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => {
-                "mend the data, then start the same command again"
-            }
-            Self::Configuration { .. } => "mend the `env` section of the configuration",
+            Self::ReadData { .. } => "check the path",
+            Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => "mend the data",
+            Self::Configuration { .. } => "mend the environment's configuration",
             Self::Prompt(_) => "mend the prompt's template",
-            Self::Program { .. } => "mend the environment's program, then start the same command again",
+            Self::Program { .. } => "mend the environment's program",
             Self::NoPoints { .. } => {
-                "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
+                "try the judge on one item, and use another model or another prompt for it"
             }
             Self::Remote(_) => "see the log of the worker that made the rollout",
-            Self::Broken { .. } => {
-                "start the same command again to go on; if it fails in the same way, mend what failed first"
-            }
+            Self::Broken { .. } => "try the item again; if it fails in the same way, mend what failed first",
         }
     }
 }

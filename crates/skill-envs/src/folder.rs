@@ -22,6 +22,7 @@ const LEFT_OUT: [&str; 2] = ["__pycache__", "node_modules"];
 
 /// A folder that is no skill package.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FolderError {
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]

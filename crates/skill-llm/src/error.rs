@@ -9,6 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum ErrorClass {
     /// Too many requests or tokens for now.
     RateLimited,
@@ -58,6 +59,7 @@ impl ErrorClass {
 ///
 /// Texts say what happened and where; they never hold a key, and bodies of servers are cut short.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum LlmError {
     /// HTTP 429, or the provider's equivalent.
     #[error("{provider} limits the rate of requests (HTTP {status}): {message}")]
@@ -307,6 +309,7 @@ pub fn after_failure(failed: Option<&LlmError>) -> String {
 
 /// Why no further attempt was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum GiveUpReason {
     /// The call has had all its attempts.
     Attempts,
@@ -332,10 +335,9 @@ impl std::fmt::Display for GiveUpReason {
             Self::Deadline => f.write_str("the call's deadline is near"),
             Self::RetryBudget => f.write_str("too many calls fail: the provider seems to be down"),
             Self::NeverReached => f.write_str("no connection could be made since the program was started"),
-            Self::ServerWait { asked_s, allowed_s } => write!(
-                f,
-                "the provider asks to wait {asked_s} s, and `retry.max_server_wait_s` allows {allowed_s} s"
-            ),
+            Self::ServerWait { asked_s, allowed_s } => {
+                write!(f, "the provider asks to wait {asked_s} s, and at most {allowed_s} s are allowed")
+            }
         }
     }
 }
@@ -392,61 +394,49 @@ impl LlmError {
         }
     }
 
-    /// What a person can do about it, as one sentence.
+    /// What a program that calls the model can do about it, as one sentence.
+    ///
+    /// It names no command, and no key of a configuration file but the fields of the model's own configuration: programs
+    /// that have these say it in their own terms.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::RateLimited { .. } => "lower the number of workers, or start the same command again later",
-            Self::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
-            Self::Authentication { .. } => "check the key in the variable that `api_key_env` names",
-            Self::StaleToken { .. } => "start the same command again: it asks for a fresh token",
-            Self::NoToken { .. } => {
-                "run the command of `api_key_command` in a terminal: it has to print a key and nothing else"
-            }
+            Self::RateLimited { .. } => "keep fewer calls in flight, or repeat the call later",
+            Self::QuotaExhausted { .. } => "add credit at the provider, then repeat the call",
+            Self::Authentication { .. } => "check the key",
+            Self::StaleToken { .. } => "repeat the call: it asks for a fresh token",
+            Self::NoToken { .. } => "run the command in a terminal: it has to print a key and nothing else",
             Self::Program { class, .. } => match class {
-                ErrorClass::Authentication => {
-                    "log the program in, or name the variable with its key in `pass_env`"
-                }
+                ErrorClass::Authentication => "log the program in, or pass it the variable with its key",
                 ErrorClass::Configuration => "check that the program is installed, or name it with `command`",
                 ErrorClass::RateLimited | ErrorClass::QuotaExhausted => {
-                    "start the same command again when the program's limit is over"
+                    "repeat the call when the program's limit is over"
                 }
-                _ => "look at what the program printed, in `agent_traces` of the run directory",
+                _ => "look at what the program printed, in its traces",
             },
-            Self::BadRequest { .. } => "check the model's name and its settings in the configuration",
-            Self::ContextTooLong { .. } => {
-                "take a smaller `train.minibatch_size` or a model with a longer context"
-            }
-            Self::Refused { .. } => "look at the item that the request was about, or take another model",
-            Self::ServerError { .. } => "start the same command again later",
-            Self::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
+            Self::BadRequest { .. } => "check the model's name and its settings",
+            Self::ContextTooLong { .. } => "send less, or take a model with a longer context",
+            Self::Refused { .. } => "look at what the request was about, or take another model",
+            Self::ServerError { .. } | Self::Truncated { .. } => "repeat the call later",
+            Self::Timeout { .. } => "give the call more time, or repeat it later",
             Self::Connection { .. } | Self::Unreachable { .. } => {
                 "check `base_url` and that the server is running"
             }
-            Self::Truncated { .. } => "start the same command again later",
             Self::GaveUp { why: GiveUpReason::ServerWait { .. }, .. } => {
-                "start the same command again later, or raise `retry.max_server_wait_s` to wait so long"
+                "repeat the call later, or allow a longer wait"
             }
             Self::GaveUp { last, .. } => last.hint(),
-            Self::BudgetExhausted { .. } => {
-                "raise the cap in `[budget]`, then start the same command again to go on"
-            }
-            Self::Journal { .. } => {
-                "check the disk and `journal.sqlite` in the run directory, then start the same command again"
-            }
-            Self::NotRecorded { .. } => {
-                "let it go on with the models, or see what has changed since the recording"
-            }
+            Self::BudgetExhausted { .. } => "raise the cap, then repeat the call",
+            Self::Journal { .. } => "check the disk and the journal's file, then repeat the call",
+            Self::NotRecorded { .. } => "let the model be asked, or see what has changed since the recording",
             Self::InvalidReply { .. } => {
-                "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
+                "check that `base_url` is an endpoint of the dialect, usually ending in /v1"
             }
             Self::NoContent { .. } => {
-                "nothing of this is scored: start the same command again once the server works; if it fails at the same item again, the model returns nothing for that item"
+                "repeat the call once the server works; if it fails at the same request again, the model returns nothing for it"
             }
-            Self::Cancelled => "start the same command again to go on",
-            Self::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
-            Self::NoRule { .. } => {
-                "add a reply to its file of rules, and start with another `run.dir`: with other rules it is another model"
-            }
+            Self::Cancelled => "repeat the call",
+            Self::MissingKey { .. } => "set the variable, or name another one",
+            Self::NoRule { .. } => "add a reply to its rules: with other rules it is another model",
             Self::VectorLength { expected_by: LengthSource::Configured, .. } => {
                 "set `dimensions` to the length of the model's vectors, or leave it out"
             }
@@ -454,7 +444,7 @@ impl LlmError {
                 "the server has another model under this name: restore the old one, or prune the old one's calls from the journal and embed everything again"
             }
             Self::EmptyText { .. } => "leave the empty text out",
-            Self::Configuration { .. } => "mend the configuration, then start the same command again",
+            Self::Configuration { .. } => "mend the model's configuration",
         }
     }
 }

@@ -118,6 +118,7 @@ impl HttpResponse {
 
 /// An exchange without a whole response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransportError {
     /// The time limit was reached.
     #[error("no response within {} s", after.as_secs_f64())]

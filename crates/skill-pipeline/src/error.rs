@@ -1,6 +1,7 @@
 //! Why a run stopped before its end.
 
-use skill_core::{ItemId, SkillHash};
+use crate::settings::SettingsError;
+use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
 use skill_llm::error::after_failure;
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 /// A run that cannot start or go on; what was written before it stays and the run can be resumed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PipelineError {
     /// A rollout could not be made.
     #[error("stopped at {place}")]
@@ -34,12 +36,9 @@ pub enum PipelineError {
     /// A prompt cannot be rendered.
     #[error("cannot render a prompt")]
     Prompt(#[from] PromptError),
-    /// The settings contradict each other.
-    #[error("{message}")]
-    Settings {
-        /// What is wrong and what would be right.
-        message: String,
-    },
+    /// The settings cannot work.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// A split that the run needs has no items.
     #[error("the {split} split of environment `{env}` has no items")]
     EmptySplit {
@@ -138,6 +137,14 @@ pub enum PipelineError {
     NoRun {
         /// The directory.
         path: PathBuf,
+    },
+    /// The run has no such step.
+    #[error("the run has no step {step} yet; the last one is {last_step}")]
+    NoStep {
+        /// The step that was asked for.
+        step: StepIdx,
+        /// The last finished step.
+        last_step: StepIdx,
     },
     /// Another process works on the run.
     #[error("another process{} is working on the run in {}", holder.map(|holder| format!(" ({holder})")).unwrap_or_default(), path.display())]
@@ -279,60 +286,59 @@ impl PipelineError {
         }
     }
 
-    /// What a person can do about it, as one sentence.
+    /// What a program that trains, or who runs it, can do about it, as one sentence.
+    ///
+    /// It names no command and no key of a configuration: programs that have these say it in their own terms.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rollout { source, .. } => source.hint(),
             Self::Optimizer { source, .. } => source.hint(),
-            Self::Prompt(_) => "mend the file in the directory that `prompts.dir` names",
-            Self::Settings { .. } => "mend the configuration",
-            Self::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
+            Self::Prompt(_) => "mend the prompt's template",
+            Self::Settings(error) => error.hint(),
+            Self::EmptySplit { .. } => "give the split at least one item",
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
             Self::RunDir { source, .. } => file_hint(source),
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::ChangedSkill { .. } => {
-                "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
+                "restore it (of best_skill.md training in the same directory does that, and keeps what is there beside it), or read the file itself"
             }
             Self::ChangedFile { .. } => {
-                "`skillrl check RUN` lists all damaged files; restore the file from a copy, or have the run rebuilt from its journal without paying again: remove runtime_state.json, history.jsonl and history.json, then start the same command"
+                "restore the file from a copy, or have the run rebuilt from its journal without paying again: remove runtime_state.json, history.jsonl and history.json, then train in the same directory"
             }
             Self::MovedRunDir { .. } => {
-                "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"
+                "train in the new place of the directory, or move it back first; everything finished is in it"
             }
-            Self::NewerFormat { .. } => "use the version of skillrl that wrote the run",
-            Self::NotARun { .. } => "take another `run.dir`, or restore config.json; nothing was overwritten",
-            Self::InsideARun { .. } => "take another `run.dir`; nothing was written there",
+            Self::NewerFormat { .. } => "use the version that wrote the run",
+            Self::NotARun { .. } => "take another directory, or restore config.json; nothing was overwritten",
+            Self::InsideARun { .. } => "take another directory; nothing was written there",
             Self::NotVacant { .. } => {
-                "take another `run.dir`, such as a new directory below this one; nothing was written there"
+                "take another directory, such as a new one below this one; nothing was written there"
             }
-            Self::NoRun { .. } => "name a directory that `skillrl train` has written",
-            Self::Locked { holder: None, .. } => {
-                "wait for it, or end it; `skillrl stop RUN` ends one that trains, after the step under way"
-            }
+            Self::NoRun { .. } => "name a directory that a run was trained in",
+            Self::NoStep { .. } => "name a finished step",
+            Self::Locked { holder: None, .. } => "wait for it, or end it",
             Self::Locked { holder: Some(_), .. } => {
-                "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"
+                "wait for it, or ask it to end after the step under way (`run_dir::request_stop`)"
             }
             Self::NotMeasured { .. } => {
-                "ask again when the first skill is measured; if no process works on the run, start its command again"
+                "ask again when the first skill is measured; if no process works on the run, train in its directory again"
             }
             Self::Mismatch { .. } => {
-                "set these back to go on with this run, or start a new one with another `run.dir`"
+                "set these back to resume this run, or start a new one in another directory"
             }
-            Self::Capped { .. } => "raise the cap in `[budget]`, then start the same command again to go on",
+            Self::Capped { .. } => "raise the cap, then train in the same directory to resume",
             Self::Journal(error) => error.hint(),
             Self::LostJournal { .. } => {
-                "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
+                "bring it back from a copy, with its -wal file; `Trainer::with_lost_journal` resumes with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
             }
             Self::Silent { .. } => {
-                "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
+                "raise the target's limit on tokens of a reply, or have it think less; where the server was at fault, take its empty replies out of the journal (`skill_llm::journal::prune`)"
             }
             Self::SilentOptimizer { .. } => {
-                "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place PLACE`"
+                "raise `max_reply_tokens` and the optimizer's own limit, or have it think less; where the server was at fault, take its empty replies out of the journal (`skill_llm::journal::prune`)"
             }
-            Self::StoppedUnkept => {
-                "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
-            }
-            Self::Halted | Self::Stopped { .. } => "start the same command again to go on",
+            Self::StoppedUnkept => "measure in a directory to keep what is measured",
+            Self::Halted | Self::Stopped { .. } => "train in the same directory to resume",
         }
     }
 }
@@ -361,15 +367,15 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
 fn file_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room, then start the same command again"
+            "make room, then train in the same directory to resume"
         }
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            "a file stands where a directory is to be: name another place (of a run that is `run.dir`), or move the file"
+            "a file stands where a directory is to be: take another directory, or move the file"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "check who may write there, or name another place (of a run that is `run.dir`)"
+            "check who may write there, or take another directory"
         }
-        _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
+        _ => "check the path, its permissions and the free space",
     }
 }
 

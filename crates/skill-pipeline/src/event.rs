@@ -4,6 +4,7 @@
 
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
+use crate::warning::Warning;
 use serde::Serialize;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
 use std::path::PathBuf;
@@ -62,6 +63,7 @@ impl Stage {
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// A process took up the run.
     RunStarted {
@@ -133,8 +135,11 @@ pub enum Event {
     Warning {
         /// The step, from 1.
         step: Option<StepIdx>,
-        /// One sentence.
+        /// One sentence: the warning, and what a person can do about it.
         message: String,
+        /// The warning as data; not part of a line of `events.jsonl`.
+        #[serde(skip)]
+        warning: Warning,
     },
     /// A step is done and written.
     StepFinished {
@@ -169,6 +174,17 @@ pub enum Event {
         /// What a person can do about it, as one sentence.
         hint: String,
     },
+}
+
+impl Event {
+    /// A warning with what a person can do about it, if there is something.
+    pub fn warning(step: Option<StepIdx>, warning: Warning, advice: Option<String>) -> Self {
+        let message = match advice {
+            Some(advice) => format!("{warning}; {advice}"),
+            None => warning.to_string(),
+        };
+        Self::Warning { step, message, warning }
+    }
 }
 
 /// A reader of events; called in order, from one task at a time, and expected to return at once.

@@ -58,6 +58,7 @@ pub mod run_dir;
 pub mod settings;
 pub mod stage;
 pub mod trainer;
+pub mod warning;
 
 pub use error::PipelineError;
 pub use event::{Event, EventSink, NoEvents, Stage};
@@ -66,7 +67,8 @@ pub use run_dir::RunReader;
 pub use run_dir::epoch_format::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
 pub use run_dir::format::{StepAction, StepRecord, Summary};
 pub use settings::{
-    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, SkillAware, SlowUpdate, StopSignal,
-    TrainSettings,
+    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, SettingsError, SkillAware, SlowUpdate,
+    StopSignal, TrainSettings,
 };
 pub use trainer::{RunConfig, Trainer};
+pub use warning::{Advice, Warning};

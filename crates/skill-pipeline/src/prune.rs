@@ -189,8 +189,8 @@ pub async fn prune(
 }
 
 fn warn_of_empty_replies(results: &[RolloutResult], ctx: &StageCtx<'_>) {
-    if let Some(message) = empty_replies(results) {
-        ctx.events.emit(&Event::Warning { step: None, message });
+    if let Some(warning) = empty_replies(results) {
+        ctx.events.emit(&Event::warning(None, warning, None));
     }
 }
 

@@ -1,11 +1,12 @@
 //! The settings of training; the defaults are the paper's protocol.
 
+mod epoch_end;
+mod error;
 mod rule;
 
-pub use rule::Evidence;
-mod epoch_end;
-
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
+pub use error::SettingsError;
+pub use rule::Evidence;
 
 use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
@@ -114,34 +115,27 @@ impl TrainSettings {
     ///
     /// # Errors
     ///
-    /// [`PipelineError::Settings`] naming the setting.
+    /// [`PipelineError::Settings`] naming the field.
     pub fn validate(&self) -> Result<(), PipelineError> {
-        let positive = [
-            ("train.epochs", u64::from(self.epochs)),
-            ("train.batch_size", self.batch_size as u64),
-            ("train.accumulation", self.accumulation as u64),
-            ("train.samples", self.samples as u64),
-            ("train.minibatch_size", self.minibatch_size as u64),
-            ("train.slow_update_samples", self.epoch_end.samples as u64),
-            ("limits.max_reply_tokens", u64::from(self.max_reply_tokens)),
-            ("run.workers", self.workers as u64),
+        let smallest = [
+            ("epochs", u64::from(self.epochs), 1),
+            ("batch_size", self.batch_size as u64, 1),
+            ("accumulation", self.accumulation as u64, 1),
+            ("samples", self.samples as u64, 1),
+            ("minibatch_size", self.minibatch_size as u64, 1),
+            ("merge_batch_size", self.merge_batch_size as u64, 2),
+            ("epoch_end.samples", self.epoch_end.samples as u64, 1),
+            ("max_reply_tokens", u64::from(self.max_reply_tokens), 1),
+            ("workers", self.workers as u64, 1),
         ];
-        if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
-            return Err(PipelineError::Settings { message: format!("`{name}` is 0; it must be at least 1") });
+        if let Some((setting, found, least)) = smallest.into_iter().find(|(_, found, least)| found < least) {
+            return Err(SettingsError::TooSmall { setting, found, least }.into());
         }
         if self.memory_steps > MAX_MEMORY_STEPS {
-            let message = format!(
-                "`train.memory_steps` is {}; it must be at most {MAX_MEMORY_STEPS}",
-                self.memory_steps
-            );
-            return Err(PipelineError::Settings { message });
+            let (found, most) = (self.memory_steps as u64, MAX_MEMORY_STEPS as u64);
+            return Err(SettingsError::TooLarge { setting: "memory_steps", found, most }.into());
         }
-        if self.merge_batch_size < 2 {
-            let message =
-                format!("`train.merge_batch_size` is {}; it must be at least 2", self.merge_batch_size);
-            return Err(PipelineError::Settings { message });
-        }
-        self.evidence.validate()
+        self.evidence.validate().map_err(PipelineError::from)
     }
 
     /// Who decides how many edits a step may apply, in the mode that is set.

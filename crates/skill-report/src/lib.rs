@@ -37,6 +37,7 @@ pub const LEVEL: f64 = 0.95;
 
 /// A report that cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReportError {
     /// A file of the run cannot be read, or is not what it should be.
     #[error(transparent)]

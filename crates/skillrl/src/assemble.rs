@@ -10,6 +10,7 @@ use crate::config::keys::declare::{Carry as _, Fill as _};
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::hint::CommandHints;
 use crate::not_a_skill::NotASkill;
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
@@ -110,6 +111,7 @@ pub fn trainer_of(
         .with_settings(settings(config)?)
         .with_prompts(prompts)
         .with_events(events)
+        .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
         .with_config(RunConfig {
             source_text: Some(loaded.source_text.clone()),

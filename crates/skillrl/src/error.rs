@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::export::ExportError;
+use crate::hint;
 use crate::import::ImportError;
 use crate::not_a_skill::NotASkill;
 use crate::replay::ReplayError;
@@ -121,6 +122,8 @@ pub enum Failure {
     Diverged,
     /// A person stopped the run.
     Stopped,
+    /// An error of a library that this version has no kind for.
+    Other,
 }
 
 impl Error {
@@ -150,13 +153,13 @@ impl Error {
     pub fn hint(&self) -> String {
         match self {
             Self::Config(error) => error.hint(),
-            Self::Env(error) => error.hint().to_owned(),
+            Self::Env(error) => hint::of_env(error).to_owned(),
             // Nothing of an attempt by hand is kept, so there is nothing to go on with.
             Self::Attempt(error) if error.is_retryable() => {
                 "try it again; if it fails in the same way, mend what failed".to_owned()
             }
-            Self::Attempt(error) => error.hint().to_owned(),
-            Self::Model { source, .. } => source.hint().to_owned(),
+            Self::Attempt(error) => hint::of_env(error).to_owned(),
+            Self::Model { source, .. } => hint::of_model(source).to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {
                 "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
             }
@@ -171,7 +174,7 @@ impl Error {
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
-            Self::Pipeline(error) => error.hint().to_owned(),
+            Self::Pipeline(error) => hint::of_pipeline(error).to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
             Self::Report(_) => "this is a fault of the program: please report it".to_owned(),
         }
@@ -182,7 +185,9 @@ fn of_pipeline(error: &PipelineError) -> Failure {
     match error {
         PipelineError::Rollout { source, .. } => of_env(source),
         PipelineError::Optimizer { source, .. } => of_model(source),
-        PipelineError::Prompt(_) | PipelineError::Settings { .. } => Failure::Usage,
+        PipelineError::Prompt(_) | PipelineError::Settings(_) | PipelineError::NoStep { .. } => {
+            Failure::Usage
+        }
         PipelineError::EmptySplit { .. } | PipelineError::DuplicateItem { .. } => Failure::Data,
         PipelineError::RunDir { .. }
         | PipelineError::Corrupt { .. }
@@ -204,6 +209,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::Halted | PipelineError::StoppedUnkept | PipelineError::Stopped { .. } => {
             Failure::Stopped
         }
+        _ => Failure::Other,
     }
 }
 
@@ -218,6 +224,7 @@ fn of_env(error: &EnvError) -> Failure {
         EnvError::Program { .. } => Failure::Data,
         EnvError::Broken { .. } | EnvError::NoPoints { .. } => Failure::Outage,
         EnvError::Remote(fault) => of_fault(fault),
+        _ => Failure::Other,
     }
 }
 
@@ -254,5 +261,6 @@ fn of_class(class: ErrorClass) -> Failure {
         ErrorClass::NotRecorded => Failure::Diverged,
         ErrorClass::Cancelled => Failure::Stopped,
         ErrorClass::Configuration => Failure::Usage,
+        _ => Failure::Other,
     }
 }

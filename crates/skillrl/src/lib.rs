@@ -57,6 +57,7 @@ pub mod environment;
 pub mod error;
 pub mod estimate;
 pub mod export;
+pub mod hint;
 pub mod import;
 pub mod lint;
 pub mod not_a_skill;

@@ -130,7 +130,7 @@ fn write_page(path: &Path, page: &str) -> Result<(), PipelineError> {
 fn of_report(error: ReportError) -> Error {
     match error {
         ReportError::Run(error) => Error::Pipeline(error),
-        ReportError::Page(_) => Error::Report(Box::new(error)),
+        other => Error::Report(Box::new(other)),
     }
 }
 

@@ -145,7 +145,7 @@ impl EventSink for Narrator {
                 });
                 format!("{}\n{guidance}", slow_update_line(*epoch, record))
             }
-            Event::Warning { step: None, message } => format!("note: {message}\n"),
+            Event::Warning { step: None, message, .. } => format!("note: {message}\n"),
             // What was noted in a step is told with the step.
             Event::Warning { step: Some(_), .. }
             | Event::StepStarted { .. }
@@ -156,6 +156,10 @@ impl EventSink for Narrator {
             | Event::TestMeasured { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. } => return,
+            other => {
+                tracing::debug!(event = ?other, "an event that the story does not tell");
+                return;
+            }
         };
         // A reader that went away is no reason to stop.
         super::print(&text).unwrap_or_default();

@@ -168,7 +168,7 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
 
 /// Says how many replies were empty: they are scored as they stand, and say little of the skill.
 pub(super) fn warn_of_silence(results: &[RolloutResult]) {
-    if let Some(message) = empty_replies(results) {
-        super::say(&format!("warning: {message}"));
+    if let Some(warning) = empty_replies(results) {
+        super::say(&format!("warning: {warning}"));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// A game that cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GameError {
     /// A problem that does not read as PDDL of the domain.
     #[error("the problem, {place}: {message}")]

@@ -127,7 +127,7 @@ impl Program {
         if outcome.ending == Ending::Deadline {
             let seconds = self.config.timeout.as_secs_f64();
             return Err(failed(format!(
-                "did not end within {seconds} s (`env.command_timeout_s`) and was killed"
+                "did not end within {seconds} s (`command_timeout_s`) and was killed"
             )));
         }
         let printed = String::from_utf8_lossy(&outcome.stdout);

@@ -26,6 +26,7 @@ pub struct Price {
 
 /// Why a text is no price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PriceError {
     /// There is no `$`, so that nothing is known of the currency.
     #[error("has no `$`; a price is written like `$9.99` or `$5.00 - $10.00`")]

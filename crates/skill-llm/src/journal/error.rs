@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A journal that cannot be opened, read or written.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// SQLite cannot do what it was asked.
     #[error("cannot {action} {}: {message}", path.display())]
@@ -92,29 +93,27 @@ impl JournalError {
         Self::Sent { action, path, message: source.to_string(), is_full }
     }
 
-    /// What a person can do about it, as one sentence.
+    /// What a program that opens the journal, or who runs it, can do about it, as one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Sqlite { is_full: true, .. } | Self::Sent { is_full: true, .. } => {
-                "make room, then start the same command again to go on"
+                "make room, then open it again"
             }
             Self::Sqlite { .. } | Self::Sent { .. } => "check the file, its permissions and the disk",
             Self::Missing { .. } => "name the directory of a run",
             // A run has no journal of another name: somebody named another file.
             Self::NotAJournal { path } if path.file_name().is_none_or(|name| name != super::JOURNAL_FILE) => {
-                "name the directory of a run, which stands as `run.dir` in its configuration, or the journal.sqlite in it"
+                "name the directory of a run, or the journal.sqlite in it"
             }
             Self::NotAJournal { .. } => {
-                "bring the journal back from a copy, or move the file away and go on with `skillrl train --new-journal`: calls that only it holds are made again then"
+                "bring the journal back from a copy, or move the file away: calls that only it holds are made again then"
             }
-            Self::NewerSchema { .. } => "use the version of skillrl that wrote it",
-            Self::OlderSchema { .. } => {
-                "start the run once more with this version, which brings it up to date"
-            }
+            Self::NewerSchema { .. } => "use the version that wrote it",
+            Self::OlderSchema { .. } => "open it for writing with this version, which brings it up to date",
             Self::Corrupt { .. } => {
-                "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then goes on with `skillrl train --new-journal`, and calls that it no longer holds are made again"
+                "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; calls that it no longer holds are made again"
             }
-            Self::Closed { .. } => "start the same command again to go on",
+            Self::Closed { .. } => "open it again",
         }
     }
 }

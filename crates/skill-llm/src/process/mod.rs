@@ -69,6 +69,7 @@ pub struct Outcome {
 
 /// A program that did not run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It cannot be started.
     #[error("cannot be started: {0}")]

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// A directory of prompts that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PromptLibraryError {
     /// The directory cannot be listed.
     #[error("cannot read the prompt directory `{}`", path.display())]

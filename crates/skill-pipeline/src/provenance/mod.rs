@@ -110,9 +110,7 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
         // It may lack what the end of an epoch put into the skill of its step.
         Version::Best => (state.last_completed_step, best.as_ref()),
         Version::After(step) if step > state.last_completed_step => {
-            let message =
-                format!("the run has no step {step} yet; the last one is {}", state.last_completed_step);
-            return Err(PipelineError::Settings { message });
+            return Err(PipelineError::NoStep { step, last_step: state.last_completed_step });
         }
         Version::After(step) => (step, None),
         Version::Text(text) => (state.last_completed_step, Some(text)),

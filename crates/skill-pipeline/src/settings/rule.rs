@@ -1,5 +1,6 @@
 //! What the gate asks for besides a higher score, and what is measured so that a claim holds.
 
+use super::SettingsError;
 use crate::error::PipelineError;
 use serde_json::{Value, json};
 use skill_core::{Gate, GateMode, GateRule};
@@ -32,21 +33,22 @@ impl Evidence {
     }
 
     /// Refuses settings that cannot work.
-    pub(super) fn validate(&self) -> Result<(), PipelineError> {
-        let refused = |message: String| Err(PipelineError::Settings { message });
+    pub(super) fn validate(&self) -> Result<(), SettingsError> {
         if self.selection_repeats == 0 {
-            return refused("`gate.selection_repeats` is 0; it must be at least 1".to_owned());
+            return Err(SettingsError::TooSmall {
+                setting: "evidence.selection_repeats",
+                found: 0,
+                least: 1,
+            });
         }
         match self.mode {
             GateMode::Paired { standard_errors }
                 if !(standard_errors.is_finite() && standard_errors >= 0.0) =>
             {
-                refused(format!(
-                    "`gate.standard_errors` is {standard_errors}; it must be a number of at least 0"
-                ))
+                Err(SettingsError::StandardErrors { found: standard_errors })
             }
             GateMode::Mcnemar { alpha } | GateMode::EProcess { alpha } if !(alpha > 0.0 && alpha < 1.0) => {
-                refused(format!("`gate.alpha` is {alpha}; it must be above 0 and below 1"))
+                Err(SettingsError::Alpha { found: alpha })
             }
             GateMode::Strict
             | GateMode::Paired { .. }
@@ -67,12 +69,7 @@ impl Evidence {
         if least <= n_items || n_items == 0 {
             return Ok(());
         }
-        let message = format!(
-            "`gate.mode` = \"{}\" accepts nothing unless at least {least} items differ, but the selection split has {n_items}: \
-             give it more items, or ask for less evidence",
-            mode.as_str()
-        );
-        Err(PipelineError::Settings { message })
+        Err(SettingsError::SmallSplit { mode, least, n_items }.into())
     }
 
     /// What of it decides results, by name.

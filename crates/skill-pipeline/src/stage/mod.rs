@@ -300,7 +300,7 @@ impl Optimizer<'_> {
 fn finish_note(reply: &ChatReply, max_tokens: u32) -> Option<String> {
     match &reply.finish {
         FinishReason::Length => Some(format!(
-            "the reply was cut off at its length limit ({max_tokens} tokens asked for); raise `limits.max_reply_tokens` or the model's limit"
+            "the reply was cut off at its length limit ({max_tokens} tokens asked for); raise the optimizer's `max_reply_tokens` or the model's limit"
         )),
         FinishReason::ContentFilter => Some("the provider withheld the reply or a part of it".to_owned()),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => None,

@@ -9,6 +9,7 @@
 use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::{Event, Stage};
+use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{RolloutResult, Usage};
@@ -308,11 +309,8 @@ impl<'run> Agent<'run> {
 
     fn tell_of_a_broken_attempt(&self, call: &CallCtx, message: &str) {
         if !self.is_told.swap(true, Ordering::Relaxed) {
-            let place = &call.place;
-            let message = format!(
-                "the attempt at {place} broke and was repeated (others like it are not shown): {message}"
-            );
-            self.ctx.events.emit(&Event::Warning { step: None, message });
+            let (place, message) = (call.place.to_string(), message.to_owned());
+            self.ctx.events.emit(&Event::warning(None, Warning::BrokenAttempt { place, message }, None));
         }
     }
 }

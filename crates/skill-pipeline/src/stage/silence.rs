@@ -3,6 +3,7 @@
 use super::StageCtx;
 use super::rollout::Rollouts;
 use crate::error::PipelineError;
+use crate::warning::Warning;
 use serde_json::json;
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, RolloutResult, SkillDoc};
@@ -77,12 +78,7 @@ pub(crate) async fn check_target_speaks(
 }
 
 /// Says how many replies of the target were empty; `None` if none was.
-pub fn empty_replies(results: &[RolloutResult]) -> Option<String> {
+pub fn empty_replies(results: &[RolloutResult]) -> Option<Warning> {
     let n_empty = results.iter().filter(|result| result.is_silent()).count();
-    (n_empty > 0).then(|| {
-        format!(
-            "the target said nothing on {n_empty} of {} items, which are scored as they stand: that may be the server's fault, and not the skill's",
-            results.len()
-        )
-    })
+    (n_empty > 0).then_some(Warning::EmptyReplies { n_empty, n_items: results.len() })
 }

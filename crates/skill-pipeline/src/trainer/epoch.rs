@@ -18,6 +18,7 @@ use crate::run_dir::{EvaluationDir, META_SKILL_RESULT, SLOW_RESULT, atomic};
 use crate::settings::SlowUpdate;
 use crate::stage::epoch_end::{Written, write_guidance, write_meta_skill};
 use crate::stage::evaluate::evaluate_candidate;
+use crate::warning::Warning;
 use compare::Comparison;
 use indexmap::IndexMap;
 use skill_core::gate::GateAction;
@@ -132,7 +133,7 @@ impl Run<'_> {
             write_guidance(before, current, &comparison.pairs, &self.prompts, &self.optimizer(), &ctx)
                 .await?;
         add_tokens(&mut record.tokens, Stage::SlowUpdate.as_str(), self.end(&watch));
-        self.warn(record.step, &notes);
+        self.warn_of_notes(record.step, &notes);
         record.notes.extend(notes);
         record.reasoning = reasoning;
         record.slow_update_content.clone_from(&content);
@@ -225,7 +226,7 @@ impl Run<'_> {
             write_meta_skill(before, current, &comparison.pairs, &self.prompts, &self.optimizer(), &ctx)
                 .await?;
         add_tokens(&mut record.tokens, Stage::MetaSkill.as_str(), self.end(&watch));
-        self.warn(record.step, &notes);
+        self.warn_of_notes(record.step, &notes);
         record.notes.extend(notes);
         record.reasoning = reasoning;
         if !content.is_empty() {
@@ -235,9 +236,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn warn(&self, step: StepIdx, notes: &[String]) {
+    /// Emits a warning for each note.
+    pub(super) fn warn_of_notes(&self, step: StepIdx, notes: &[String]) {
         for message in notes {
-            self.log.emit(&Event::Warning { step: Some(step), message: message.clone() });
+            self.warn(Some(step), Warning::Note { message: message.clone() });
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::run::Run;
 use super::{TrainState, round_6};
-use crate::event::{Event, EventSink as _};
 use crate::run_dir::paired_format::PairedRecord;
 use crate::settings::{Acceptance, EarlyStop};
 use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
+use crate::warning::Warning;
 use skill_core::gate::GateAction;
 use skill_core::{EarlyRejection, FlipCounts, GateRule, ItemId, ItemScore, evaluation_order};
 use skill_envs::Split;
@@ -110,21 +110,14 @@ impl Run<'_> {
     pub(super) fn warn_of_what_cannot_be_shown(&self, state: &TrainState, total_steps: u32) {
         let evidence = self.settings.evidence;
         let n_items = self.env.items(Split::Val).len();
-        let warn = |message: String| self.log.emit(&Event::Warning { step: None, message });
         let first = evidence.rule(self.settings.gate, 1);
         if !first.can_show(&state.current.item_scores) {
-            warn(format!(
-                "the initial skill fails fewer than {} items of the selection split, and `gate.mode` = \"{}\" accepts nothing on fewer: \
-                 no candidate will be measured; give the split more or harder items, or ask for less evidence",
-                first.mode.least_discordant(n_items),
-                first.mode.as_str()
-            ));
+            let least = first.mode.least_discordant(n_items);
+            self.warn(None, Warning::NothingToShow { mode: first.mode, least });
         }
         let last = evidence.rule(self.settings.gate, total_steps).mode.least_discordant(n_items);
         if last > n_items {
-            warn(format!(
-                "with `gate.spend_alpha` the last step accepts nothing unless {last} items differ, and the selection split has {n_items}"
-            ));
+            self.warn(None, Warning::LastStepCannotAccept { least: last, n_items });
         }
     }
 }

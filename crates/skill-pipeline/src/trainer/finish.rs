@@ -8,6 +8,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
+use crate::warning::Warning;
 use skill_core::{ItemScore, MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -126,11 +127,7 @@ impl Run<'_> {
             return Ok(best.clone());
         }
         self.dir.write_skills(&state.current.skill, &last.skill)?;
-        let message = format!(
-            "the last skill scores {:.4} on the selection split and the best one before it {:.4}: the last one is the best",
-            last.score, best.score
-        );
-        self.log.emit(&Event::Warning { step: None, message });
+        self.warn(None, Warning::LastSkillIsBest { last: last.score, best: best.score });
         Ok(last)
     }
 

@@ -21,6 +21,7 @@ use crate::event::{EventSink, NoEvents};
 use crate::prompts::PromptLibrary;
 use crate::run_dir::format::Summary;
 use crate::settings::{StopSignal, TrainSettings};
+use crate::warning::{Advice, OwnHints};
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_envs::{Env, RolloutRunner};
@@ -61,6 +62,7 @@ pub struct Trainer {
     budget: Option<RunBudget>,
     trouble: Option<ReadTrouble>,
     runner: Option<Arc<dyn RolloutRunner>>,
+    advice: Arc<dyn Advice>,
 }
 
 /// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
@@ -92,6 +94,7 @@ impl Trainer {
             budget: None,
             trouble: None,
             runner: None,
+            advice: Arc::new(OwnHints),
         }
     }
 
@@ -162,6 +165,12 @@ impl Trainer {
     #[must_use]
     pub fn with_trouble(self, trouble: ReadTrouble) -> Self {
         Self { trouble: Some(trouble), ..self }
+    }
+
+    /// Adds to errors and warnings, in events and in `events.jsonl`, what people can do about them in this program.
+    #[must_use]
+    pub fn with_advice(self, advice: Arc<dyn Advice>) -> Self {
+        Self { advice, ..self }
     }
 
     /// Takes replies from the journal of another run before anything is sent.

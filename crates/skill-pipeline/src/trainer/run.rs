@@ -11,10 +11,11 @@ use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageToke
 use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
-use crate::settings::{StopSignal, TrainSettings};
+use crate::settings::{SettingsError, StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::Rollouts;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
+use crate::warning::{Advice, Warning};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, StepIdx};
@@ -80,6 +81,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         initial_skill,
         dir,
         log: &log,
+        advice: trainer.advice.as_ref(),
     };
     let span = spans::of_run(path, run.env.name(), run.length.1);
     let outcome = tokio::select! {
@@ -89,7 +91,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     };
     if let Err(error) = &outcome {
         spans::fail(&span);
-        run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint().to_owned() });
+        run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: trainer.advice.on_error(error) });
     }
     run.rollouts.settle().await;
     run.note_end().await;
@@ -150,11 +152,11 @@ impl Trainer {
         if state.last_completed_step.0 <= total_steps {
             return Ok(());
         }
-        let message = format!(
-            "`train.epochs` = {} makes {total_steps} steps, but {} steps of this run are finished already",
-            self.settings.epochs, state.last_completed_step
-        );
-        Err(PipelineError::Settings { message })
+        Err(PipelineError::Settings(SettingsError::FewerSteps {
+            epochs: self.settings.epochs,
+            total_steps,
+            finished_steps: state.last_completed_step.0,
+        }))
     }
 
     /// The caller's prompts, else the built-in ones with what the environment replaces.
@@ -196,6 +198,8 @@ pub(super) struct Run<'run> {
     pub(super) initial_skill: SkillDoc,
     pub(super) dir: RunDir,
     pub(super) log: &'run EventLog<'run>,
+    /// Says what people can do about errors and warnings.
+    pub(super) advice: &'run dyn Advice,
     pub(super) config: &'run serde_json::Value,
     /// Where the configuration lies, from the directory of the run.
     config_dir: Option<String>,
@@ -351,8 +355,7 @@ impl Run<'_> {
         self.write_timings()?;
         self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
         if gate_score >= 1.0 {
-            let message = "the initial skill solves every item of the selection split: nothing can be accepted; give the split harder items";
-            self.log.emit(&Event::Warning { step: None, message: message.to_owned() });
+            self.warn(None, Warning::SolvedSelectionSplit);
         }
         Ok(state)
     }

@@ -8,7 +8,7 @@ use super::speculate::Finished;
 use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink as _, Stage};
+use crate::event::Stage;
 use crate::memory::{MemoryEntry, StepTrace};
 use crate::prompts::PromptLibrary;
 use crate::run_dir::EvaluationDir;
@@ -235,9 +235,7 @@ impl Run<'_> {
     }
 
     fn note(&self, step: StepIdx, record: &mut StepRecord, notes: Vec<String>) {
-        for message in &notes {
-            self.log.emit(&Event::Warning { step: Some(step), message: message.clone() });
-        }
+        self.warn_of_notes(step, &notes);
         record.notes.extend(notes);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::ReadTrouble;
 use crate::event::{Event, EventSink};
+use crate::warning::Warning;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) 
         if quiet == 0
             && let Some(message) = trouble()
         {
-            events.emit(&Event::Warning { step: None, message });
+            events.emit(&Event::warning(None, Warning::Trouble { message }, None));
             quiet = QUIET_PERIODS;
         }
     }

@@ -8,11 +8,9 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::{StageTokens, StepRecord};
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
 use crate::stage::silence::{Spoken, check_target_speaks};
+use crate::warning::{RunModel, SMALL_SELECTION_SPLIT, Warning};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
-
-/// With fewer items in the selection split a person is warned.
-const SMALL_SELECTION_SPLIT: usize = 20;
 
 /// What was said once in this process.
 #[derive(Debug, Default)]
@@ -24,27 +22,26 @@ pub(super) struct Warned {
 }
 
 impl Run<'_> {
+    /// Emits a warning, with what the program that trains advises.
+    pub(super) fn warn(&self, step: Option<StepIdx>, warning: Warning) {
+        let advice = self.advice.on_warning(&warning);
+        self.log.emit(&Event::warning(step, warning, advice));
+    }
+
     /// Says once that replies of the target are cut, and once that they are empty: they are scored as they stand, which
     /// may be all that is wrong.
     pub(super) fn warn_of_replies(&mut self, step: Option<StepIdx>, results: &[RolloutResult]) {
-        let warn = |message| self.log.emit(&Event::Warning { step, message });
         let n = results.len();
         let n_cut = results.iter().filter(|result| result.is_cut()).count();
         if n_cut > 0 && !self.warned.of_cut {
             self.warned.of_cut = true;
-            warn(format!(
-                "{n_cut} of {n} replies of the target were cut at their length limit and are scored as they stand; \
-                 raise the limit (`env.max_tokens`, `models.target.max_tokens`) if the task needs longer ones"
-            ));
+            self.warn(step, Warning::CutReplies { n_cut, n_replies: n });
         }
         let n_empty = results.iter().filter(|result| result.is_silent()).count();
         // Where most are empty, that is worth saying each time.
         if n_empty > 0 && (!self.warned.of_empty || 2 * n_empty > n) {
             self.warned.of_empty = true;
-            warn(format!(
-                "the target said nothing on {n_empty} of {n} items, which are scored as they stand; `skillrl journal list` \
-                 shows its calls, `skillrl doctor` asks it one question"
-            ));
+            self.warn(step, Warning::EmptyReplies { n_empty, n_items: n });
         }
     }
 
@@ -53,14 +50,14 @@ impl Run<'_> {
         if used.calls == 0 || used.tokens() > 0 {
             return;
         }
-        let (name, is_warned) = match watch.stage() {
+        let (model, is_warned) = match watch.stage() {
             Stage::Reflect
             | Stage::Aggregate
             | Stage::Select
             | Stage::Update
             | Stage::Appendix
             | Stage::SlowUpdate
-            | Stage::MetaSkill => ("optimizer", &mut self.warned.of_uncounted_optimizer),
+            | Stage::MetaSkill => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
             Stage::Baseline
             | Stage::Rollout
             | Stage::Evaluate
@@ -71,14 +68,10 @@ impl Run<'_> {
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
-            | Stage::TestBest => ("target", &mut self.warned.of_uncounted_target),
+            | Stage::TestBest => (RunModel::Target, &mut self.warned.of_uncounted_target),
         };
         if !std::mem::replace(is_warned, true) {
-            let message = format!(
-                "the replies of the {name} come without token counts: `budget.tokens` and `budget.money` do not see it, and \
-                 what it costs is in no sum; `budget.calls` holds"
-            );
-            self.log.emit(&Event::Warning { step: watch.step(), message });
+            self.warn(watch.step(), Warning::UncountedTokens { model });
         }
     }
 
@@ -101,12 +94,7 @@ impl Run<'_> {
     /// Says that the optimizer proposed nothing in the whole run: then nothing was tried, however the skill fared.
     pub(super) fn warn_of_no_edits(&self, history: &[StepRecord]) {
         if !history.is_empty() && history.iter().all(StepRecord::has_no_edit) {
-            let message = format!(
-                "none of the {} steps came to an edit; `skillrl doctor` asks the optimizer for edits, \
-                 `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",
-                history.len()
-            );
-            self.log.emit(&Event::Warning { step: None, message });
+            self.warn(None, Warning::NoEdits { n_steps: history.len() });
         }
     }
 
@@ -116,11 +104,8 @@ impl Run<'_> {
         let own: Vec<&SkillDoc> = of_state.chain([&self.initial_skill]).collect();
         for name in SKILL_FILE_STEMS {
             if let Some(kept) = self.dir.keep_changed_skill(name, &own)? {
-                let message = format!(
-                    "{name}.md was changed after the run wrote it; what it held is kept in {}",
-                    kept.file_name().unwrap_or_default().display()
-                );
-                self.log.emit(&Event::Warning { step: None, message });
+                let kept = kept.file_name().unwrap_or_default().display().to_string();
+                self.warn(None, Warning::ChangedSkill { file: format!("{name}.md"), kept });
             }
         }
         Ok(())
@@ -130,37 +115,20 @@ impl Run<'_> {
     pub(super) fn warn_of_damaged_files(&self, state: &TrainState) {
         let damaged = self.dir.damaged_files(&state.history);
         let Some(first) = damaged.first() else { return };
-        let first = first.strip_prefix(self.dir.path()).unwrap_or(first).display();
-        let others = match damaged.len() - 1 {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        let message = format!(
-            "{first}{others}: missing or damaged, so a report has a hole there; where the \
-             journal has lost nothing, the run is rebuilt from it without paying again if runtime_state.json, \
-             history.jsonl and history.json are removed; `skillrl check RUN` lists all damage"
-        );
-        self.log.emit(&Event::Warning { step: None, message });
+        let first = first.strip_prefix(self.dir.path()).unwrap_or(first).to_owned();
+        self.warn(None, Warning::DamagedFiles { first, n_others: damaged.len() - 1 });
     }
 
     /// Says that the gate decides by few items.
     pub(super) fn warn_of_a_small_split(&self) {
-        let n_val = self.env.items(Split::Val).len();
-        if n_val < SMALL_SELECTION_SPLIT {
-            let message = format!(
-                "the selection split has {n_val} item{}, so one item more or less decides: give it at least {SMALL_SELECTION_SPLIT}",
-                if n_val == 1 { "" } else { "s" }
-            );
-            self.log.emit(&Event::Warning { step: None, message });
+        let n_items = self.env.items(Split::Val).len();
+        if n_items < SMALL_SELECTION_SPLIT {
+            self.warn(None, Warning::SmallSelectionSplit { n_items });
         }
     }
 
     /// Says that the run goes on with a journal that does not hold all that it has held.
     pub(super) fn warn_of_a_lost_journal(&self) {
-        let message = format!(
-            "the journal has lost what the run had sent before: caps begin at its {} requests, and what is lost is in no sum of it",
-            self.journal.requests_committed()
-        );
-        self.log.emit(&Event::Warning { step: None, message });
+        self.warn(None, Warning::LostJournal { n_requests: self.journal.requests_committed() });
     }
 }

@@ -3,7 +3,7 @@
 use super::{files, read};
 use crate::world::{Job, settings, target};
 use serde_json::{Value, json};
-use skill_pipeline::TrainSettings;
+use skill_pipeline::{PipelineError, SettingsError, TrainSettings};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -85,5 +85,6 @@ fn a_run_does_not_go_on_with_another_accumulation() {
     assert!(error.to_string().contains("`train.accumulation` was 2, is 1"), "{error}");
     let none = TrainSettings { accumulation: 0, ..settings() };
     let error = job(none).run(Path::new("never")).unwrap_err();
-    assert!(error.to_string().contains("`train.accumulation` is 0; it must be at least 1"), "{error}");
+    let too_small = SettingsError::TooSmall { setting: "accumulation", found: 0, least: 1 };
+    assert!(matches!(error, PipelineError::Settings(error) if error == too_small));
 }

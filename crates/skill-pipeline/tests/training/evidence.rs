@@ -4,7 +4,7 @@ use super::{actions, files, read};
 use crate::world::{Counted, Job, WORDS, lucky_target, settings, stubborn_optimizer, target};
 use serde_json::{Value, json};
 use skill_core::GateMode;
-use skill_pipeline::{Evidence, Summary, TrainSettings};
+use skill_pipeline::{Evidence, PipelineError, SettingsError, Summary, TrainSettings};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -91,27 +91,36 @@ fn too_few_items_are_indecisive_and_the_skill_stays() {
     assert!(run(again.path(), fewer, &target(usize::MAX)).total_accepts > 0, "{:?}", actions(again.path()));
 }
 
+fn refused(outcome: Result<Summary, PipelineError>) -> SettingsError {
+    match outcome.unwrap_err() {
+        PipelineError::Settings(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_gate_that_could_accept_nothing_is_refused_before_anything_is_asked() {
     let dir = tempfile::tempdir().unwrap();
     let asked = target(usize::MAX);
     let evidence = Evidence { mode: GateMode::Mcnemar { alpha: 1e-6 }, ..Evidence::default() };
     let job = Job { settings: with(evidence), target: asked.clone(), ..Job::default() };
-    let error = job.run(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("at least 20 items differ, but the selection split has 10"), "{error}");
+    let error = refused(job.run(dir.path()));
+    assert_eq!(error, SettingsError::SmallSplit { mode: evidence.mode, least: 20, n_items: 10 });
     assert_eq!(n_calls(&asked), 0);
-    for (evidence, key) in [
-        (Evidence { mode: GateMode::Mcnemar { alpha: 0.0 }, ..Evidence::default() }, "gate.alpha"),
-        (Evidence { mode: GateMode::EProcess { alpha: f64::NAN }, ..Evidence::default() }, "gate.alpha"),
-        (
-            Evidence { mode: GateMode::Paired { standard_errors: -1.0 }, ..Evidence::default() },
-            "gate.standard_errors",
-        ),
-        (Evidence { selection_repeats: 0, ..Evidence::default() }, "gate.selection_repeats"),
-    ] {
-        let error = Job { settings: with(evidence), ..Job::default() }.run(dir.path()).unwrap_err();
-        assert!(error.to_string().contains(&format!("`{key}` is")), "{error}");
-    }
+    let check = |evidence, is_expected: fn(&SettingsError) -> bool| {
+        let error = refused(Job { settings: with(evidence), ..Job::default() }.run(dir.path()));
+        assert!(is_expected(&error), "{error:?}");
+    };
+    let mode = |mode| Evidence { mode, ..Evidence::default() };
+    let is_alpha = |error: &SettingsError| matches!(error, SettingsError::Alpha { .. });
+    check(mode(GateMode::Mcnemar { alpha: 0.0 }), is_alpha);
+    check(mode(GateMode::EProcess { alpha: f64::NAN }), is_alpha);
+    check(mode(GateMode::Paired { standard_errors: -1.0 }), |error| {
+        matches!(error, SettingsError::StandardErrors { found: -1.0 })
+    });
+    check(Evidence { selection_repeats: 0, ..Evidence::default() }, |error| {
+        matches!(error, SettingsError::TooSmall { setting: "evidence.selection_repeats", found: 0, least: 1 })
+    });
 }
 
 #[test]

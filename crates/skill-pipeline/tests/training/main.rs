@@ -21,7 +21,7 @@ mod world;
 use run_files::files;
 use serde_json::Value;
 use skill_envs::Split;
-use skill_pipeline::{EarlyStop, PipelineError, StepAction, Summary, TrainSettings};
+use skill_pipeline::{EarlyStop, PipelineError, SettingsError, StepAction, Summary, TrainSettings};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use world::{Job, WORDS, settings, target};
@@ -521,7 +521,8 @@ fn a_run_is_not_made_shorter_than_it_is() {
     let before = files(dir.path());
     let shorter = TrainSettings { epochs: 1, ..settings() };
     let error = Job { settings: shorter, ..Job::default() }.run(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("makes 3 steps, but 6 steps of this run are finished"), "{error}");
+    let fewer = SettingsError::FewerSteps { epochs: 1, total_steps: 3, finished_steps: 6 };
+    assert!(matches!(error, PipelineError::Settings(error) if error == fewer));
     assert_eq!(files(dir.path()), before);
 }
 

@@ -6,6 +6,7 @@ use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ResponseFormat, Serv
 use crate::cost::{has_prices, prices};
 use crate::engine::{Engine, judge_role};
 use crate::error::Error;
+use crate::hint;
 use skill_core::SourceType;
 use skill_core::json::read_patch;
 use skill_core::rewrite::UpdateMode;
@@ -202,11 +203,11 @@ async fn read_list(list: &ModelList, asked: &Examination, found: &mut Vec<Findin
         }
         Err(error) => match error.class() {
             ErrorClass::Connection | ErrorClass::Configuration | ErrorClass::Timeout => {
-                found.push(Finding::error(Check::Endpoint, with_causes(&error), error.hint()));
+                found.push(Finding::error(Check::Endpoint, with_causes(&error), hint::of_model(&error)));
                 Reached::No
             }
             ErrorClass::Authentication => {
-                found.push(Finding::error(Check::Key, with_causes(&error), error.hint()));
+                found.push(Finding::error(Check::Key, with_causes(&error), hint::of_model(&error)));
                 Reached::No
             }
             // It may answer calls all the same; the one call tells.
@@ -304,7 +305,7 @@ impl Examined<'_> {
                     ErrorClass::RateLimited => Status::Warning,
                     _ => Status::Error,
                 };
-                found.push(Finding::bad(Check::Answer, status, with_causes(&error), error.hint()));
+                found.push(Finding::bad(Check::Answer, status, with_causes(&error), hint::of_model(&error)));
             }
         }
     }

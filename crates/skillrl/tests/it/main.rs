@@ -6,3 +6,4 @@
 mod agent_model;
 mod import;
 mod own_data;
+mod plain_libraries;

@@ -137,16 +137,11 @@ async fn what_the_server_asks_is_waited_and_a_little_more() {
     let too_long = retried(vec![limited(Some(SECOND * 601))], RetryPolicy::default());
     let (reply, attempts, millis) = outcome(&too_long, &CallCtx::default()).await;
     let error = reply.unwrap_err();
-    let words = "(the provider asks to wait 601 s, and `retry.max_server_wait_s` allows 600 s)";
-    assert!(
-        error.to_string().ends_with(words) && error.hint().contains("`retry.max_server_wait_s`"),
-        "{error}"
-    );
     let a_little = retried(vec![limited(Some(SECOND * 600 + SECOND / 4))], RetryPolicy::default());
     let error_of_a_little = outcome(&a_little, &CallCtx::default()).await.0.unwrap_err();
-    assert!(error_of_a_little.to_string().ends_with(words), "{error_of_a_little}");
     let why = GiveUpReason::ServerWait { asked_s: 601, allowed_s: 600 };
     assert_gave_up(error, why, 1);
+    assert_gave_up(error_of_a_little, why, 1);
     assert_eq!((attempts, millis), (1, 0));
 }
 
@@ -361,7 +356,6 @@ async fn a_server_that_was_never_reached_is_given_up_within_seconds() {
     let model = retried(vec![nowhere(); 99], RetryPolicy::default());
     let (reply, attempts, millis) = outcome(&model, &CallCtx::default()).await;
     let error = reply.unwrap_err();
-    assert!(error.hint().contains("`base_url`"), "{}", error.hint());
     assert_gave_up(error, GiveUpReason::NeverReached, 3);
     assert_eq!(attempts, 3);
     assert!(millis <= 2_000, "{millis}");

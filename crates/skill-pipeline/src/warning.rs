@@ -1,0 +1,243 @@
+//! What a run goes on after but a person should know, as data, and who says what to do about it.
+//!
+//! Nothing here names a command or a key of a configuration: the library does not know which program it is part of.
+//! [`Advice`] is how that program adds what its users can do.
+
+use crate::error::PipelineError;
+use skill_core::GateMode;
+use std::fmt;
+use std::path::PathBuf;
+
+/// With fewer items in the selection split a person is warned.
+pub const SMALL_SELECTION_SPLIT: usize = 20;
+
+/// A model of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunModel {
+    /// The agent.
+    Target,
+    /// The model that proposes edits.
+    Optimizer,
+}
+
+impl RunModel {
+    /// The name used in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Optimizer => "optimizer",
+        }
+    }
+}
+
+/// Something that a run goes on after but a person should know.
+///
+/// Its text says what happened; what to do about it is said by [`Warning::hint`], or by the [`Advice`] of a program.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// Replies of the target were cut at their length limit.
+    CutReplies {
+        /// How many.
+        n_cut: usize,
+        /// Of how many.
+        n_replies: usize,
+    },
+    /// Replies of the target were empty.
+    EmptyReplies {
+        /// On how many items.
+        n_empty: usize,
+        /// Of how many.
+        n_items: usize,
+    },
+    /// The replies of a model come without token counts.
+    UncountedTokens {
+        /// Which model.
+        model: RunModel,
+    },
+    /// The optimizer proposed nothing in the whole run.
+    NoEdits {
+        /// Steps of the run.
+        n_steps: usize,
+    },
+    /// A skill file of the run was changed after the run wrote it.
+    ChangedSkill {
+        /// The name of the file.
+        file: String,
+        /// The name of the file that keeps what it held.
+        kept: String,
+    },
+    /// Files of finished steps are missing or damaged.
+    DamagedFiles {
+        /// The first of them, below the run directory.
+        first: PathBuf,
+        /// How many more there are.
+        n_others: usize,
+    },
+    /// The gate decides by fewer than [`SMALL_SELECTION_SPLIT`] items.
+    SmallSelectionSplit {
+        /// Items of the selection split.
+        n_items: usize,
+    },
+    /// The initial skill solves every item of the selection split.
+    SolvedSelectionSplit,
+    /// The initial skill fails too few items for the gate to accept anything.
+    NothingToShow {
+        /// What the gate asks for.
+        mode: GateMode,
+        /// Items that would have to differ.
+        least: usize,
+    },
+    /// The gate shares its error rate among all decisions, and too little of it is left for the last step.
+    LastStepCannotAccept {
+        /// Items that would have to differ in the last step.
+        least: usize,
+        /// Items of the selection split.
+        n_items: usize,
+    },
+    /// The last skill is better than the best one before it, and takes its place.
+    LastSkillIsBest {
+        /// The score of the last skill under the gate's metric.
+        last: f64,
+        /// The best score before it.
+        best: f64,
+    },
+    /// The journal is missing earlier requests of the run.
+    LostJournal {
+        /// Requests that it holds.
+        n_requests: u64,
+    },
+    /// An attempt at an item broke and is repeated.
+    BrokenAttempt {
+        /// Where in the run.
+        place: String,
+        /// What happened.
+        message: String,
+    },
+    /// The models are in trouble for longer than a moment.
+    Trouble {
+        /// What is wrong, as one sentence.
+        message: String,
+    },
+    /// A note of a stage; the record of the step has it too.
+    Note {
+        /// One sentence.
+        message: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CutReplies { n_cut, n_replies } => write!(
+                f,
+                "{n_cut} of {n_replies} replies of the target were cut at their length limit and are scored as they stand"
+            ),
+            Self::EmptyReplies { n_empty, n_items } => write!(
+                f,
+                "the target said nothing on {n_empty} of {n_items} items, which are scored as they stand: \
+                 that may be the server's fault, and not the skill's"
+            ),
+            Self::UncountedTokens { model } => write!(
+                f,
+                "the replies of the {} come without token counts: caps on tokens and money do not see it, \
+                 and totals exclude what it costs",
+                model.as_str()
+            ),
+            Self::NoEdits { n_steps } => write!(f, "none of the {n_steps} steps came to an edit"),
+            Self::ChangedSkill { file, kept } => {
+                write!(f, "{file} was changed after the run wrote it; what it held is kept in {kept}")
+            }
+            Self::DamagedFiles { first, n_others } => {
+                let others = if *n_others == 0 { String::new() } else { format!(" and {n_others} more") };
+                write!(f, "{}{others}: missing or damaged, so a report has a hole there", first.display())
+            }
+            Self::SmallSelectionSplit { n_items } => write!(
+                f,
+                "the selection split has {n_items} item{}, so one item more or less decides",
+                if *n_items == 1 { "" } else { "s" }
+            ),
+            Self::SolvedSelectionSplit => f.write_str(
+                "the initial skill solves every item of the selection split: nothing can be accepted",
+            ),
+            Self::NothingToShow { mode, least } => write!(
+                f,
+                "the initial skill fails fewer than {least} items of the selection split, and the gate \"{}\" \
+                 accepts nothing on fewer: no candidate will be measured",
+                mode.as_str()
+            ),
+            Self::LastStepCannotAccept { least, n_items } => write!(
+                f,
+                "all decisions share the gate's error rate, so the last step accepts nothing unless {least} items \
+                 differ, and the selection split has {n_items}"
+            ),
+            Self::LastSkillIsBest { last, best } => write!(
+                f,
+                "the last skill scores {last:.4} on the selection split and the best one before it {best:.4}: \
+                 the last one is the best"
+            ),
+            Self::LostJournal { n_requests } => write!(
+                f,
+                "the journal is missing earlier requests of the run: caps begin at its {n_requests} requests, \
+                 and totals exclude what is missing"
+            ),
+            Self::BrokenAttempt { place, message } => write!(
+                f,
+                "the attempt at {place} broke and was repeated (others like it are not shown): {message}"
+            ),
+            Self::Trouble { message } | Self::Note { message } => f.write_str(message),
+        }
+    }
+}
+
+impl Warning {
+    /// What a program that trains can do about it, as one phrase; `None` where the warning itself says all.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::CutReplies { .. } => {
+                Some("raise the target's limit on tokens of a reply if the task needs longer ones")
+            }
+            Self::EmptyReplies { .. } => Some("the journal holds its calls"),
+            Self::UncountedTokens { .. } => Some("a cap on calls holds"),
+            Self::NoEdits { .. } => Some("the journal holds the optimizer's replies"),
+            Self::DamagedFiles { .. } => Some(
+                "where the journal has lost nothing, the run is rebuilt from it without paying again if \
+                 runtime_state.json, history.jsonl and history.json are removed",
+            ),
+            Self::SmallSelectionSplit { .. } => Some("give it at least 20"),
+            Self::SolvedSelectionSplit => Some("give the split harder items"),
+            Self::NothingToShow { .. } => {
+                Some("give the split more or harder items, or ask for less evidence")
+            }
+            Self::LastStepCannotAccept { .. }
+            | Self::ChangedSkill { .. }
+            | Self::LastSkillIsBest { .. }
+            | Self::LostJournal { .. }
+            | Self::BrokenAttempt { .. }
+            | Self::Trouble { .. }
+            | Self::Note { .. } => None,
+        }
+    }
+}
+
+/// Says what people can do about errors and warnings, in the terms of the program that they use.
+///
+/// The methods of the trait are the library's own hints; a program with commands and a configuration file says it in
+/// these.
+pub trait Advice: Send + Sync {
+    /// What a person can do about an error that ended a run, as one sentence.
+    fn on_error(&self, error: &PipelineError) -> String {
+        error.hint().to_owned()
+    }
+
+    /// What a person can do about a warning, as one phrase; `None` where there is nothing to add.
+    fn on_warning(&self, warning: &Warning) -> Option<String> {
+        warning.hint().map(str::to_owned)
+    }
+}
+
+/// The library's own hints.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnHints;
+
+impl Advice for OwnHints {}

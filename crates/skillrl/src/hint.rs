@@ -1,0 +1,245 @@
+//! What a person at the command line can do about an error or a warning of any crate.
+//!
+//! This is the one place that names commands of `skillrl` and keys of its configuration: the libraries below carry data
+//! and hints in terms of their own interfaces, which hold where nothing better is said here.
+
+use skill_envs::EnvError;
+use skill_llm::error::GiveUpReason;
+use skill_llm::journal::JOURNAL_FILE;
+use skill_llm::{ErrorClass, JournalError, LlmError};
+use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
+use std::io;
+
+/// Advice in terms of the commands and the configuration, for the events of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CommandHints;
+
+impl Advice for CommandHints {
+    fn on_error(&self, error: &PipelineError) -> String {
+        of_pipeline(error).to_owned()
+    }
+
+    fn on_warning(&self, warning: &Warning) -> Option<String> {
+        of_warning(warning).map(str::to_owned)
+    }
+}
+
+/// What to do about a warning of a run, as one phrase; `None` where there is nothing to add.
+pub fn of_warning(warning: &Warning) -> Option<&'static str> {
+    match warning {
+        Warning::CutReplies { .. } => Some(
+            "raise the limit (`env.max_tokens`, `models.target.max_tokens`) if the task needs longer ones",
+        ),
+        Warning::EmptyReplies { .. } => {
+            Some("`skillrl journal list` shows its calls, `skillrl doctor` asks it one question")
+        }
+        Warning::UncountedTokens { .. } => {
+            Some("`budget.calls` holds, `budget.tokens` and `budget.money` do not")
+        }
+        Warning::NoEdits { .. } => Some(
+            "`skillrl doctor` asks the optimizer for edits, \
+             `skillrl journal list RUN --place \"step 1 / reflect\"` shows what it said",
+        ),
+        Warning::DamagedFiles { .. } => Some(
+            "where the journal has lost nothing, the run is rebuilt from it without paying again if \
+             runtime_state.json, history.jsonl and history.json are removed; `skillrl check RUN` lists all damage",
+        ),
+        Warning::NothingToShow { .. } => {
+            Some("give the split more or harder items, or ask for less evidence (`gate.mode`)")
+        }
+        Warning::LastStepCannotAccept { .. } => {
+            Some("give the split more items, or set `gate.spend_alpha` to false")
+        }
+        other => other.hint(),
+    }
+}
+
+/// What to do about an error of a run.
+pub fn of_pipeline(error: &PipelineError) -> &'static str {
+    match error {
+        PipelineError::Rollout { source, .. } => of_env(source),
+        PipelineError::Optimizer { source, .. } => of_model(source),
+        PipelineError::Prompt(_) => "mend the file in the directory that `prompts.dir` names",
+        PipelineError::Settings(error) => of_settings(error),
+        PipelineError::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
+        PipelineError::RunDir { source, .. } => of_file(source),
+        PipelineError::ChangedSkill { .. } => {
+            "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
+        }
+        PipelineError::ChangedFile { .. } => {
+            "`skillrl check RUN` lists all damaged files; restore the file from a copy, or have the run rebuilt from its journal without paying again: remove runtime_state.json, history.jsonl and history.json, then start the same command"
+        }
+        PipelineError::MovedRunDir { .. } => {
+            "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"
+        }
+        PipelineError::NewerFormat { .. } => "use the version of skillrl that wrote the run",
+        PipelineError::NotARun { .. } => {
+            "take another `run.dir`, or restore config.json; nothing was overwritten"
+        }
+        PipelineError::InsideARun { .. } => "take another `run.dir`; nothing was written there",
+        PipelineError::NotVacant { .. } => {
+            "take another `run.dir`, such as a new directory below this one; nothing was written there"
+        }
+        PipelineError::NoRun { .. } => "name a directory that `skillrl train` has written",
+        PipelineError::NoStep { .. } => "name a finished step; `skillrl show RUN` lists them",
+        PipelineError::Locked { holder: None, .. } => {
+            "wait for it, or end it; `skillrl stop RUN` ends one that trains, after the step under way"
+        }
+        PipelineError::Locked { holder: Some(_), .. } => {
+            "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"
+        }
+        PipelineError::NotMeasured { .. } => {
+            "ask again when the first skill is measured; if no process works on the run, start its command again"
+        }
+        PipelineError::Mismatch { .. } => {
+            "set these back to go on with this run, or start a new one with another `run.dir`"
+        }
+        PipelineError::Capped { .. } => OF_CAP,
+        PipelineError::Journal(error) => of_journal(error),
+        PipelineError::LostJournal { .. } => {
+            "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
+        }
+        PipelineError::Silent { .. } => {
+            "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
+        }
+        PipelineError::SilentOptimizer { .. } => {
+            "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place PLACE`"
+        }
+        PipelineError::StoppedUnkept => {
+            "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
+        }
+        PipelineError::Halted | PipelineError::Stopped { .. } => "start the same command again to go on",
+        other => other.hint(),
+    }
+}
+
+/// What to do about settings of a run that cannot work.
+pub fn of_settings(error: &SettingsError) -> &'static str {
+    match error {
+        SettingsError::StandardErrors { .. } => "change `gate.standard_errors`",
+        SettingsError::Alpha { .. } => "change `gate.alpha`",
+        SettingsError::SmallSplit { .. } => {
+            "give the split more items (`env.split_ratio`), or ask for less evidence (`gate.mode`)"
+        }
+        SettingsError::FewerSteps { .. } => "raise `train.epochs`, or start a new run with another `run.dir`",
+        other => other.hint(),
+    }
+}
+
+/// What to do about an error of an environment.
+pub fn of_env(error: &EnvError) -> &'static str {
+    match error {
+        EnvError::Model(error) => of_model(error),
+        EnvError::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
+        EnvError::BadLine { .. } | EnvError::BadElement { .. } | EnvError::BadData { .. } => {
+            "mend the data, then start the same command again"
+        }
+        EnvError::Configuration { .. } => "mend the `env` section of the configuration",
+        EnvError::Program { .. } => "mend the environment's program, then start the same command again",
+        EnvError::NoPoints { .. } => {
+            "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
+        }
+        EnvError::Broken { .. } => {
+            "start the same command again to go on; if it fails in the same way, mend what failed first"
+        }
+        other => other.hint(),
+    }
+}
+
+/// What to do about an error of a model.
+pub fn of_model(error: &LlmError) -> &'static str {
+    match error {
+        LlmError::RateLimited { .. } => "lower the number of workers, or start the same command again later",
+        LlmError::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
+        LlmError::Authentication { .. } => "check the key in the variable that `api_key_env` names",
+        LlmError::StaleToken { .. } => "start the same command again: it asks for a fresh token",
+        LlmError::NoToken { .. } => {
+            "run the command of `api_key_command` in a terminal: it has to print a key and nothing else"
+        }
+        LlmError::Program { class, .. } => match class {
+            ErrorClass::Authentication => {
+                "log the program in, or name the variable with its key in `pass_env`"
+            }
+            ErrorClass::Configuration => "check that the program is installed, or name it with `command`",
+            ErrorClass::RateLimited | ErrorClass::QuotaExhausted => {
+                "start the same command again when the program's limit is over"
+            }
+            _ => "look at what the program printed, in `agent_traces` of the run directory",
+        },
+        LlmError::BadRequest { .. } => "check the model's name and its settings in the configuration",
+        LlmError::ContextTooLong { .. } => {
+            "take a smaller `train.minibatch_size` or a model with a longer context"
+        }
+        LlmError::Refused { .. } => "look at the item that the request was about, or take another model",
+        LlmError::ServerError { .. } | LlmError::Truncated { .. } => "start the same command again later",
+        LlmError::Timeout { .. } => "raise the model's `timeout_s`, or start the same command again later",
+        LlmError::GaveUp { why: GiveUpReason::ServerWait { .. }, .. } => {
+            "start the same command again later, or raise `retry.max_server_wait_s` to wait so long"
+        }
+        LlmError::GaveUp { last, .. } => of_model(last),
+        LlmError::BudgetExhausted { .. } => OF_CAP,
+        LlmError::Journal { .. } => {
+            "check the disk and `journal.sqlite` in the run directory, then start the same command again"
+        }
+        LlmError::NotRecorded { .. } => {
+            "let it go on with the models, or see what has changed since the recording"
+        }
+        LlmError::InvalidReply { .. } => {
+            "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
+        }
+        LlmError::NoContent { .. } => {
+            "nothing of this is scored: start the same command again once the server works; if it fails at the same item again, the model returns nothing for that item"
+        }
+        LlmError::Cancelled => "start the same command again to go on",
+        LlmError::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
+        LlmError::NoRule { .. } => {
+            "add a reply to its file of rules, and start with another `run.dir`: with other rules it is another model"
+        }
+        LlmError::Configuration { .. } => "mend the configuration, then start the same command again",
+        other => other.hint(),
+    }
+}
+
+/// What to do about a journal that cannot be used.
+pub fn of_journal(error: &JournalError) -> &'static str {
+    match error {
+        JournalError::Sqlite { is_full: true, .. } | JournalError::Sent { is_full: true, .. } => {
+            "make room, then start the same command again to go on"
+        }
+        // A run has no journal of another name: somebody named another file.
+        JournalError::NotAJournal { path } if path.file_name().is_none_or(|name| name != JOURNAL_FILE) => {
+            "name the directory of a run, which stands as `run.dir` in its configuration, or the journal.sqlite in it"
+        }
+        JournalError::NotAJournal { .. } => {
+            "bring the journal back from a copy, or move the file away and go on with `skillrl train --new-journal`: calls that only it holds are made again then"
+        }
+        JournalError::NewerSchema { .. } => "use the version of skillrl that wrote it",
+        JournalError::OlderSchema { .. } => {
+            "start the run once more with this version, which brings it up to date"
+        }
+        JournalError::Corrupt { .. } => {
+            "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then goes on with `skillrl train --new-journal`, and calls that it no longer holds are made again"
+        }
+        JournalError::Closed { .. } => "start the same command again to go on",
+        other => other.hint(),
+    }
+}
+
+/// What to do about a cap that is reached.
+const OF_CAP: &str = "raise the cap in `[budget]`, then start the same command again to go on";
+
+/// What to do about a file or a directory of a run that cannot be used.
+fn of_file(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, then start the same command again"
+        }
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            "a file stands where a directory is to be: name another place (of a run that is `run.dir`), or move the file"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "check who may write there, or name another place (of a run that is `run.dir`)"
+        }
+        _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
+    }
+}
