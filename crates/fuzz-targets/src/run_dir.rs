@@ -4,7 +4,7 @@ use crate::directory;
 use skill_core::{MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::check::check;
-use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens};
+use skill_pipeline::run_dir::format::{ConfigFile, StageTokens};
 use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::run_dir::{EvaluationDir, RunDir};
 use skill_pipeline::stage::evaluate::Evaluation;
@@ -60,7 +60,10 @@ pub fn run_dir(data: &[u8]) {
             run.write_progress(&skill, &skill, &history, &state).unwrap();
             let written = run.read_state().unwrap();
             // The number of lines follows from files.jsonl.
-            let written = written.map(|written| RuntimeState { files_lines: state.files_lines, ..written });
+            let written = written.map(|mut written| {
+                written.files_lines = state.files_lines;
+                written
+            });
             assert_eq!(written.as_ref(), Some(&state));
             assert_eq!(history.len(), usize::try_from(state.last_completed_step.0).unwrap());
             assert_eq!(run.read_history(state.last_completed_step).unwrap(), history);
@@ -87,11 +90,7 @@ fn file_of(number: u8) -> &'static str {
 }
 
 fn make_good(run: &RunDir) {
-    let config = ConfigFile {
-        format_version: FORMAT_VERSION.to_owned(),
-        config: serde_json::Value::Null,
-        identity: BTreeMap::new(),
-    };
+    let config = ConfigFile::new(serde_json::Value::Null, BTreeMap::new());
     run.write_config(&config, None).unwrap();
     let skill = SkillDoc::new(SKILL);
     let evaluation = Evaluation::of(vec![RolloutResult::new("a".into(), 1.0, 1.0)]);

@@ -4,15 +4,13 @@ use crate::RunSize;
 use serde_json::json;
 use skill_core::stats::Paired;
 use skill_core::{
-    Edit, EditOp, EditRules, FlipCounts, Gate, GateMetric, GateRule, ItemId, ItemScore, MeanScore, Patch,
-    RawPatch, Role, RolloutResult, SkillDoc, SkillHash, SkillId, SourceType, StepIdx, Trajectory,
-    TrajectoryMessage, Usage,
+    Edit, EditOp, EditRules, Gate, GateMetric, GateRule, ItemId, ItemScore, MeanScore, Patch, RawPatch, Role,
+    RolloutResult, SkillDoc, SkillHash, SkillId, SourceType, StepIdx, Trajectory, TrajectoryMessage, Usage,
 };
 use skill_pipeline::PipelineError;
 use skill_pipeline::memory::{MemoryEntry, StepTrace};
 use skill_pipeline::run_dir::format::{
-    ApplySummary, ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, StepAction, StepRecord, Summary,
-    TokensByStage,
+    ApplySummary, ConfigFile, RuntimeState, StageTokens, StepAction, StepRecord, Summary, TokensByStage,
 };
 use skill_pipeline::run_dir::paired_format::PairedRecord;
 use skill_pipeline::run_dir::{EvaluationDir, RunDir};
@@ -41,11 +39,7 @@ pub(crate) struct Story<'size> {
 
 impl<'size> Story<'size> {
     pub(crate) fn begin(dir: &RunDir, size: &'size RunSize) -> Result<Self, PipelineError> {
-        let config = ConfigFile {
-            format_version: FORMAT_VERSION.to_owned(),
-            config: json!({"env": {"kind": "made"}}),
-            identity: BTreeMap::new(),
-        };
+        let config = ConfigFile::new(json!({"env": {"kind": "made"}}), BTreeMap::new());
         dir.write_config(&config, None)?;
         let skill =
             SkillDoc::new("# Answering\n\nRead the question twice.\n\n## Rules\n\n- Answer in one word.\n");
@@ -83,11 +77,7 @@ impl<'size> Story<'size> {
         let mut record = self.record(step, &batch);
         record.candidate_hash = Some(candidate.hash());
         record.candidate_skill_len = Some(candidate.n_chars());
-        record.apply_report = Some(ApplySummary {
-            total: rows.len(),
-            applied: rows.iter().filter(|row| row.status.is_applied()).count(),
-            skipped: rows.iter().filter(|row| !row.status.is_applied()).count(),
-        });
+        record.apply_report = Some(ApplySummary::of(&rows));
         record.paired = paired.map(|paired| PairedRecord::of(&rule, &paired, u64::from(step.0)));
         record.selection_n_seen = Some(size.n_selection);
         record.selection_n = Some(size.n_selection);
@@ -118,25 +108,17 @@ impl<'size> Story<'size> {
 
     /// Writes the state, as a run does after its baseline and after each step.
     pub(crate) fn commit(&self, dir: &RunDir) -> Result<(), PipelineError> {
-        let state = RuntimeState {
-            format_version: FORMAT_VERSION.to_owned(),
-            last_completed_step: self.history.last().map_or(StepIdx(0), |record| record.step),
-            current_score: self.score,
-            current_skill_hash: self.hash.clone(),
-            current_step: self.made_by,
-            best_score: self.score,
-            best_skill_hash: self.hash.clone(),
-            best_step: self.made_by,
-            baseline: self.baseline,
-            epoch_end: None,
-            current_slow_epoch: None,
-            best_slow_epoch: None,
-            flips: FlipCounts::default(),
-            current_skill: Some(SkillId::of_step(self.made_by)),
-            best_skill: Some(SkillId::of_step(self.made_by)),
-            files_lines: None,
-        };
-        dir.write_progress(&self.skill, &self.skill, &self.history, &state)
+        dir.write_progress(&self.skill, &self.skill, &self.history, &self.state())
+    }
+
+    /// Where the run stands: the current skill is the best one.
+    fn state(&self) -> RuntimeState {
+        let mut state = RuntimeState::after_baseline(self.hash.clone(), self.baseline, self.score);
+        state.last_completed_step = self.history.last().map_or(StepIdx(0), |record| record.step);
+        (state.current_step, state.best_step) = (self.made_by, self.made_by);
+        let skill = Some(SkillId::of_step(self.made_by));
+        (state.current_skill, state.best_skill) = (skill, skill);
+        state
     }
 
     pub(crate) fn finish(self, dir: &RunDir) -> Result<(), PipelineError> {
@@ -159,39 +141,24 @@ impl<'size> Story<'size> {
         let [before, after] = [scores.first(), scores.last()].map(Option::<&MeanScore>::copied);
         let n_steps = size.n_steps as usize;
         dir.write_history(&self.history)?;
-        dir.write_summary(&Summary {
-            format_version: FORMAT_VERSION.to_owned(),
-            version: concat!("run-maker ", env!("CARGO_PKG_VERSION")).to_owned(),
-            env: "made".to_owned(),
-            config: json!({"env": {"kind": "made"}}),
-            total_steps: n_steps,
-            total_accepts: self.n_accepted as usize,
-            total_rejects: n_steps - self.n_accepted as usize,
-            total_indecisive: 0,
-            total_skips: 0,
-            epoch_ends: None,
-            best_step: self.made_by,
-            best_slow_epoch: None,
-            best_skill: Some(SkillId::of_step(self.made_by)),
-            is_best_measured_last: false,
-            best_skill_hash: self.hash,
-            baseline_selection_score: self.baseline.hard,
-            best_selection_score: self.score,
-            best_of: n_steps + 1,
-            fresh_selection: None,
-            current_selection_score: self.score,
-            gate_metric: Some(GateMetric::Hard),
-            baseline_test_score: before.map(|score| score.hard),
-            test_score: after.map(|score| score.hard),
-            baseline_test_hard: before.map(|score| score.hard),
-            baseline_test_soft: before.map(|score| score.soft),
-            test_hard: after.map(|score| score.hard),
-            test_soft: after.map(|score| score.soft),
-            test_delta_hard: before.zip(after).map(|(before, after)| after.hard - before.hard),
-            test_paired: None,
-            token_summary: total,
-            extras: serde_json::Map::new(),
-        })
+        let mut summary = Summary::of_state(&self.state(), self.baseline.hard);
+        summary.version = concat!("run-maker ", env!("CARGO_PKG_VERSION")).to_owned();
+        summary.env = "made".to_owned();
+        summary.config = json!({"env": {"kind": "made"}});
+        summary.total_steps = n_steps;
+        summary.total_accepts = self.n_accepted as usize;
+        summary.total_rejects = n_steps - self.n_accepted as usize;
+        summary.best_of = n_steps + 1;
+        summary.gate_metric = Some(GateMetric::Hard);
+        summary.baseline_test_score = before.map(|score| score.hard);
+        summary.test_score = after.map(|score| score.hard);
+        summary.baseline_test_hard = before.map(|score| score.hard);
+        summary.baseline_test_soft = before.map(|score| score.soft);
+        summary.test_hard = after.map(|score| score.hard);
+        summary.test_soft = after.map(|score| score.soft);
+        summary.test_delta_hard = before.zip(after).map(|(before, after)| after.hard - before.hard);
+        summary.token_summary = total;
+        dir.write_summary(&summary)
     }
 
     /// Two edits: a rule that is new or takes the place of an older one, and one whose anchor is not there.
@@ -213,44 +180,42 @@ impl<'size> Story<'size> {
 
     fn record(&self, step: StepIdx, batch: &[RolloutResult]) -> StepRecord {
         let (size, mean) = (self.size, MeanScore::of_results(batch));
-        let optimizer =
-            StageTokens { calls: 1, prompt_tokens: 9_000, cached_tokens: 0, completion_tokens: 700 };
+        let mut optimizer = StageTokens::default();
+        (optimizer.calls, optimizer.prompt_tokens, optimizer.completion_tokens) = (1, 9_000, 700);
         let stages = [
             ("rollout", tokens(size.batch)),
             ("reflect", optimizer),
             ("select", optimizer),
             ("evaluate", tokens(size.n_selection)),
         ];
-        StepRecord {
-            step_in_epoch: ((step.0.max(1) - 1) % size.steps_per_epoch.max(1)) as usize,
-            batch_seed: u64::from(step.0),
-            batch_item_ids: batch.iter().map(|result| result.id.clone()).collect(),
-            rollout_hard: mean.hard,
-            rollout_soft: mean.soft,
-            rollout_n: batch.len(),
-            n_failure_patches: 1,
-            n_edits_merged: Some(2),
-            n_edits_ranked: Some(2),
-            edit_budget: Some(4),
-            action: StepAction::Reject,
-            score_before: self.score,
-            current_score: self.score,
-            best_score: self.score,
-            best_step: self.made_by,
-            tokens: stages.into_iter().map(|(stage, used)| (stage.to_owned(), used)).collect(),
-            ..StepRecord::begun(step, size.epoch_of(step.0))
-        }
+        let mut record = StepRecord::begun(step, size.epoch_of(step.0));
+        record.step_in_epoch = ((step.0.max(1) - 1) % size.steps_per_epoch.max(1)) as usize;
+        record.batch_seed = u64::from(step.0);
+        record.batch_item_ids = batch.iter().map(|result| result.id.clone()).collect();
+        record.rollout_hard = mean.hard;
+        record.rollout_soft = mean.soft;
+        record.rollout_n = batch.len();
+        record.n_failure_patches = 1;
+        record.n_edits_merged = Some(2);
+        record.n_edits_ranked = Some(2);
+        record.edit_budget = Some(4);
+        record.action = StepAction::Reject;
+        record.score_before = self.score;
+        record.current_score = self.score;
+        record.best_score = self.score;
+        record.best_step = self.made_by;
+        record.tokens = stages.into_iter().map(|(stage, used)| (stage.to_owned(), used)).collect();
+        record
     }
 }
 
 fn tokens(n_calls: usize) -> StageTokens {
     let calls = n_calls as u64;
-    StageTokens {
-        calls,
-        prompt_tokens: 900 * calls,
-        cached_tokens: 600 * calls,
-        completion_tokens: 300 * calls,
-    }
+    let mut tokens = StageTokens::default();
+    tokens.calls = calls;
+    (tokens.prompt_tokens, tokens.cached_tokens) = (900 * calls, 600 * calls);
+    tokens.completion_tokens = 300 * calls;
+    tokens
 }
 
 fn raw_patch(patch: &Patch, batch: &[RolloutResult]) -> RawPatch {

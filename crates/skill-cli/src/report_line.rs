@@ -56,6 +56,7 @@ fn decision_words(action: StepAction) -> &'static str {
         StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
         StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
+        other => other.as_str(),
     }
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> St
         SlowUpdateAction::ForceAccept => "kept without a gate",
         SlowUpdateAction::NoContent => "no guidance: nothing to evaluate",
         SlowUpdateAction::SkipNoOp => "the guidance is what stands there already",
+        other => other.as_str(),
     };
     let _ = write!(line, "  {decision}");
     line

@@ -179,12 +179,9 @@ mod tests {
     }
 
     fn used() -> TokensByStage {
-        let tokens = StageTokens {
-            calls: 1,
-            prompt_tokens: 1_000_000,
-            cached_tokens: 400_000,
-            completion_tokens: 100_000,
-        };
+        let mut tokens = StageTokens::default();
+        (tokens.calls, tokens.completion_tokens) = (1, 100_000);
+        (tokens.prompt_tokens, tokens.cached_tokens) = (1_000_000, 400_000);
         ["rollout", "reflect"].map(|stage| (stage.to_owned(), tokens)).into_iter().collect()
     }
 

@@ -14,6 +14,7 @@ const NO_ANSWER: &str = "N/A";
 
 /// `slow_update/epoch_02/comparison_pairs.json` is a list of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairRecord {
     /// The item.
     pub id: ItemId,
@@ -33,6 +34,7 @@ pub struct PairRecord {
 
 /// One side of a [`PairRecord`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairSide {
     /// 1 if the task was solved, else 0.
     pub hard: u8,
@@ -83,6 +85,7 @@ fn transcript(result: &RolloutResult) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum SlowUpdateAction {
     /// The first epoch has nothing to compare with: an empty region was put into the skill.
     InjectPlaceholder,
@@ -116,6 +119,7 @@ impl SlowUpdateAction {
 
 /// `slow_update/epoch_02/slow_result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SlowUpdateRecord {
     /// See [`super::format::FORMAT_VERSION`].
     pub format_version: String,
@@ -180,6 +184,7 @@ pub struct SlowUpdateRecord {
 /// What became of the optimizer's own memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MetaSkillAction {
     /// The first epoch has nothing to compare with.
     SkipFirstEpoch,
@@ -191,6 +196,7 @@ pub enum MetaSkillAction {
 
 /// `meta_skill/epoch_02/meta_skill_result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MetaSkillRecord {
     /// See [`super::format::FORMAT_VERSION`].
     pub format_version: String,
@@ -215,6 +221,7 @@ pub struct MetaSkillRecord {
 
 /// What the end of an epoch came to; `None` for what it did not do.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct EpochRecords {
     /// What `slow_result.json` holds.
     pub slow_update: Option<SlowUpdateRecord>,

@@ -159,12 +159,7 @@ pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens
         (task_type.to_owned(), TaskTypeScore { hard: mean.hard, soft: mean.soft, n })
     });
     EvaluationSummary {
-        format_version: FORMAT_VERSION.to_owned(),
-        skill_hash: skill.clone(),
-        hard: evaluation.score.hard,
-        soft: evaluation.score.soft,
-        n: evaluation.results.len(),
         by_task_type: by_task_type.collect(),
-        tokens,
+        ..EvaluationSummary::new(skill.clone(), evaluation.score, evaluation.results.len(), tokens)
     }
 }

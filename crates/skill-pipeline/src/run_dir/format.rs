@@ -23,6 +23,7 @@ pub const FORMAT_VERSION: &str = "2.0";
 
 /// `config.json`: what decides the results of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ConfigFile {
     /// See [`FORMAT_VERSION`].
     pub format_version: String,
@@ -34,6 +35,7 @@ pub struct ConfigFile {
 
 /// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuntimeState {
     /// See [`FORMAT_VERSION`].
     pub format_version: String,
@@ -100,6 +102,7 @@ fn is_empty(flips: &FlipCounts) -> bool {
 
 /// The end of an epoch that is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EpochEndState {
     /// The epoch.
     pub epoch: EpochIdx,
@@ -111,6 +114,7 @@ pub struct EpochEndState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum StepAction {
     /// The candidate is better than every skill before it.
     AcceptNewBest,
@@ -149,6 +153,7 @@ impl StepAction {
 
 /// How many edits of a patch took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ApplySummary {
     /// Edits in the patch.
     pub total: usize,
@@ -160,6 +165,7 @@ pub struct ApplySummary {
 
 /// Calls and tokens of one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StageTokens {
     /// Calls that were answered.
     pub calls: u64,
@@ -211,6 +217,7 @@ pub type TokensByStage = IndexMap<String, StageTokens>;
 
 /// `lr_decision.json`: how the optimizer chose the edit budget of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BudgetDecision {
     /// The edits to apply, at most as many as there are.
     pub learning_rate: u32,
@@ -228,6 +235,7 @@ pub struct BudgetDecision {
 
 /// `rewrite_result.json` and `full_rewrite_result.json`: a skill that was rewritten as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RewriteResult {
     /// The optimizer's argument.
     pub reasoning: String,
@@ -239,6 +247,7 @@ pub struct RewriteResult {
 
 /// One micro-batch of a step with gradient accumulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MicroBatchRecord {
     /// Its number in the step, from 0; its files stand in `batch_N/` of the step's directory.
     pub batch_idx: usize,
@@ -258,6 +267,7 @@ pub struct MicroBatchRecord {
 
 /// `steps/step_0001/step_record.json`, and a row of `history.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepRecord {
     /// The step, from 1.
     pub step: StepIdx,
@@ -377,6 +387,7 @@ pub struct StepRecord {
 
 /// `summary.json` beside the results of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EvaluationSummary {
     /// See [`FORMAT_VERSION`].
     pub format_version: String,
@@ -398,6 +409,7 @@ pub struct EvaluationSummary {
 /// `summary.json` beside the results of a candidate that was rejected before every item was measured: there are no
 /// means over a part of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PartialEvaluationSummary {
     /// See [`FORMAT_VERSION`].
     pub format_version: String,
@@ -415,6 +427,7 @@ pub struct PartialEvaluationSummary {
 
 /// The scores of one task type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TaskTypeScore {
     /// Mean `hard`.
     pub hard: f64,
@@ -426,6 +439,7 @@ pub struct TaskTypeScore {
 
 /// What the ends of a run's epochs came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EpochEndCounts {
     /// Slow updates whose guidance became part of the skill.
     pub slow_accepts: usize,

@@ -15,6 +15,7 @@ pub const LEVEL: f64 = 0.95;
 /// were seen fell, and the least and the most that the whole difference can have been. The items are not a sample then,
 /// since those that the current skill fails come first, so that an interval or a p-value would say something false.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairedRecord {
     /// Items that are compared.
     pub n_items: usize,
@@ -102,6 +103,7 @@ impl PairedRecord {
 
 /// The best and the initial skill on the selection split in draws that no decision was made by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FreshRecord {
     /// The gate's score of the initial skill.
     pub baseline_score: f64,

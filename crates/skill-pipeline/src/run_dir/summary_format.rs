@@ -8,6 +8,7 @@ use skill_core::{EpochIdx, GateMetric, SkillHash, SkillId, StepIdx};
 
 /// `summary.json` of the run: what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The version of this format, `major.minor`.
     pub format_version: String,

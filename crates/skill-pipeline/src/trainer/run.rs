@@ -7,7 +7,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::identity::{check_identity, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::{ConfigFile, FORMAT_VERSION, RuntimeState, StageTokens, Summary};
+use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
 use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
@@ -129,11 +129,7 @@ fn claim(
         Err(PipelineError::LostJournal { .. }) if trainer.may_have_lost_journal => true,
         checked => checked.map(|()| false)?,
     };
-    let config = ConfigFile {
-        format_version: FORMAT_VERSION.to_owned(),
-        config: trainer.config.resolved.clone(),
-        identity,
-    };
+    let config = ConfigFile::new(trainer.config.resolved.clone(), identity);
     dir.write_config(&config, trainer.config.source_text.as_deref())?;
     Ok(has_lost_journal)
 }

@@ -131,6 +131,7 @@ fn outcome(action: SlowUpdateAction) -> &'static str {
         SlowUpdateAction::InjectPlaceholder | SlowUpdateAction::NoContent | SlowUpdateAction::SkipNoOp => {
             "skipped"
         }
+        other => other.as_str(),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use skill_core::{MeanScore, SkillHash, SkillId};
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::format::{
-    ConfigFile, EvaluationSummary, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord, Summary,
+    ConfigFile, EvaluationSummary, RuntimeState, StageTokens, StepRecord, Summary,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -79,12 +79,8 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     }
     reader.write_sealed(
         "config.json",
-        &ConfigFile {
-            format_version: FORMAT_VERSION.to_owned(),
-            config,
-            // No run has this setting, so nothing goes on with this one by accident.
-            identity: [(IMPORTED_FROM.to_owned(), json!(from))].into_iter().collect(),
-        },
+        // No run has this setting, so nothing goes on with this one by accident.
+        &ConfigFile::new(config, [(IMPORTED_FROM.to_owned(), json!(from))].into_iter().collect()),
     );
     reader.outcome.lose(
         "journal",
@@ -179,15 +175,7 @@ impl Reader<'_> {
         self.left.remove(&format!("{from}/summary.json"));
         let mean = MeanScore::of_results(&results);
         let hash = serde_json::from_value(Value::from(skill)).unwrap_or_else(|_| SkillHash::of(""));
-        let summary = EvaluationSummary {
-            format_version: FORMAT_VERSION.to_owned(),
-            skill_hash: hash,
-            hard: mean.hard,
-            soft: mean.soft,
-            n: results.len(),
-            by_task_type: indexmap::IndexMap::new(),
-            tokens: StageTokens::default(),
-        };
+        let summary = EvaluationSummary::new(hash, mean, results.len(), StageTokens::default());
         self.write(&format!("{to}/results.json"), &results);
         self.write(&format!("{to}/summary.json"), &summary);
         self.outcome.map(from, to);
@@ -222,32 +210,21 @@ impl Reader<'_> {
         };
         let files = &self.outcome.files;
         let current_hash = skills.last_key_value().map(|(_, text)| SkillHash::of(text));
-        RuntimeState {
-            format_version: FORMAT_VERSION.to_owned(),
-            last_completed_step: last.map_or(skill_core::StepIdx(0), |record| record.step),
-            current_score: number("current_score")
-                .or(last.map(|record| record.current_score))
-                .unwrap_or(baseline.score),
-            current_skill_hash: in_file(files, "current_skill.md")
-                .or(current_hash)
-                .unwrap_or_else(|| SkillHash::of("")),
-            current_step: made.unwrap_or_default(),
-            best_score: number("best_score")
-                .or(last.map(|record| record.best_score))
-                .unwrap_or(baseline.score),
-            best_skill_hash: in_file(files, "best_skill.md")
-                .or_else(|| hash(best.0))
-                .unwrap_or_else(|| SkillHash::of("")),
-            best_step: best,
-            baseline: baseline.mean,
-            flips: skill_core::FlipCounts::default(),
-            epoch_end: None,
-            current_slow_epoch: None,
-            best_slow_epoch: None,
-            current_skill: Some(SkillId::of_step(made.unwrap_or_default())),
-            best_skill: Some(SkillId::of_step(best)),
-            files_lines: None,
-        }
+        let mut state = RuntimeState::after_baseline(SkillHash::of(""), baseline.mean, baseline.score);
+        state.last_completed_step = last.map_or(skill_core::StepIdx(0), |record| record.step);
+        state.current_score =
+            number("current_score").or(last.map(|record| record.current_score)).unwrap_or(baseline.score);
+        state.current_skill_hash =
+            in_file(files, "current_skill.md").or(current_hash).unwrap_or_else(|| SkillHash::of(""));
+        state.current_step = made.unwrap_or_default();
+        state.best_score =
+            number("best_score").or(last.map(|record| record.best_score)).unwrap_or(baseline.score);
+        state.best_skill_hash =
+            in_file(files, "best_skill.md").or_else(|| hash(best.0)).unwrap_or_else(|| SkillHash::of(""));
+        state.best_step = best;
+        state.current_skill = Some(SkillId::of_step(made.unwrap_or_default()));
+        state.best_skill = Some(SkillId::of_step(best));
+        state
     }
 
     fn summary(
@@ -294,40 +271,27 @@ impl Reader<'_> {
             .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        Summary {
-            format_version: FORMAT_VERSION.to_owned(),
-            version: text(asked.get("version")),
-            env: text(env),
-            config: config.clone(),
-            total_steps: history.len(),
-            total_accepts: count(|record| record.action.is_accept()),
-            total_rejects: count(|record| record.action == skill_pipeline::StepAction::Reject),
-            total_skips: count(|record| record.action.is_skip()),
-            total_indecisive: 0,
-            best_of: 1 + count(|record| record.selection_n_seen.is_some()),
-            best_step: state.best_step,
-            best_skill: Some(state.best()),
-            best_skill_hash: state.best_skill_hash.clone(),
-            baseline_selection_score: baseline.score,
-            best_selection_score: state.best_score,
-            current_selection_score: state.current_score,
-            // Without both means nobody can say what the gate's metric would be.
-            gate_metric: test_score("test_hard", "test_soft").map(|_| gate.metric),
-            baseline_test_score: test_score("baseline_test_hard", "baseline_test_soft"),
-            test_score: test_score("test_hard", "test_soft"),
-            baseline_test_hard: number("baseline_test_hard"),
-            baseline_test_soft: number("baseline_test_soft"),
-            test_hard: number("test_hard"),
-            test_soft: number("test_soft"),
-            test_delta_hard: number("test_delta_hard"),
-            fresh_selection: None,
-            epoch_ends: None,
-            best_slow_epoch: None,
-            is_best_measured_last: false,
-            test_paired: None,
-            token_summary: run_record::tokens(asked.get("token_summary")),
-            extras,
-        }
+        let mut summary = Summary::of_state(state, baseline.score);
+        summary.version = text(asked.get("version"));
+        summary.env = text(env);
+        summary.config = config.clone();
+        summary.total_steps = history.len();
+        summary.total_accepts = count(|record| record.action.is_accept());
+        summary.total_rejects = count(|record| record.action == skill_pipeline::StepAction::Reject);
+        summary.total_skips = count(|record| record.action.is_skip());
+        summary.best_of = 1 + count(|record| record.selection_n_seen.is_some());
+        // Without both means nobody can say what the gate's metric would be.
+        summary.gate_metric = test_score("test_hard", "test_soft").map(|_| gate.metric);
+        summary.baseline_test_score = test_score("baseline_test_hard", "baseline_test_soft");
+        summary.test_score = test_score("test_hard", "test_soft");
+        summary.baseline_test_hard = number("baseline_test_hard");
+        summary.baseline_test_soft = number("baseline_test_soft");
+        summary.test_hard = number("test_hard");
+        summary.test_soft = number("test_soft");
+        summary.test_delta_hard = number("test_delta_hard");
+        summary.token_summary = run_record::tokens(asked.get("token_summary"));
+        summary.extras = extras;
+        summary
     }
 
     /// Files that differ in a number alone stand for each other in the list of what was taken.

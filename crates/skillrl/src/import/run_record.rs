@@ -224,12 +224,11 @@ pub(super) fn tokens(asked: Option<&Value>) -> TokensByStage {
     for (stage, used) in asked.and_then(Value::as_object).into_iter().flatten() {
         let of = |key: &str| used.get(key).and_then(Value::as_u64).unwrap_or_default();
         if stage != "_total" && used.is_object() {
-            let tokens = StageTokens {
-                calls: of("calls"),
-                prompt_tokens: of("prompt_tokens"),
-                cached_tokens: of("cached_tokens"),
-                completion_tokens: of("completion_tokens"),
-            };
+            let mut tokens = StageTokens::default();
+            tokens.calls = of("calls");
+            tokens.prompt_tokens = of("prompt_tokens");
+            tokens.cached_tokens = of("cached_tokens");
+            tokens.completion_tokens = of("completion_tokens");
             by_stage.insert(stage.clone(), tokens);
         }
     }

@@ -193,10 +193,8 @@ impl<'run> Run<'run> {
                 let (front_matter, rules) = (self.settings.front_matter, &self.settings.edit_rules);
                 let Candidate { skill, report } = update(&current.skill, patch, front_matter, rules);
                 self.dir.put_json(&step_dir.join("edit_apply_report.json"), &report)?;
-                let (total, applied) =
-                    (report.len(), report.iter().filter(|row| row.status.is_applied()).count());
                 work.trace.report(&report);
-                work.record.apply_report = Some(ApplySummary { total, applied, skipped: total - applied });
+                work.record.apply_report = Some(ApplySummary::of(&report));
                 Some(skill)
             }
             // Nothing to follow is no rewrite: a budget of 0, as the optimizer may choose it, changes nothing.
