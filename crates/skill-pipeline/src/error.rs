@@ -1,5 +1,6 @@
 //! Why a run stopped before its end.
 
+use crate::identity::{SettingChange, describe_changes};
 use crate::settings::SettingsError;
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
@@ -161,12 +162,12 @@ pub enum PipelineError {
         path: PathBuf,
     },
     /// The run directory holds a run of other settings.
-    #[error("the run in {} was started with other settings: {}", path.display(), changes.join("; "))]
+    #[error("the run in {} was started with other settings: {}", path.display(), describe_changes(changes))]
     Mismatch {
         /// The run directory.
         path: PathBuf,
-        /// One phrase for each setting that differs.
-        changes: Vec<String>,
+        /// Each setting that differs.
+        changes: Vec<SettingChange>,
     },
     /// The journal of the run cannot be read or written.
     #[error(transparent)]

@@ -10,6 +10,7 @@ use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt;
 use std::path::Path;
 
 /// Settings by name. Speed, cost and the number of epochs are not among them: they may change.
@@ -75,7 +76,7 @@ fn value_before(name: &str) -> Option<Value> {
 ///
 /// # Errors
 ///
-/// [`PipelineError::Mismatch`] with a phrase for each setting that differs.
+/// [`PipelineError::Mismatch`] with each setting that differs.
 pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> Result<(), PipelineError> {
     let names: std::collections::BTreeSet<&String> = stored.keys().chain(asked.keys()).collect();
     let changed: Vec<(&str, &Value, &Value)> = names
@@ -95,32 +96,95 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
         changed.iter().any(|(other, ..)| *other != name && is_of_role(other))
     };
     let said = changed.iter().filter(|(name, ..)| !is_said(name));
-    let changes: Vec<String> = said.map(|(name, was, is)| describe_change(name, was, is)).collect();
+    let changes: Vec<SettingChange> = said.map(|(name, was, is)| SettingChange::of(name, was, is)).collect();
     if changes.is_empty() {
         return Ok(());
     }
     Err(PipelineError::Mismatch { path: dir.to_owned(), changes })
 }
 
-fn describe_change(name: &str, was: &Value, is: &Value) -> String {
-    if let Some(split) = name.strip_prefix("data.") {
-        return format!("the data of the {split} split has changed");
-    }
-    if let Some(prompt) = name.strip_prefix("prompts.") {
-        return format!("the prompt `{prompt}` has changed");
-    }
-    if let Some(model) = name.strip_suffix(PARAMETERS) {
-        return format!("the parameters of `{model}` have changed ({})", describe_members(was, is));
-    }
-    match name {
-        "skill.initial" => "the initial skill has changed".to_owned(),
-        "env.settings" => format!("the environment's settings have changed ({})", describe_members(was, is)),
-        _ => format!("`{name}` was {}, is {}", shown(was), shown(is)),
+/// A setting that differs from that of a run; its text is one phrase.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SettingChange {
+    /// The items of a split.
+    Data {
+        /// The name of the split.
+        split: String,
+    },
+    /// A prompt.
+    Prompt {
+        /// Its name.
+        name: String,
+    },
+    /// The parameters of a model.
+    Parameters {
+        /// The name of the model's setting, such as `models.target`.
+        model: String,
+        /// Those that differ; values of any length would bury the message.
+        members: Vec<String>,
+    },
+    /// The initial skill.
+    InitialSkill,
+    /// The settings of the environment.
+    Environment {
+        /// Those that differ.
+        members: Vec<String>,
+    },
+    /// Another setting.
+    Value {
+        /// Its name.
+        name: String,
+        /// Its value in the run; null if it was not set.
+        was: Value,
+        /// Its value now; null if it is not set.
+        is: Value,
+    },
+}
+
+impl SettingChange {
+    fn of(name: &str, was: &Value, is: &Value) -> Self {
+        if let Some(split) = name.strip_prefix("data.") {
+            return Self::Data { split: split.to_owned() };
+        }
+        if let Some(prompt) = name.strip_prefix("prompts.") {
+            return Self::Prompt { name: prompt.to_owned() };
+        }
+        if let Some(model) = name.strip_suffix(PARAMETERS) {
+            return Self::Parameters { model: model.to_owned(), members: changed_members(was, is) };
+        }
+        match name {
+            "skill.initial" => Self::InitialSkill,
+            "env.settings" => Self::Environment { members: changed_members(was, is) },
+            _ => Self::Value { name: name.to_owned(), was: was.clone(), is: is.clone() },
+        }
     }
 }
 
-/// Names the members of two objects that differ; values of any length would bury the message.
-fn describe_members(was: &Value, is: &Value) -> String {
+impl fmt::Display for SettingChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Data { split } => write!(f, "the data of the {split} split has changed"),
+            Self::Prompt { name } => write!(f, "the prompt `{name}` has changed"),
+            Self::Parameters { model, members } => {
+                write!(f, "the parameters of `{model}` have changed ({})", members.join(", "))
+            }
+            Self::InitialSkill => f.write_str("the initial skill has changed"),
+            Self::Environment { members } => {
+                write!(f, "the environment's settings have changed ({})", members.join(", "))
+            }
+            Self::Value { name, was, is } => write!(f, "`{name}` was {}, is {}", shown(was), shown(is)),
+        }
+    }
+}
+
+/// The phrases of all changes, as a part of a sentence.
+pub fn describe_changes(changes: &[SettingChange]) -> String {
+    changes.iter().map(SettingChange::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The members of two objects that differ.
+fn changed_members(was: &Value, is: &Value) -> Vec<String> {
     let empty = serde_json::Map::new();
     let (was, is) = (was.as_object().unwrap_or(&empty), is.as_object().unwrap_or(&empty));
     let mut names: Vec<&str> = was
@@ -131,7 +195,7 @@ fn describe_members(was: &Value, is: &Value) -> String {
         .collect();
     names.sort_unstable();
     names.dedup();
-    names.join(", ")
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn shown(value: &Value) -> String {

@@ -219,7 +219,7 @@ impl Replay {
     pub fn changes(&self) -> Result<Vec<String>, Error> {
         let Some(replayed) = read_config(&self.into).map_err(Error::Pipeline)? else { return Ok(Vec::new()) };
         let mut changes = match check_identity(&self.run, &self.recorded.identity, &replayed.identity) {
-            Err(PipelineError::Mismatch { changes, .. }) => changes,
+            Err(PipelineError::Mismatch { changes, .. }) => changes.iter().map(ToString::to_string).collect(),
             Ok(()) | Err(_) => Vec::new(),
         };
         if changes.is_empty() && self.recorded.config != replayed.config {

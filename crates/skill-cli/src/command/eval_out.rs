@@ -13,7 +13,7 @@ use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
 use skillrl::pipeline::PipelineError;
-use skillrl::pipeline::identity::{RunIdentity, check_identity};
+use skillrl::pipeline::identity::{RunIdentity, check_identity, describe_changes};
 use skillrl::pipeline::run_dir::format::{EvaluationSummary, FORMAT_VERSION, is_supported};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use std::collections::BTreeSet;
@@ -162,7 +162,7 @@ fn other_measurement(
     }
     match check_identity(path, &with.settings, settings) {
         Err(PipelineError::Mismatch { changes, .. }) => {
-            Some(format!("a measurement with other settings ({})", changes.join("; ")))
+            Some(format!("a measurement with other settings ({})", describe_changes(&changes)))
         }
         Ok(()) | Err(_) => None,
     }

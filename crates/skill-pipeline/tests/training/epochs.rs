@@ -1,7 +1,7 @@
 //! The end of an epoch: slow update, meta skill, a run without a gate, and the last skill as the best one.
 
 use crate::run_files::files;
-use crate::world::{Counted, INITIAL_SKILL, Job, optimizer, settings, target};
+use crate::world::{Counted, INITIAL_SKILL, Job, changed, changed_settings, optimizer, settings, target};
 use crate::{actions, read};
 use serde_json::{Value, json};
 use skill_core::{EditBudget, PairPolicy, Role, Schedule, SkillDoc, slow_update_guidance};
@@ -400,10 +400,10 @@ fn ends_of_epochs_are_part_of_what_a_run_is() {
     let dir = tempfile::tempdir().unwrap();
     let stopped = Job { stop_after: 1, ..job(with(few(SlowUpdate::Gated)), Guidance::Useful) };
     stopped.run(dir.path()).unwrap_err();
-    let error = job(with(few(SlowUpdate::Force)), Guidance::Useful).run(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("`train.slow_update` was \"gated\", is \"force\""), "{error}");
-    let error = job(with(EpochEnd::OFF), Guidance::Useful).run(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("`train.meta_skill` was true, is not set"), "{error}");
+    let changes = changed_settings(job(with(few(SlowUpdate::Force)), Guidance::Useful).run(dir.path()));
+    assert_eq!(changes, [changed("train.slow_update", "gated", "force")]);
+    let changes = changed_settings(job(with(EpochEnd::OFF), Guidance::Useful).run(dir.path()));
+    assert!(changes.contains(&changed("train.meta_skill", true, Value::Null)), "{changes:?}");
     assert!(text(dir.path().join("skills/skill_v0000.md")) == INITIAL_SKILL);
 }
 
@@ -414,5 +414,6 @@ fn a_changed_snapshot_of_an_epoch_is_refused() {
     let path = dir.path().join("skills/skill_epoch_01.md");
     std::fs::write(&path, "# Another\n").unwrap();
     let error = job(with(few(SlowUpdate::Gated)), Guidance::Useful).run(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("but the run left it with"), "{error}");
+    let is_of_skill = |file: &Path| file.ends_with("skills/skill_epoch_01.md");
+    assert!(matches!(&error, PipelineError::Corrupt { path, .. } if is_of_skill(path)), "{error:?}");
 }

@@ -91,6 +91,7 @@ fn too_few_items_are_indecisive_and_the_skill_stays() {
     assert!(run(again.path(), fewer, &target(usize::MAX)).total_accepts > 0, "{:?}", actions(again.path()));
 }
 
+#[track_caller]
 fn refused(outcome: Result<Summary, PipelineError>) -> SettingsError {
     match outcome.unwrap_err() {
         PipelineError::Settings(error) => error,

@@ -7,6 +7,7 @@ use skill_core::SkillDoc;
 use skill_envs::Split;
 use skill_envs::source::document;
 use skill_llm::{Journal, JournalOptions};
+use skill_pipeline::identity::SettingChange;
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::evaluate::evaluate;
 use skill_pipeline::stage::rollout::Rollouts;
@@ -40,7 +41,7 @@ fn judged() -> Option<(&'static str, Value)> {
 fn other_parameters_of_a_model_and_another_judge_are_refused_by_name() {
     let (cold, hot) = (json!({"temperature": 0.0}), json!({"temperature": 1.0}));
     #[track_caller]
-    fn check(job: Job, expect: &[&str]) {
+    fn check(job: Job, expect: &[SettingChange]) {
         let dir = tempfile::tempdir().unwrap();
         let cold = json!({"temperature": 0.0});
         stopped(dir.path(), self::job(&cold, &cold, judged()));
@@ -49,23 +50,20 @@ fn other_parameters_of_a_model_and_another_judge_are_refused_by_name() {
         assert_eq!(changes, expect);
         assert_eq!(files(dir.path()), before, "a refused run loses nothing");
     }
-    check(job(&hot, &cold, judged()), &["the parameters of `models.target` have changed (temperature)"]);
-    check(job(&cold, &hot, judged()), &["the parameters of `models.optimizer` have changed (temperature)"]);
-    check(
-        job(&cold, &cold, Some(("judge", hot.clone()))),
-        &["the parameters of `models.judge` have changed (temperature)"],
-    );
-    check(
-        job(&cold, &cold, Some(("other", cold.clone()))),
-        &["`models.judge` was \"judge at scripted\", is \"other at scripted\""],
-    );
-    check(
-        job(&cold, &cold, None),
-        &[
-            "`models.judge` was \"judge at scripted\", is not set",
-            "the parameters of `models.judge` have changed (temperature)",
-        ],
-    );
+    let temperature = |model: &str| SettingChange::Parameters {
+        model: model.to_owned(),
+        members: vec!["temperature".to_owned()],
+    };
+    let other_judge = |is: Value| SettingChange::Value {
+        name: "models.judge".to_owned(),
+        was: json!("judge at scripted"),
+        is,
+    };
+    check(job(&hot, &cold, judged()), &[temperature("models.target")]);
+    check(job(&cold, &hot, judged()), &[temperature("models.optimizer")]);
+    check(job(&cold, &cold, Some(("judge", hot.clone()))), &[temperature("models.judge")]);
+    check(job(&cold, &cold, Some(("other", cold.clone()))), &[other_judge(json!("other at scripted"))]);
+    check(job(&cold, &cold, None), &[other_judge(Value::Null), temperature("models.judge")]);
     let dir = tempfile::tempdir().unwrap();
     stopped(dir.path(), job(&cold, &cold, judged()));
     job(&cold, &cold, judged()).run(dir.path()).unwrap();

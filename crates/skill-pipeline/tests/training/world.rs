@@ -6,6 +6,7 @@ use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, RolloutRunner, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
+use skill_pipeline::identity::SettingChange;
 use skill_pipeline::{
     EpochEnd, Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer,
 };
@@ -312,4 +313,18 @@ impl Job {
             .unwrap()
             .block_on(trainer.train(dir))
     }
+}
+
+/// The settings by which a run is refused.
+#[track_caller]
+pub(crate) fn changed_settings(outcome: Result<Summary, PipelineError>) -> Vec<SettingChange> {
+    match outcome.unwrap_err() {
+        PipelineError::Mismatch { changes, .. } => changes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A setting with two values.
+pub(crate) fn changed(name: &str, was: impl Into<Value>, is: impl Into<Value>) -> SettingChange {
+    SettingChange::Value { name: name.to_owned(), was: was.into(), is: is.into() }
 }
