@@ -1,6 +1,7 @@
 //! `skillrl estimate`: what was estimated is what a run takes.
 
 use crate::context::{KEY_VARIABLE, TestContext, code};
+use crate::said::assert_names;
 use crate::server::Server;
 use serde_json::Value;
 
@@ -45,10 +46,7 @@ fn the_demo_takes_what_was_estimated() {
     let outcome = context.run(&["estimate", CONFIG]);
     outcome.assert_code(code::SUCCESS);
     insta::assert_snapshot!("estimate", outcome.stdout);
-    assert_eq!(
-        outcome.stderr,
-        "note: there is a run in demo/run already; what is in its journal is not paid for again\n"
-    );
+    assert_names(&outcome.stderr, &["note: ", "demo/run", "journal"]);
 }
 
 #[test]
@@ -100,10 +98,7 @@ fn what_cannot_be_estimated_is_said_with_a_hint() {
     let context = TestContext::with_demo();
     let too_long = context.run(&["estimate", CONFIG, "--set", "train.epochs=1000000"]);
     too_long.assert_code(code::USAGE);
-    assert_eq!(
-        too_long.stderr,
-        "error: a run of 4,000,000 steps is not estimated\nhint: lower `train.epochs`, or raise `train.batch_size`\n"
-    );
+    assert_names(&too_long.stderr, &["4,000,000 steps", "`train.epochs`", "`train.batch_size`"]);
     context.run(&["estimate", "nowhere.toml"]).assert_code(code::USAGE);
     context.write("demo/data/val.jsonl", "");
     context.run(&["estimate", CONFIG]).assert_code(code::DATA);

@@ -1,6 +1,7 @@
 //! `skillrl import`.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use serde_json::Value;
 
 const BASE: &str = "model: {optimizer: gpt-5.5, target: gpt-5.5, azure_openai_auth_mode: openai_compatible, azure_openai_api_key: hidden-123}\n\
@@ -40,11 +41,7 @@ fn an_imported_configuration_is_estimated_at_once() {
     let again = ["import", "there/config.yaml", "--to", "here"];
     let refused = context.run(&again);
     refused.assert_code(code::USAGE);
-    assert!(
-        refused.stderr.contains("here/skillrl.toml is there already\nhint: --force replaces it"),
-        "{}",
-        refused.stderr
-    );
+    assert_names(&refused.stderr, &["here/skillrl.toml", "hint: --force"]);
     context.succeed(&[&again[..], &["--force"]].concat());
 }
 
@@ -68,11 +65,7 @@ fn a_candidate_becomes_a_skill_that_is_measured() {
     context.succeed(&["eval", "demo/skillrl.toml", "--skill", "clerk.md", "--quiet"]);
     let outcome = context.run(&["import", "demo", "--to", "x"]);
     outcome.assert_code(code::USAGE);
-    assert!(
-        outcome.stderr.contains("demo is no configuration, run or candidate that is known"),
-        "{}",
-        outcome.stderr
-    );
+    assert_names(&outcome.stderr, &["demo is no configuration"]);
 }
 
 /// What was not recorded cannot be shown; what was can.

@@ -1,6 +1,7 @@
 //! The commands that look at a run.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use serde_json::Value;
 
 #[test]
@@ -51,7 +52,7 @@ fn blame_follows_a_skill_that_left_its_run() {
     context.write("deployed/SKILL.md", &format!("{text}- Greet the captain.\n"));
     let outcome = context.run(&["blame", "deployed/SKILL.md"]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("stands in no run; name the run with --run DIR"), "{}", outcome.stderr);
+    assert_names(&outcome.stderr, &["deployed/SKILL.md", "--run DIR"]);
     let shown = context.succeed(&["blame", "deployed/SKILL.md", "--run", "demo/run"]);
     let line = shown.lines().find(|line| line.contains("Greet the captain")).unwrap();
     assert!(line.contains("by hand"), "{line}");
@@ -61,6 +62,6 @@ fn blame_follows_a_skill_that_left_its_run() {
     );
     let outcome = context.run(&["blame", "demo/run", "--step", "99"]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("the run has no step 99 yet; the last one is 12"), "{}", outcome.stderr);
+    assert_names(&outcome.stderr, &["step 99", "12"]);
     context.run(&["blame", "demo"]).assert_code(code::RUN_DIR);
 }

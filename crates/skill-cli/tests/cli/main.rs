@@ -51,6 +51,7 @@ mod prune;
 mod read_only;
 mod replay;
 mod report;
+mod said;
 mod secrets;
 mod serve;
 mod server;

@@ -1,6 +1,7 @@
 //! `skillrl prompts export`, and prompts of a person's own.
 
 use crate::context::{TestContext, assert_same_files, code};
+use crate::said::assert_names;
 
 #[test]
 fn exported_prompts_are_those_that_are_built_in() {
@@ -14,7 +15,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     context.write("mine/ranking.md", "changed by a person");
     let refused = context.run(&["prompts", "export", "mine"]);
     refused.assert_code(code::USAGE);
-    assert!(refused.stderr.ends_with(" is there already; --force replaces it\n"), "{}", refused.stderr);
+    assert_names(&refused.stderr, &["mine/", "--force"]);
     assert_eq!(context.read("mine/ranking.md"), "changed by a person");
     context.succeed(&["prompts", "export", "mine", "--force"]);
     assert_same_files(&context.files("mine"), &exported);

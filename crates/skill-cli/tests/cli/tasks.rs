@@ -1,6 +1,7 @@
 //! Data of one's own: looked at, trained on, and what is said when something is wrong.
 
 use crate::context::{TestContext, assert_same_files, code};
+use crate::said::{Said, assert_names};
 
 const CONFIG: &str = "own/skillrl.toml";
 
@@ -47,8 +48,7 @@ fn env_check_asks_no_judge() {
     let judge = ["--set", "models.judge.model=m", "--set", "models.judge.base_url=http://127.0.0.1:1/v1"];
     let args = [&["env", "check", CONFIG, "--answer", "<answer>bug</answer>"][..], &rubric, &judge].concat();
     let shown = context.succeed(&args);
-    let said = "score  not known: the model `judge` would be asked this, and nothing is sent here\n";
-    assert!(shown.contains(said) && shown.contains("  | Names the queue.\n"), "{shown}");
+    assert_names(&shown, &["score not known", "`judge`", "| Names the queue."]);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn env_check_looks_at_questions_too_and_sees_items_in_two_splits() {
         "{\"id\": \"again\", \"question\": \"Repeat: trainword1.\", \"answers\": [\"x\"]}\n",
     );
     let shown = context.succeed(&["env", "check", "task/skillrl.toml"]);
-    assert!(shown.contains("warning: 1 item of one split ask the same as an item of another, such as train-1 (train) and again (test)"), "{shown}");
+    assert_names(&shown, &["warning: 1 item ", "train-1 (train)", "again (test)"]);
 }
 
 #[test]
@@ -83,60 +83,32 @@ fn a_run_on_a_table_learns_and_is_the_same_for_any_number_of_workers() {
 #[test]
 fn what_is_wrong_is_named_with_a_hint() {
     let context = example();
-    #[track_caller]
-    fn check(context: &TestContext, sets: &[&str], expect_code: i32, expect: &str) {
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let args: Vec<&str> = ["env", "check", CONFIG].into_iter().chain(sets).collect();
+    let mut said = Said::default();
+    let mut check = |sets: &[&str], expect_code: i32, names: &[&str]| {
+        let sets_of = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["env", "check", CONFIG].into_iter().chain(sets_of).collect();
         let outcome = context.run(&args);
         outcome.assert_code(expect_code);
-        assert!(outcome.stderr.contains(expect), "{expect}\n{}", outcome.stderr);
+        assert_names(&outcome.stderr, names);
         assert!(outcome.stderr.contains("\nhint: "), "{}", outcome.stderr);
-    }
-    check(&context, &["env.scorer=exat"], code::USAGE, "did you mean \"exact\"?");
-    check(
-        &context,
-        &["env.user_prompt={{ txt }}"],
-        code::USAGE,
-        "prompt `env.user_prompt`: line 1: undefined value: `txt` is undefined; `txt` is no field of the item; its fields are `id`, `text`",
-    );
-    check(
-        &context,
-        &["env.answer_field=gold"],
-        code::DATA,
-        "own/tickets.csv, line 2: has no field `gold`; its fields are `id`, `text`",
-    );
-    check(
-        &context,
-        &["env.split_field=part"],
-        code::DATA,
-        "own/tickets.csv, line 2: has no field `part`, which names the split",
-    );
-    check(
-        &context,
-        &["env.extract=regex", "env.extract_pattern=a("],
-        code::USAGE,
-        "`extract_pattern` is no regular expression: `a(`",
-    );
-    check(
-        &context,
-        &["env.tools=own/tickets.csv"],
-        code::USAGE,
-        "which is not a JSON list of objects with name, description and parameters",
-    );
+        said.add(&format!("[{}]", sets.join(" ")), &outcome);
+    };
+    check(&["env.scorer=exat"], code::USAGE, &["\"exact\"?"]);
+    let template = ["`env.user_prompt`", "line 1", "`txt`", "`id`, `text`"];
+    check(&["env.user_prompt={{ txt }}"], code::USAGE, &template);
+    let answer = ["own/tickets.csv, line 2", "`gold`", "`id`, `text`"];
+    check(&["env.answer_field=gold"], code::DATA, &answer);
+    check(&["env.split_field=part"], code::DATA, &["own/tickets.csv, line 2", "`part`"]);
+    check(&["env.extract=regex", "env.extract_pattern=a("], code::USAGE, &["`extract_pattern`", "`a(`"]);
+    check(&["env.tools=own/tickets.csv"], code::USAGE, &["own/tickets.csv", "parameters"]);
+    context.append("own/tickets.csv", "t01,again,bug,low,train\n");
+    check(&[], code::DATA, &["own/tickets.csv, line 18", "`t01`", "own/tickets.csv, line 2"]);
+    let context = example();
     let outcome = context.run(&["env", "check", CONFIG, "--item", "t99"]);
     outcome.assert_code(code::USAGE);
-    assert!(
-        outcome.stderr.contains("there is no item `t99`\nhint: ids of the training split are `t01`"),
-        "{}",
-        outcome.stderr
-    );
-    context.append("own/tickets.csv", "t01,again,bug,low,train\n");
-    check(
-        &context,
-        &[],
-        code::DATA,
-        "own/tickets.csv, line 18: the id `t01` is taken by own/tickets.csv, line 2",
-    );
+    assert_names(&outcome.stderr, &["`t99`", "`t01`"]);
+    said.add("--item t99", &outcome);
+    insta::assert_snapshot!("env_check_refusals", said.text());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Worlds with several turns: played by hand, and trained on.
 
 use crate::context::{Outcome, TestContext, assert_same_files, code};
+use crate::said::assert_names;
 use serde_json::Value;
 use skillrl::envs::alfworld::{GameFile, RulesName, TaskType, generate};
 use std::io::Write as _;
@@ -55,7 +56,7 @@ fn a_shop_is_played_by_hand() {
     assert_eq!(page(2), page(0));
     let outcome = play(&context, &["webshop", "--goal", "100000"], "");
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("there is no goal 100000; the shop has"), "{}", outcome.stderr);
+    assert_names(&outcome.stderr, &["goal 100000"]);
 }
 
 #[test]
@@ -63,21 +64,14 @@ fn what_cannot_be_played_is_said() {
     let context = TestContext::with_demo();
     let outcome = play(&context, &["demo/skillrl.toml"], "");
     outcome.assert_code(code::USAGE);
-    assert_eq!(
-        outcome.stderr,
-        "error: the environment `qa` has no turns to be played\nhint: `skillrl env check --answer TEXT` tries an answer\n"
-    );
+    assert_names(&outcome.stderr, &["`qa`", "`skillrl env check --answer TEXT`"]);
     context.write("game.tw-pddl", "{\"pddl_domain\": \"");
     let outcome = play(&context, &["--game", "game.tw-pddl"], "");
     outcome.assert_code(code::DATA);
-    assert!(outcome.stderr.contains("game.tw-pddl, line 1: is no game file"), "{}", outcome.stderr);
+    assert_names(&outcome.stderr, &["game.tw-pddl, line 1: "]);
     let outcome = play(&context, &["alfworld", "--item", "x"], "");
     outcome.assert_code(code::USAGE);
-    assert!(
-        outcome.stderr.starts_with("error: there is no item `x`\nhint: the first one is `"),
-        "{}",
-        outcome.stderr
-    );
+    assert_names(&outcome.stderr, &["item `x`", "hint: the first one is `"]);
 }
 
 /// A run in a world, with an agent that looks around until it has read how to do better, which is no help.
@@ -109,7 +103,7 @@ fn a_skill_is_trained_in_a_world() {
     let results = context.json("house/run/steps/step_0001/rollout_results.json");
     let result = &results[0];
     assert_eq!((&result["n_turns"], &result["hard"]), (&4.into(), &0.into()));
-    assert_eq!(result["fail_reason"], "the goal was not reached in 4 turns");
+    assert_names(result["fail_reason"].as_str().unwrap(), &["4 turns"]);
     assert_eq!(result["trajectory"]["turns"][0]["action"], "look");
     assert!(result["trajectory"]["messages"][1]["content"].as_str().unwrap().contains("Your task is to: "));
     // The task stands once in what the agent reads.
@@ -207,7 +201,7 @@ fn a_broken_game_is_named_with_its_place_and_the_run_goes_on_when_it_is_mended()
         (whole.get(..whole.len() / 2).unwrap().to_owned(), "line 1: "),
         (whole.replace("(pickupable ", "(edible "), "unknown predicate `edible`"),
         (without(&without(&whole, "(inReceptacle "), "(objectAtLocation "), "has no place"),
-        (whole.replace("(pickupable ", "(pickupable Nothing "), "`Nothing` is not among the objects"),
+        (whole.replace("(pickupable ", "(pickupable Nothing "), "`Nothing`"),
     ] {
         assert_ne!(broken, whole);
         context.write(game, &broken);
@@ -254,10 +248,10 @@ done
 #[test]
 fn a_program_that_breaks_in_the_middle_stops_the_run_which_goes_on_when_it_is_mended() {
     for (trick, in_code, expect) in [
-        ("dies", code::OUTAGE, &["ended with the exit code 3", "no more", "item two"][..]),
-        ("floods", code::OUTAGE, &["line 2 of its stdout is not an answer", "still at it", "item two"]),
-        ("wrong", code::OUTAGE, &["line 2 of its stdout answers the request 1", "item two"]),
-        ("version", code::DATA, &["speaks version 2 of the protocol, and this is version 1"]),
+        ("dies", code::OUTAGE, &["exit code 3", "no more", "item two"][..]),
+        ("floods", code::OUTAGE, &["line 2 ", "still at it", "item two"]),
+        ("wrong", code::OUTAGE, &["line 2 ", "request 1", "item two"]),
+        ("version", code::DATA, &["version 2 ", "version 1"]),
     ] {
         let context = household();
         context.write("house/world.sh", PROGRAM);
@@ -305,11 +299,8 @@ fn a_task_with_files_is_checked_and_played_by_hand() {
     assert_eq!((&turns[3]["done"], &turns[3]["won"]), (&true.into(), &true.into()));
     for (set, expect) in [
         ("env.files_dir=nowhere", "nowhere"),
-        (
-            "env.file_tools=[\"write\"]",
-            "`env.file_tools` names \"write\"; expected \"list\", \"read\", \"grep\" or \"glob\"",
-        ),
-        ("env.files_field=docs", "has no field `docs`, which names its files"),
+        ("env.file_tools=[\"write\"]", "`env.file_tools` names \"write\"; expected \"list\""),
+        ("env.files_field=docs", "`docs`"),
     ] {
         let outcome = context.run(&["env", "check", config, "--set", set]);
         assert!(outcome.code != Some(0) && outcome.stderr.contains(expect), "{set}: {}", outcome.stderr);
