@@ -162,10 +162,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(vectors: &[&[f32]], n_texts: usize, expect: Result<usize, &str>) {
+    fn check(vectors: &[&[f32]], n_texts: usize, expect: Result<usize, [&str; 2]>) {
         let reply =
             EmbeddingReply::new(vectors.iter().map(|vector| vector.to_vec()).collect(), Usage::default());
-        assert_eq!(reply.check(n_texts), expect.map_err(str::to_owned), "{vectors:?}");
+        match (reply.check(n_texts), expect) {
+            (Err(said), Err(parts)) => assert!(parts.iter().all(|part| said.contains(part)), "{said}"),
+            (found, expect) => assert_eq!(found.ok(), expect.ok(), "{vectors:?}"),
+        }
     }
 
     #[test]
@@ -173,13 +176,13 @@ mod tests {
         check(&[], 0, Ok(0));
         check(&[&[1.0, 0.0], &[0.0, -2.0]], 2, Ok(2));
         check(&[&[f32::MIN_POSITIVE]], 1, Ok(1));
-        check(&[&[1.0]], 2, Err("it has 1 vectors for 2 texts"));
-        check(&[&[1.0], &[1.0]], 1, Err("it has 2 vectors for 1 texts"));
-        check(&[&[]], 1, Err("the vector of text 0 is empty"));
-        check(&[&[1.0], &[1.0, 2.0]], 2, Err("the vector of text 1 has 2 numbers, that of text 0 has 1"));
-        check(&[&[1.0, f32::NAN]], 1, Err("number 1 of the vector of text 0 is not finite"));
-        check(&[&[1.0], &[f32::NEG_INFINITY]], 2, Err("number 0 of the vector of text 1 is not finite"));
-        check(&[&[0.0, -0.0]], 1, Err("the vector of text 0 is all zeros"));
+        check(&[&[1.0]], 2, Err(["1 vectors", "2 texts"]));
+        check(&[&[1.0], &[1.0]], 1, Err(["2 vectors", "1 texts"]));
+        check(&[&[]], 1, Err(["text 0", "empty"]));
+        check(&[&[1.0], &[1.0, 2.0]], 2, Err(["text 1 has 2", "text 0 has 1"]));
+        check(&[&[1.0, f32::NAN]], 1, Err(["number 1", "text 0"]));
+        check(&[&[1.0], &[f32::NEG_INFINITY]], 2, Err(["number 0", "text 1"]));
+        check(&[&[0.0, -0.0]], 1, Err(["text 0", "zeros"]));
     }
 
     #[test]

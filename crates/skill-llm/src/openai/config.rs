@@ -179,45 +179,43 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_config(change: impl FnOnce(&mut OpenAiConfig), expect: &str) {
+    fn check_config(change: impl FnOnce(&mut OpenAiConfig), names: &[&str]) {
         let mut config = OpenAiConfig::new("http://h/v1", "m");
         change(&mut config);
-        let model = super::super::OpenAiChat::new(config);
-        assert_eq!(model.err().map(|error| error.to_string()).unwrap_or_default(), expect);
+        let error = super::super::OpenAiChat::new(config).err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(names.iter().all(|name| error.contains(name)) && !error.contains("hunter2"), "{error}");
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        check_config(|config| config.model = " ".into(), "the name of the model is empty");
+        check_config(|config| config.model = " ".into(), &["model"]);
         check_config(
             |config| drop(config.extra_body.insert("stream".into(), true.into())),
-            "`stream` cannot stand in `extra_body`: it has a setting of its own",
+            &["`stream`", "`extra_body`"],
         );
         check_config(
             |config| {
                 config.reasoning.effort = Some(Effort::Low);
                 config.extra_body.insert("reasoning_effort".into(), json!("high"));
             },
-            "`reasoning_effort` cannot stand in `extra_body` where a setting of its own is given",
+            &["`reasoning_effort`", "`extra_body`"],
         );
         check_config(
             |config| {
                 config.takes_seed = false;
                 config.sampling.seed = Some(1);
             },
-            "`seed` is asked for, and this server takes none: leave it out, or set `seed_field`",
+            &["`seed`", "`seed_field`"],
         );
         check_config(
             |config| config.server.extra_headers.push(("Authorization".into(), "hunter2".into())),
-            "the header `Authorization` cannot be set: it is written from the key",
+            &["`Authorization`"],
         );
-        check_config(
-            |config| config.server.extra_headers.push(("a\n".into(), "x".into())),
-            "`a\\n` cannot be the name of a header",
-        );
+        check_config(|config| config.server.extra_headers.push(("a\n".into(), "x".into())), &["`a\\n`"]);
         check_config(
             |config| config.server.extra_headers.push(("x-key".into(), "hunter2\n".into())),
-            "the value of the header `x-key` cannot be sent",
+            &["`x-key`"],
         );
     }
 

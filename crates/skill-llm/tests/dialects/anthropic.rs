@@ -165,6 +165,15 @@ fn check_reply(body: &str, expect: &str) {
     assert_eq!(shown(ask(&model, &plain())), expect, "{body}");
 }
 
+/// A reply that cannot be read, and a part of it that the error names.
+#[track_caller]
+fn check_invalid(body: &str, name: &str) {
+    let (model, _) = model(config(), response(200, body));
+    let error = ask(&model, &plain()).unwrap_err();
+    assert!(matches!(error, LlmError::InvalidReply { .. }), "{body}: {error:?}");
+    assert!(error.to_string().contains(name), "{error}");
+}
+
 #[test]
 fn replies() {
     check_reply(
@@ -199,10 +208,7 @@ fn replies() {
     finish(r#""stop_sequence""#, "Stop");
     finish(r#""pause_turn""#, "other:pause_turn");
     finish("null", "other:");
-    check_reply(
-        "{}",
-        "InvalidReply: the reply of https://api.anthropic.com/v1 cannot be read: it has no `content`",
-    );
+    check_invalid("{}", "`content`");
     // The models of this dialect end a turn with an empty list where they have nothing to add.
     check_reply(r#"{"content": [], "stop_reason": "end_turn"}"#, r#"Stop "" 0/0/0/0"#);
     check_reply(
@@ -222,14 +228,8 @@ fn replies() {
         let error = ask(&model, &plain()).unwrap_err();
         assert!(matches!(error, LlmError::NoContent { .. }) && error.is_retryable(), "{body}: {error:?}");
     }
-    check_reply(
-        r#"{"content": "x"}"#,
-        "InvalidReply: the reply of https://api.anthropic.com/v1 cannot be read: `content` is not a list",
-    );
-    check_reply(
-        r#"{"content": [{"type": "tool_use", "id": "a"}]}"#,
-        "InvalidReply: the reply of https://api.anthropic.com/v1 cannot be read: `content[0]` is a call without a name",
-    );
+    check_invalid(r#"{"content": "x"}"#, "`content`");
+    check_invalid(r#"{"content": [{"type": "tool_use", "id": "a"}]}"#, "`content[0]`");
 }
 
 #[test]

@@ -5,5 +5,7 @@ mod anthropic;
 mod keys;
 mod providers;
 mod responses;
+#[path = "../support/said.rs"]
+mod said;
 mod support;
 mod thoughts;

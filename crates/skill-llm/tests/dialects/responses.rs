@@ -1,5 +1,6 @@
 //! Responses: what is sent, and what is made of every answer.
 
+use crate::said::Said;
 use crate::support::{
     Canned, KEY, ask, conversation, json, plain, response, shown, shown_request, with_schema,
 };
@@ -148,42 +149,41 @@ fn replies() {
 #[test]
 fn errors_by_class() {
     const AT: &str = "https://api.openai.com/v1";
-    let invalid = |what: &str| format!("InvalidReply: the reply of {AT} cannot be read: {what}");
-    check_reply(200, "{}", &invalid("it has no `output`"));
-    check_reply(200, r#"{"output": 1}"#, &invalid("`output` is not a list"));
-    check_reply(200, r#"{"status": "in_progress", "output": []}"#, &invalid("it is not finished"));
-    check_reply(
-        200,
-        r#"{"status": "failed", "output": []}"#,
-        &invalid("the server gave it up without saying why"),
-    );
+    let mut said = Said::default();
+    let mut check_reply = |status: u16, body: &str, names: &[&str]| {
+        let (model, _) = model(config(), status, body);
+        said.add(&shown(ask(&model, &plain())), &[&[AT], names].concat());
+    };
+    check_reply(200, "{}", &["InvalidReply: ", "`output`"]);
+    check_reply(200, r#"{"output": 1}"#, &["InvalidReply: ", "`output`"]);
+    check_reply(200, r#"{"status": "in_progress", "output": []}"#, &["InvalidReply: "]);
+    check_reply(200, r#"{"status": "failed", "output": []}"#, &["InvalidReply: "]);
     check_reply(
         200,
         r#"{"status": "failed", "error": {"code": "server_error", "message": "oh"}, "output": []}"#,
-        &format!("ServerError: {AT} failed (HTTP 200): oh"),
+        &["ServerError: ", "HTTP 200", ": oh"],
     );
     check_reply(
         200,
         r#"{"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}, "output": []}"#,
-        &format!("RateLimited: {AT} limits the rate of requests (HTTP 429): slow"),
+        &["RateLimited: ", "HTTP 429", ": slow"],
     );
     check_reply(
         400,
         r#"{"error": {"message": "too much", "type": "invalid_request_error", "code": "context_length_exceeded"}}"#,
-        &format!("ContextTooLong: the prompt is too long for the model at {AT} (HTTP 400): too much"),
+        &["ContextTooLong: ", "HTTP 400", ": too much"],
     );
     check_reply(
         404,
         r#"{"error": {"message": "no such model"}}"#,
-        &format!(
-            "BadRequest: {AT} does not accept the request (HTTP 404): nothing at {AT}/responses: no such model"
-        ),
+        &["BadRequest: ", "HTTP 404", "/responses", ": no such model"],
     );
     check_reply(
         401,
         &format!(r#"{{"error": {{"message": "wrong: {KEY}"}}}}"#),
-        &format!("Authentication: {AT} does not accept the key (HTTP 401): wrong: [key]"),
+        &["Authentication: ", "HTTP 401", "wrong: [key]"],
     );
+    insta::assert_snapshot!("responses_errors", said.text());
 }
 
 #[test]

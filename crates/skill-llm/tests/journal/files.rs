@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[track_caller]
-fn check_refused(prepare: impl FnOnce(&Path), expect: &str) {
+fn check_refused(prepare: impl FnOnce(&Path), expect: fn(&JournalError) -> bool) {
     let bench = Bench::new();
     prepare(&bench.path());
     let before = std::fs::read(bench.path()).ok();
@@ -21,8 +21,8 @@ fn check_refused(prepare: impl FnOnce(&Path), expect: &str) {
     ];
     for error in errors {
         let error = error.unwrap();
-        let shown = error.to_string().replace(&bench.path().display().to_string(), "FILE");
-        assert_eq!(shown, expect);
+        assert!(expect(&error), "{error:?}");
+        assert!(error.to_string().contains(&bench.path().display().to_string()), "{error}");
         assert!(!error.hint().is_empty());
     }
     assert_eq!(std::fs::read(bench.path()).ok(), before);
@@ -35,25 +35,23 @@ fn with_pragma(path: &Path, name: &str, value: i64) {
 
 #[test]
 fn what_is_no_journal_is_refused_and_left_alone() {
-    check_refused(
-        |path| std::fs::write(path, "Dear diary, ".repeat(1000)).unwrap(),
-        "FILE is not a journal of skillrl",
-    );
+    let is_foreign = |error: &JournalError| matches!(error, JournalError::NotAJournal { .. });
+    check_refused(|path| std::fs::write(path, "Dear diary, ".repeat(1000)).unwrap(), is_foreign);
     check_refused(
         |path| {
             let database = rusqlite::Connection::open(path).unwrap();
             database.execute_batch("CREATE TABLE calls (id INTEGER)").unwrap();
         },
-        "FILE is not a journal of skillrl",
+        is_foreign,
     );
-    check_refused(|path| with_pragma(path, "application_id", 7), "FILE is not a journal of skillrl");
+    check_refused(|path| with_pragma(path, "application_id", 7), is_foreign);
     check_refused(
         |path| with_pragma(path, "user_version", 99),
-        &format!("FILE has schema version 99, this program reads up to {SCHEMA_VERSION}"),
+        |error| matches!(error, JournalError::NewerSchema { found: 99, .. }),
     );
     check_refused(
         |path| with_pragma(path, "user_version", -1),
-        &format!("FILE has schema version -1, this program reads up to {SCHEMA_VERSION}"),
+        |error| matches!(error, JournalError::NewerSchema { found: -1, .. }),
     );
 }
 

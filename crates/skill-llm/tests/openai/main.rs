@@ -4,5 +4,7 @@
 mod embeddings;
 mod replies;
 mod requests;
+#[path = "../support/said.rs"]
+mod said;
 mod socket;
 mod support;
