@@ -233,18 +233,17 @@ fn what_works_on_a_document_works_on_the_main_file() {
 
 #[test]
 fn the_specification_decides_about_front_matter() {
-    #[track_caller]
-    fn check(yaml: &str, expect: &[&str]) {
+    let mut said = String::new();
+    let mut check = |yaml: &str, expect: &[&str]| {
         let main = format!("---\n{yaml}---\n# S\n");
-        let found: Vec<String> = check_front_matter(&main, Some("pdf-forms"))
-            .into_iter()
-            .map(|fault| {
-                let kind = if fault.is_error { "" } else { "?" };
-                format!("{}{kind} {} {}", fault.rule, fault.line, fault.message)
-            })
+        let faults = check_front_matter(&main, Some("pdf-forms"));
+        let found: Vec<String> = faults
+            .iter()
+            .map(|fault| format!("{}{} {}", fault.rule, if fault.is_error { "" } else { "?" }, fault.line))
             .collect();
         assert_eq!(found, expect, "{yaml}");
-    }
+        said.extend(faults.iter().map(|fault| format!("{} {}: {}\n", fault.rule, fault.line, fault.message)));
+    };
     const GOOD: &str = "name: pdf-forms\ndescription: Fills forms.\n";
     let with = |rest: &str| format!("{GOOD}{rest}");
     check(GOOD, &[]);
@@ -256,43 +255,20 @@ fn the_specification_decides_about_front_matter() {
     );
     check(&with("allowed-tools:\n  - Read\n  - Bash(git:*)\n"), &[]);
     check("name: pdf-forms\ndescription: >-\n  Fills\n  forms: all of them.\n", &[]);
-    check("", &["spec-name 1 there is no `name`", "spec-description 1 there is no `description`"]);
-    check(
-        "name: PDF-Forms\ndescription: x\n",
-        &[
-            "spec-name 2 the name has 'P' in it",
-            "spec-folder 2 the name is `PDF-Forms`, but the folder is called `pdf-forms`",
-        ],
-    );
-    check(
-        "description: x\nname: pdf--forms\n",
-        &[
-            "spec-name 3 the name has a hyphen at an end, or two in a row",
-            "spec-folder 3 the name is `pdf--forms`, but the folder is called `pdf-forms`",
-        ],
-    );
-    check("name: 12\ndescription: x\n", &["spec-name 2 `name` is not a text"]);
-    check("name: pdf-forms\ndescription: ''\n", &["spec-description 3 `description` is empty"]);
-    check(
-        &format!("name: pdf-forms\ndescription: {}\n", "é".repeat(1025)),
-        &["spec-description 3 `description` has 1025 characters, at most 1024 are allowed"],
-    );
+    check("", &["spec-name 1", "spec-description 1"]);
+    check("name: PDF-Forms\ndescription: x\n", &["spec-name 2", "spec-folder 2"]);
+    check("description: x\nname: pdf--forms\n", &["spec-name 3", "spec-folder 3"]);
+    check("name: 12\ndescription: x\n", &["spec-name 2"]);
+    check("name: pdf-forms\ndescription: ''\n", &["spec-description 3"]);
+    check(&format!("name: pdf-forms\ndescription: {}\n", "é".repeat(1025)), &["spec-description 3"]);
     check(&format!("name: pdf-forms\ndescription: {}\n", "é".repeat(1024)), &[]);
-    check(
-        &with(&format!("compatibility: {}\n", "x".repeat(501))),
-        &["spec-compatibility 4 `compatibility` has 501 characters, at most 500 are allowed"],
-    );
-    check(&with("metadata:\n  version: 1.0\n"), &["spec-metadata? 4 `metadata.version` is not a text"]);
-    check(&with("metadata: x\n"), &["spec-metadata 4 `metadata` is not a mapping"]);
-    check(
-        &with("allowed-tools: 7\n"),
-        &["spec-allowed-tools 4 `allowed-tools` is neither a text nor a list of texts"],
-    );
-    check(
-        &with("model: big\n"),
-        &["spec-field? 4 the specification has no field `model`, and its validator refuses it"],
-    );
-    check("- a\n", &["spec-front-matter 2 the front matter is not a mapping of names to values"]);
+    check(&with(&format!("compatibility: {}\n", "x".repeat(501))), &["spec-compatibility 4"]);
+    check(&with("metadata:\n  version: 1.0\n"), &["spec-metadata? 4"]);
+    check(&with("metadata: x\n"), &["spec-metadata 4"]);
+    check(&with("allowed-tools: 7\n"), &["spec-allowed-tools 4"]);
+    check(&with("model: big\n"), &["spec-field? 4"]);
+    check("- a\n", &["spec-front-matter 2"]);
+    insta::assert_snapshot!("front_matter_faults", said);
     let faults = check_front_matter("---\nname: x\ndescription: a: b\n---\n", None);
     assert_eq!(
         (faults[0].rule, faults[0].line, faults[0].is_error),

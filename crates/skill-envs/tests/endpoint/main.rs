@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../support/said.rs"]
+mod said;
 mod session;
 mod support;
 mod trajectory;

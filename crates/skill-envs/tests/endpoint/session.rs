@@ -102,25 +102,24 @@ async fn what_comes_for_another_host_path_or_method_is_refused() {
         let request = request.header("authorization", format!("Bearer {}", client.token));
         client.send(request, String::new()).await
     };
+    let mut said = Vec::new();
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "evil.example:127"] {
         let got = send("POST", "/v1/chat/completions", host).await;
-        assert_eq!(
-            (got.status, got.message().as_str()),
-            (StatusCode::FORBIDDEN, "only requests for 127.0.0.1 and localhost are answered")
-        );
+        assert_eq!(got.status, StatusCode::FORBIDDEN);
+        said.push(got.message());
     }
     let got = send("POST", "/v1/embeddings", "localhost").await;
     assert_eq!(got.status, StatusCode::NOT_FOUND);
     insta::assert_snapshot!(got.message(), @"nothing is at POST /v1/embeddings; there are POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/messages/count_tokens and GET /v1/models");
     let got = send("GET", "/v1/chat/completions", "localhost").await;
     assert_eq!(got.status, StatusCode::METHOD_NOT_ALLOWED);
-    for (body, expect) in [
-        ("{", "the body is no JSON: EOF while parsing an object at line 1 column 1"),
-        ("[]", "the body is no JSON object"),
-    ] {
+    for body in ["{", "[]"] {
         let got = client.send(client.request("/v1/chat/completions"), body.to_owned()).await;
-        assert_eq!((got.status, got.message().as_str()), (StatusCode::BAD_REQUEST, expect));
+        assert_eq!(got.status, StatusCode::BAD_REQUEST);
+        said.push(got.message());
     }
+    said.dedup();
+    insta::assert_snapshot!("requests_that_are_none", said.join("\n"));
 }
 
 #[tokio::test]
@@ -151,17 +150,14 @@ async fn bodies_and_requests_have_limits() {
     served(&mut session, &target.model, async {
         let got = client.chat(&"x".repeat(2_000)).await;
         assert_eq!(got.status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert_eq!(got.message(), "the body has more than 1000 bytes");
+        assert!(got.message().contains("1000 bytes"), "{}", got.message());
         for _ in 0..2 {
             assert_eq!(client.chat("x").await.status, 200);
         }
         for _ in 0..2 {
             let got = client.chat("x").await;
             assert_eq!(got.status, StatusCode::BAD_REQUEST);
-            assert_eq!(
-                got.message(),
-                "the rollout has had all of its 2 requests; no further one is answered"
-            );
+            assert!(got.message().contains("2 requests"), "{}", got.message());
         }
     })
     .await;
@@ -203,16 +199,14 @@ async fn a_body_that_does_not_come_and_a_session_that_is_not_served_end_too() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    assert!(answer.contains("the body did not arrive within 0 s"), "{answer}");
+    assert!(answer.contains("within 0 s"), "{answer}");
 
     let limits = EndpointLimits { answer_timeout: Duration::from_millis(1), ..EndpointLimits::default() };
     let endpoint = Endpoint::start_with(limits).await.unwrap();
     let session = endpoint.session(SessionSettings::default());
     let got = Client::of(&endpoint, &session).chat("x").await;
-    assert_eq!(
-        (got.status, got.message().as_str()),
-        (StatusCode::BAD_REQUEST, "the rollout gave no reply within 0 s")
-    );
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    assert!(got.message().contains("no reply within 0 s"), "{}", got.message());
 }
 
 #[tokio::test]
@@ -236,7 +230,7 @@ async fn an_error_of_the_target_ends_the_rollout_and_asks_nothing_more() {
     ] {
         let mut session = endpoint.session(SessionSettings::default());
         let client = Client::of(&endpoint, &session);
-        let expect = format!("the rollout has failed, since its model could not be asked: {error}");
+        let cause = error.to_string();
         let target = Target::new(move |_| Err(error.clone()));
         let failed = session.failed();
         served(&mut session, &target.model, async {
@@ -247,7 +241,7 @@ async fn an_error_of_the_target_ends_the_rollout_and_asks_nothing_more() {
                 // A status and a header that no SDK tries again on.
                 assert_eq!(got.status, StatusCode::BAD_REQUEST);
                 assert_eq!(got.headers.get("x-should-retry").unwrap(), "false");
-                assert_eq!(got.message(), expect);
+                assert!(got.message().ends_with(&cause), "{}", got.message());
             }
             failed.cancelled().await;
         })
@@ -334,7 +328,7 @@ async fn an_agent_whose_every_request_was_refused_ends_refused() {
     })
     .await;
     let trajectory = session.finish().unwrap();
-    assert_eq!(trajectory.last_refusal(), Some("the provider refuses this request: no"));
+    assert!(trajectory.last_refusal().unwrap().ends_with(": no"), "{:?}", trajectory.last_refusal());
     assert_eq!((trajectory.n_calls, trajectory.requests.len(), trajectory.conversation.len()), (0, 0, 3));
 }
 
@@ -435,10 +429,8 @@ async fn a_rollout_that_is_given_up_takes_its_calls_with_it() {
     served(&mut session, &gate, gate.has_been_asked(1)).await;
     assert_eq!(gate.n_dropped.load(Ordering::Relaxed), 1);
     let got = waiting.await.unwrap();
-    assert_eq!(
-        (got.status, got.message().as_str()),
-        (StatusCode::BAD_REQUEST, "the rollout ended before the reply came")
-    );
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    assert!(got.message().contains("ended before"), "{}", got.message());
     assert_eq!(session.finish().unwrap().n_calls, 0);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A file has `path`, `body`, and `reply` where it is not that of [`default_reply`]; its snapshot has the rest.
 
+use crate::said::Said;
 use crate::support::{Client, Target, served};
 use serde_json::{Value, json};
 use skill_envs::endpoint::{Endpoint, SessionSettings};
@@ -36,14 +37,15 @@ fn files() {
     });
 }
 
-/// What is refused: the body's fields, put over a good body, and the complaint.
-async fn check_refused(path: &str, cases: &[(Value, &str)]) {
+/// What is refused: the body's fields, put over a good body, and what the complaint names; returns all complaints.
+async fn check_refused(path: &str, cases: &[(Value, &[&str])]) -> String {
     let endpoint = Endpoint::start().await.unwrap();
     let mut session = endpoint.session(SessionSettings::default());
     let client = Client::of(&endpoint, &session);
     let target = Target::echo();
+    let mut said = Said::default();
     served(&mut session, &target.model, async {
-        for (fields, expect) in cases {
+        for (fields, names) in cases {
             let mut body =
                 json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 9});
             for (name, value) in fields.as_object().unwrap() {
@@ -51,13 +53,14 @@ async fn check_refused(path: &str, cases: &[(Value, &str)]) {
             }
             let got = client.post(path, &body).await;
             assert_eq!(got.status, 400, "{fields}: {}", got.text);
-            assert_eq!(got.message(), *expect, "{fields}");
+            said.add(&got.message(), names);
             assert_eq!(got.headers.get("x-should-retry").unwrap(), "false");
         }
     })
     .await;
     assert_eq!(target.seen(), []);
     assert_eq!(session.finish().unwrap().n_calls, 0);
+    said.text().to_owned()
 }
 
 #[tokio::test]
@@ -65,78 +68,78 @@ async fn what_chat_completions_cannot_honour_is_refused_by_name() {
     let one = |message: Value| json!({"messages": [message]});
     let user = |part: Value| json!({"messages": [{"role": "user", "content": [part]}]});
     let tool = json!({"type": "function", "function": {"name": "look"}});
-    check_refused(
+    let said = check_refused(
         "/v1/chat/completions",
         &[
-            (json!({"n": 2}), "`n` can only be 1: ask once for each reply"),
-            (json!({"model": null}), "`model` is missing"),
-            (json!({"messages": null}), "`messages` is missing"),
-            (json!({"messages": []}), "`messages` holds no message of a user or an assistant"),
-            (json!({"messages": "x"}), "`messages` is a string; expected a list"),
-            (
-                one(json!({"role": "system", "content": "x"})),
-                "`messages` holds no message of a user or an assistant",
-            ),
+            (json!({"n": 2}), &["`n`", "1"]),
+            (json!({"model": null}), &["`model`"]),
+            (json!({"messages": null}), &["`messages`"]),
+            (json!({"messages": []}), &["`messages`"]),
+            (json!({"messages": "x"}), &["`messages`"]),
+            (one(json!({"role": "system", "content": "x"})), &["`messages`"]),
             (
                 one(json!({"role": "robot", "content": "x"})),
-                "`messages[0].role` is \"robot\"; expected `system`, `developer`, `user`, `assistant` or `tool`",
+                &[
+                    "`messages[0].role`",
+                    "\"robot\"",
+                    "`system`",
+                    "`developer`",
+                    "`user`",
+                    "`assistant`",
+                    "`tool`",
+                ],
             ),
-            (
-                one(json!({"role": "tool", "content": "x", "tool_call_id": "c1"})),
-                "`messages` holds a result for \"c1\", which is no tool call before it",
-            ),
+            (one(json!({"role": "tool", "content": "x", "tool_call_id": "c1"})), &["`messages`", "\"c1\""]),
             (
                 one(json!({"role": "assistant", "tool_calls": [
                     {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
                 ]})),
-                "`messages` holds no result for the tool call \"c1\"",
+                &["`messages`", "\"c1\""],
             ),
             (
                 user(json!({"type": "input_audio"})),
-                "`messages[0].content[0]` is of the type \"input_audio\"; expected `text` or `image_url`",
+                &["`messages[0].content[0]`", "\"input_audio\"", "`text`", "`image_url`"],
             ),
             (
                 user(json!({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}})),
-                "`messages[0].content[0].image_url.url` is neither an http(s) address nor a `data:` URL in base64",
+                &["`messages[0].content[0].image_url.url`", "`data:`"],
             ),
             (
                 user(json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,a"}})),
-                "`messages[0].content[0].image_url.url` is not whole base64",
+                &["`messages[0].content[0].image_url.url`"],
             ),
             (
                 user(json!({"type": "image_url", "image_url": {"url": "data:text/html;base64,aaaa"}})),
-                "`messages[0].content[0].image_url.url` has the media type \"text/html\"; expected an image",
+                &["`messages[0].content[0].image_url.url`", "\"text/html\""],
             ),
-            (json!({"temperature": 3}), "`temperature` is 3; expected a number from 0 to 2"),
-            (json!({"top_p": "x"}), "`top_p` is a string; expected a number"),
-            (json!({"max_tokens": 0}), "`max_tokens` is 0; expected a number from 1 to 4294967295"),
-            (json!({"seed": -1}), "`seed` is a number; expected a whole number from 0 on"),
-            (json!({"stop": ["a", "b", "c", "d", "e"]}), "`stop` takes at most 4 texts, none of them empty"),
-            (json!({"frequency_penalty": 0.5}), "`frequency_penalty` cannot be honoured by this endpoint; leave it out"),
-            (json!({"logprobs": true}), "`logprobs` cannot be honoured by this endpoint; leave it out"),
-            (json!({"functions": []}), "`functions` is the old form of `tools`, which is the one understood"),
-            (
-                json!({"tools": [{"type": "web_search"}]}),
-                "`tools[0]` is of the type \"web_search\"; only functions can be called here",
-            ),
-            (json!({"tools": [tool, tool]}), "`tools` holds two tools of the name \"look\""),
-            (json!({"tool_choice": "required"}), "`tool_choice` asks for a tool, and there are none"),
+            (json!({"temperature": 3}), &["`temperature`", "3", "0", "2"]),
+            (json!({"top_p": "x"}), &["`top_p`"]),
+            (json!({"max_tokens": 0}), &["`max_tokens`", "0", "1", "4294967295"]),
+            (json!({"seed": -1}), &["`seed`", "0"]),
+            (json!({"stop": ["a", "b", "c", "d", "e"]}), &["`stop`", "4"]),
+            (json!({"frequency_penalty": 0.5}), &["`frequency_penalty`"]),
+            (json!({"logprobs": true}), &["`logprobs`"]),
+            (json!({"functions": []}), &["`functions`", "`tools`"]),
+            (json!({"tools": [{"type": "web_search"}]}), &["`tools[0]`", "\"web_search\""]),
+            (json!({"tools": [tool, tool]}), &["`tools`", "\"look\""]),
+            (json!({"tool_choice": "required"}), &["`tool_choice`"]),
             (
                 json!({"tools": [tool], "tool_choice": {"type": "function", "function": {"name": "go"}}}),
-                "`tool_choice.function.name` is \"go\", which is none of the tools",
+                &["`tool_choice.function.name`", "\"go\""],
             ),
             (
                 json!({"response_format": {"type": "xml"}}),
-                "`response_format` is \"xml\"; expected `text`, `json_object` or `json_schema`",
+                &["`response_format`", "\"xml\"", "`text`", "`json_object`", "`json_schema`"],
             ),
             (
                 json!({"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}}),
-                "`response_format.json_schema.schema` is missing",
+                &["`response_format.json_schema.schema`"],
             ),
-            (json!({"stream": "yes"}), "`stream` is a string; expected true or false"),
+            (json!({"stream": "yes"}), &["`stream`"]),
         ],
     )
     .await;
+    insta::assert_snapshot!(said);
 }
 
 #[tokio::test]
@@ -144,109 +147,98 @@ async fn what_responses_cannot_honour_is_refused_by_name() {
     let one = |item: Value| json!({"input": [item]});
     let tool = json!({"type": "function", "name": "look"});
     let call = json!({"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"});
-    check_refused(
+    let said = check_refused(
         "/v1/responses",
         &[
-            (json!({}), "`input` is missing"),
-            (json!({"input": []}), "`input` holds no message of a user or an assistant"),
-            (json!({"input": "x", "model": null}), "`model` is missing"),
-            (
-                json!({"input": "x", "previous_response_id": "resp_0"}),
-                "`previous_response_id` names what was stored, and nothing is stored here: send all of `input`",
-            ),
-            (
-                json!({"input": "x", "background": true}),
-                "`background` cannot be honoured by this endpoint; leave it out",
-            ),
-            (
-                one(json!({"type": "item_reference", "id": "msg_0"})),
-                "`input[0]` refers to what was stored, and nothing is stored here: send the item",
-            ),
+            (json!({}), &["`input`"]),
+            (json!({"input": []}), &["`input`"]),
+            (json!({"input": "x", "model": null}), &["`model`"]),
+            (json!({"input": "x", "previous_response_id": "resp_0"}), &["`previous_response_id`", "`input`"]),
+            (json!({"input": "x", "background": true}), &["`background`"]),
+            (one(json!({"type": "item_reference", "id": "msg_0"})), &["`input[0]`"]),
             (
                 one(json!({"type": "web_search_call"})),
-                "`input[0]` is of the type \"web_search_call\"; expected `message`, `function_call`, \
-                 `function_call_output` or `reasoning`",
+                &[
+                    "`input[0]`",
+                    "\"web_search_call\"",
+                    "`message`",
+                    "`function_call`",
+                    "`function_call_output`",
+                    "`reasoning`",
+                ],
             ),
             (
                 one(json!({"role": "robot", "content": "x"})),
-                "`input[0].role` is \"robot\"; expected `system`, `developer`, `user` or `assistant`",
+                &["`input[0].role`", "\"robot\"", "`system`", "`developer`", "`user`", "`assistant`"],
             ),
-            (one(call), "`input` holds no result for the tool call \"c1\""),
+            (one(call), &["`input`", "\"c1\""]),
             (
                 one(json!({"type": "function_call_output", "call_id": "c1", "output": "x"})),
-                "`input` holds a result for \"c1\", which is no tool call before it",
+                &["`input`", "\"c1\""],
             ),
             (
                 one(json!({"role": "user", "content": [{"type": "input_file"}]})),
-                "`input[0].content[0]` is of the type \"input_file\"; expected `input_text` or `input_image`",
+                &["`input[0].content[0]`", "\"input_file\"", "`input_text`", "`input_image`"],
             ),
             (
                 one(json!({"role": "user", "content": [{"type": "input_image", "file_id": "f"}]})),
-                "`input[0].content[0].file_id` names a stored file, and nothing is stored here",
+                &["`input[0].content[0].file_id`"],
             ),
-            (
-                json!({"input": "x", "tools": [{"type": "web_search"}]}),
-                "`tools[0]` is of the type \"web_search\"; only functions can be called here",
-            ),
+            (json!({"input": "x", "tools": [{"type": "web_search"}]}), &["`tools[0]`", "\"web_search\""]),
             (
                 json!({"input": "x", "tools": [tool], "tool_choice": {"type": "function", "name": "go"}}),
-                "`tool_choice.name` is \"go\", which is none of the tools",
+                &["`tool_choice.name`", "\"go\""],
             ),
             (
                 json!({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}),
-                "`text.format.schema` is missing",
+                &["`text.format.schema`"],
             ),
-            (
-                json!({"input": "x", "max_output_tokens": 0}),
-                "`max_output_tokens` is 0; expected a number from 1 to 4294967295",
-            ),
+            (json!({"input": "x", "max_output_tokens": 0}), &["`max_output_tokens`", "0", "1", "4294967295"]),
         ],
     )
     .await;
+    insta::assert_snapshot!(said);
 }
 
 #[tokio::test]
 async fn what_messages_cannot_honour_is_refused_by_name() {
     let user = |block: Value| json!({"messages": [{"role": "user", "content": [block]}]});
-    check_refused(
+    let said = check_refused(
         "/v1/messages",
         &[
-            (json!({"max_tokens": null}), "`max_tokens` is missing"),
-            (json!({"model": null}), "`model` is missing"),
+            (json!({"max_tokens": null}), &["`max_tokens`"]),
+            (json!({"model": null}), &["`model`"]),
             (
                 json!({"messages": [{"role": "tool", "content": "x"}]}),
-                "`messages[0].role` is \"tool\"; expected `user`, `assistant` or `system`",
+                &["`messages[0].role`", "\"tool\"", "`user`", "`assistant`", "`system`"],
             ),
             (
                 user(json!({"type": "document", "source": {}})),
-                "`messages[0].content[0]` is of the type \"document\"; expected `text`, `image` or `tool_result`",
+                &["`messages[0].content[0]`", "\"document\"", "`text`", "`image`", "`tool_result`"],
             ),
             (
                 user(json!({"type": "image", "source": {"type": "file", "file_id": "f"}})),
-                "`messages[0].content[0].source` is of the type \"file\"; expected `base64` or `url`",
+                &["`messages[0].content[0].source`", "\"file\"", "`base64`", "`url`"],
             ),
             (
                 user(json!({"type": "tool_result", "tool_use_id": "t1", "content": "x"})),
-                "`messages` holds a result for \"t1\", which is no tool call before it",
+                &["`messages`", "\"t1\""],
             ),
-            (
-                json!({"system": [{"type": "image"}]}),
-                "`system[0]` is of the type \"image\"; only text can stand here",
-            ),
-            (json!({"top_k": 5}), "`top_k` cannot be honoured by this endpoint; leave it out"),
-            (json!({"mcp_servers": [{"url": "x"}]}), "`mcp_servers` cannot be honoured by this endpoint; leave it out"),
+            (json!({"system": [{"type": "image"}]}), &["`system[0]`", "\"image\""]),
+            (json!({"top_k": 5}), &["`top_k`"]),
+            (json!({"mcp_servers": [{"url": "x"}]}), &["`mcp_servers`"]),
             (
                 json!({"tools": [{"type": "bash_20250124", "name": "bash"}]}),
-                "`tools[0]` is of the type \"bash_20250124\", which a server of Anthropic runs or defines; only tools \
-                 with an `input_schema` can be called here",
+                &["`tools[0]`", "\"bash_20250124\"", "`input_schema`"],
             ),
-            (json!({"tool_choice": {"type": "any"}}), "`tool_choice` asks for a tool, and there are none"),
-            (json!({"stop_sequences": [" "]}), "`stop_sequences` holds a text that is blank"),
+            (json!({"tool_choice": {"type": "any"}}), &["`tool_choice`"]),
+            (json!({"stop_sequences": [" "]}), &["`stop_sequences`"]),
             (
                 json!({"output_config": {"format": {"type": "xml"}}}),
-                "`output_config.format` is of the type \"xml\"; expected `json_schema`",
+                &["`output_config.format`", "\"xml\"", "`json_schema`"],
             ),
         ],
     )
     .await;
+    insta::assert_snapshot!(said);
 }

@@ -22,6 +22,8 @@ mod qa_data;
 mod qa_rollout;
 mod requests;
 mod runner;
+#[path = "../support/said.rs"]
+mod said;
 #[cfg(feature = "tasks")]
 mod tasks_data;
 #[cfg(feature = "tasks")]

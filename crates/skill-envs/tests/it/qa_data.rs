@@ -1,6 +1,7 @@
 //! Data files of the `qa` environment: what is understood, and what is said about what is not.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::said::Said;
 use skill_core::{SplitRatio, SplitRule};
 use skill_envs::qa::{QaConfig, QaEnv, QaItem, QaSettings};
 use skill_envs::{Env, EnvError, Split};
@@ -56,204 +57,174 @@ fn all_ids(env: &QaEnv) -> Vec<String> {
 
 /// An item that must be refused, on the second line of a file and as the second element of an array.
 #[track_caller]
-fn check_bad_item(item: &str, message: &str) {
+fn check_bad_item(said: &mut Said, item: &str, names: &[&str]) {
     let lines = format!("{TRAIN}\n{item}\n{VAL}\n{TEST}\n");
-    assert_eq!(load_one("qa.jsonl", lines.as_bytes()).unwrap_err(), format!("qa.jsonl, line 2: {message}"));
+    let of_lines = load_one("qa.jsonl", lines.as_bytes()).unwrap_err();
+    let message = of_lines.strip_prefix("qa.jsonl, line 2: ").unwrap();
     let array = format!("[\n{TRAIN},\n\n {item},\n{VAL}, {TEST}]");
-    assert_eq!(
-        load_one("qa.json", array.as_bytes()).unwrap_err(),
-        format!("qa.json, element 2 (line 4): {message}")
-    );
+    let of_array = load_one("qa.json", array.as_bytes()).unwrap_err();
+    assert_eq!(of_array.strip_prefix("qa.json, element 2 (line 4): ").unwrap(), message);
+    said.add(message, names);
 }
 
 #[test]
 fn a_bad_item_is_named_with_its_place() {
-    check_bad_item("17", "an item must be an object {..}, but this is a number");
-    check_bad_item("null", "an item must be an object {..}, but this is null");
-    check_bad_item("[1]", "an item must be an object {..}, but this is a list");
-    check_bad_item("\"x\"", "an item must be an object {..}, but this is a string");
-    check_bad_item("true", "an item must be an object {..}, but this is true or false");
-    check_bad_item("{}", "has no `id`; expected a string or an integer");
-    check_bad_item(r#"{"id": null}"#, "has no `id`; expected a string or an integer");
-    check_bad_item(r#"{"id": " "}"#, "has no `question`; expected a string");
-    check_bad_item(r#"{"id": " ", "question": "q", "answer": "a"}"#, "`id` is blank");
-    check_bad_item(
-        r#"{"id": "a\nb", "question": "q", "answer": "a"}"#,
-        "`id` holds a line break or another control character; an id is one line of text",
-    );
-    check_bad_item(r#"{"id": ["x"]}"#, "`id` is a list; expected a string or an integer");
-    check_bad_item(r#"{"id": 1.5}"#, "`id` is a number that is no integer of 64 bits; write it as a string");
-    check_bad_item(
-        r#"{"id": 123456789012345678901234}"#,
-        "`id` is a number that is no integer of 64 bits; write it as a string",
-    );
-    check_bad_item(r#"{"id": "x", "answers": ["a"]}"#, "has no `question`; expected a string");
-    check_bad_item(r#"{"id": "x", "question": 1}"#, "`question` is a number; expected a string");
-    check_bad_item(r#"{"id": "x", "question": " \t", "answers": ["a"]}"#, "`question` is blank");
+    let mut said = Said::default();
+    check_bad_item(&mut said, "17", &[]);
+    check_bad_item(&mut said, "null", &[]);
+    check_bad_item(&mut said, "[1]", &[]);
+    check_bad_item(&mut said, "\"x\"", &[]);
+    check_bad_item(&mut said, "true", &[]);
+    check_bad_item(&mut said, "{}", &["`id`"]);
+    check_bad_item(&mut said, r#"{"id": null}"#, &["`id`"]);
+    check_bad_item(&mut said, r#"{"id": " "}"#, &["`question`"]);
+    check_bad_item(&mut said, r#"{"id": " ", "question": "q", "answer": "a"}"#, &["`id`"]);
+    check_bad_item(&mut said, r#"{"id": "a\nb", "question": "q", "answer": "a"}"#, &["`id`"]);
+    check_bad_item(&mut said, r#"{"id": ["x"]}"#, &["`id`"]);
+    check_bad_item(&mut said, r#"{"id": 1.5}"#, &["`id`", "64"]);
+    check_bad_item(&mut said, r#"{"id": 123456789012345678901234}"#, &["`id`", "64"]);
+    check_bad_item(&mut said, r#"{"id": "x", "answers": ["a"]}"#, &["`question`"]);
+    check_bad_item(&mut said, r#"{"id": "x", "question": 1}"#, &["`question`"]);
+    check_bad_item(&mut said, r#"{"id": "x", "question": " \t", "answers": ["a"]}"#, &["`question`"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn an_item_without_a_usable_answer_is_refused() {
-    #[track_caller]
-    fn check(answers: &str, message: &str) {
-        check_bad_item(&format!(r#"{{"id": "x", "question": "q"{answers}}}"#), message);
-    }
-    check("", "has no answer; expected `answers`, a list of strings");
-    check(r#", "answers": null"#, "has no answer; expected `answers`, a list of strings");
-    check(r#", "answers": []"#, "has no answer; `answers` must hold at least one");
-    check(r#", "answers": """#, "has a blank answer in `answers`; leave it out");
-    check(r#", "answers": ["a", " "]"#, "has a blank answer in `answers`; leave it out");
-    check(r#", "answers": ["a", null]"#, "`answers[1]` is null; expected a string or a number");
-    check(r#", "answers": [["a"]]"#, "`answers[0]` is a list; expected a string or a number");
-    check(r#", "answers": {"text": "a"}"#, "`answers` is an object; expected a string or a number");
-    check(r#", "answer": true"#, "`answer` is true or false; expected a string or a number");
-    check(r#", "answer": 1e300"#, "`answer` is a number with too many digits; write it as a string");
-    check(
-        r#", "answer": 9500000000000000.5"#,
-        "`answer` is a number with too many digits; write it as a string",
-    );
-    check(
-        r#", "answer": 123456789012345678901234"#,
-        "`answer` is a number with too many digits; write it as a string",
-    );
-    check(r#", "answer": "a", "context": ["c"]"#, "`context` is a list; expected a string");
-    check(r#", "answer": "a", "task_type": 3"#, "`task_type` is a number; expected a string");
+    let mut said = Said::default();
+    let mut check = |answers: &str, names: &[&str]| {
+        check_bad_item(&mut said, &format!(r#"{{"id": "x", "question": "q"{answers}}}"#), names);
+    };
+    check("", &["`answers`"]);
+    check(r#", "answers": null"#, &["`answers`"]);
+    check(r#", "answers": []"#, &["`answers`"]);
+    check(r#", "answers": """#, &["`answers`"]);
+    check(r#", "answers": ["a", " "]"#, &["`answers`"]);
+    check(r#", "answers": ["a", null]"#, &["`answers[1]`"]);
+    check(r#", "answers": [["a"]]"#, &["`answers[0]`"]);
+    check(r#", "answers": {"text": "a"}"#, &["`answers`"]);
+    check(r#", "answer": true"#, &["`answer`"]);
+    check(r#", "answer": 1e300"#, &["`answer`"]);
+    check(r#", "answer": 9500000000000000.5"#, &["`answer`"]);
+    check(r#", "answer": 123456789012345678901234"#, &["`answer`"]);
+    check(r#", "answer": "a", "context": ["c"]"#, &["`context`"]);
+    check(r#", "answer": "a", "task_type": 3"#, &["`task_type`"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn the_same_id_twice_is_named_with_both_places() {
-    let message = "the id `t1` is taken by qa.jsonl, line 1; ids are unique over all splits";
+    let mut said = Said::default();
     let lines = format!("{TRAIN}\n\n{VAL}\n{TRAIN}\n");
-    assert_eq!(load_one("qa.jsonl", lines.as_bytes()).unwrap_err(), format!("qa.jsonl, line 4: {message}"));
+    said.add(
+        &load_one("qa.jsonl", lines.as_bytes()).unwrap_err(),
+        &["qa.jsonl, line 4", "`t1`", "qa.jsonl, line 1"],
+    );
     let array = format!("[{TRAIN},\n{VAL},\n{TRAIN}]");
-    assert_eq!(
-        load_one("qa.json", array.as_bytes()).unwrap_err(),
-        "qa.json, element 3 (line 3): the id `t1` is taken by qa.json, element 1 (line 1); ids are unique over \
-         all splits"
+    said.add(
+        &load_one("qa.json", array.as_bytes()).unwrap_err(),
+        &["qa.json", "element 3", "line 3", "`t1`", "element 1", "line 1"],
     );
     // A number and a string that read the same are the same id.
     let lines = "{\"id\": 7, \"question\": \"q\", \"answer\": \"a\"}\n{\"id\": \"7\", \"question\": \"q\", \"answer\": \"a\"}";
-    assert_eq!(
-        load_one("qa.jsonl", lines.as_bytes()).unwrap_err(),
-        "qa.jsonl, line 2: the id `7` is taken by qa.jsonl, line 1; ids are unique over all splits"
-    );
+    said.add(&load_one("qa.jsonl", lines.as_bytes()).unwrap_err(), &["qa.jsonl", "line 2", "`7`", "line 1"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn malformed_files_are_named_with_the_line() {
+    let mut said = Said::default();
     #[track_caller]
-    fn check(name: &str, bytes: impl AsRef<[u8]>, message: &str) {
-        assert_eq!(load_one(name, bytes.as_ref()).unwrap_err(), message);
+    fn check(said: &mut Said, name: &str, bytes: impl AsRef<[u8]>, names: &[&str]) {
+        said.add(&load_one(name, bytes.as_ref()).unwrap_err(), names);
     }
-    let line = "a .jsonl file holds one whole object on each line";
     check(
+        &mut said,
         "qa.jsonl",
         format!("{TRAIN}\n{{\"id\": \"é\" 1}}"),
-        &format!("qa.jsonl, line 2: is not JSON: expected `,` or `}}` at column 12; {line}"),
+        &["qa.jsonl", "line 2", "`,`", "`}`", "column 12"],
     );
-    check(
-        "qa.jsonl",
-        format!("{TRAIN}\r\n{{\"id\":\r\n"),
-        &format!("qa.jsonl, line 2: is not JSON: EOF while parsing a value at column 7; {line}"),
-    );
-    check(
-        "qa.jsonl",
-        format!("{TRAIN} {VAL}"),
-        &format!("qa.jsonl, line 1: is not JSON: trailing characters at column 49; {line}"),
-    );
-    let array = "a .json file holds one array of items, a .jsonl file one item a line";
-    check(
-        "qa.json",
-        format!("{TRAIN}\n{VAL}\n"),
-        &format!("qa.json, line 2: is not JSON: trailing characters at column 1; {array}"),
-    );
-    check(
-        "qa.json",
-        "[\n{\"id\": }]",
-        &format!("qa.json, line 2: is not JSON: expected value at column 8; {array}"),
-    );
-    check("qa.json", "{\"items\": []}", "qa.json: is an object at its top, not an array of items");
+    check(&mut said, "qa.jsonl", format!("{TRAIN}\r\n{{\"id\":\r\n"), &["qa.jsonl", "line 2", "column 7"]);
+    check(&mut said, "qa.jsonl", format!("{TRAIN} {VAL}"), &["qa.jsonl", "line 1", "column 49"]);
+    check(&mut said, "qa.json", format!("{TRAIN}\n{VAL}\n"), &["qa.json", "line 2", "column 1"]);
+    check(&mut said, "qa.json", "[\n{\"id\": }]", &["qa.json", "line 2", "column 8"]);
+    check(&mut said, "qa.json", "{\"items\": []}", &["qa.json"]);
     let deep = format!("[{}", "[".repeat(10_000));
     let error = load_one("qa.json", deep.as_bytes()).unwrap_err();
     assert!(error.starts_with("qa.json, line 1: is not JSON: recursion limit exceeded"), "{error}");
     check(
+        &mut said,
         "qa.jsonl",
         [TRAIN.as_bytes(), b"\n{\"id\": \"\xff\"}"].concat(),
-        "qa.jsonl, line 2: is not UTF-8; save the file in this encoding",
+        &["qa.jsonl", "line 2", "8"],
     );
-    check("qa.json", b"\xff\xfe[\0", "qa.json, line 1: is not UTF-8; save the file in this encoding");
-    check(
-        "qa.txt",
-        TRAIN,
-        "qa.txt: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
-    );
-    check(
-        "qa",
-        TRAIN,
-        "qa: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
-    );
+    check(&mut said, "qa.json", b"\xff\xfe[\0", &["qa.json", "line 1", "8"]);
+    check(&mut said, "qa.txt", TRAIN, &["qa.txt"]);
+    check(&mut said, "qa", TRAIN, &["qa"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn empty_data_is_named() {
-    assert_eq!(load_one("qa.jsonl", b"").unwrap_err(), "qa.jsonl: holds no items");
-    assert_eq!(load_one("qa.jsonl", b"\xef\xbb\xbf\r\n \n").unwrap_err(), "qa.jsonl: holds no items");
-    assert_eq!(load_one("qa.json", b" \n").unwrap_err(), "qa.json: holds no items");
-    assert_eq!(load_one("qa.json", b"[ ]").unwrap_err(), "qa.json: holds no items");
+    let mut said = Said::default();
+    said.add(&load_one("qa.jsonl", b"").unwrap_err(), &["qa.jsonl"]);
+    said.add(&load_one("qa.jsonl", b"\xef\xbb\xbf\r\n \n").unwrap_err(), &["qa.jsonl"]);
+    said.add(&load_one("qa.json", b" \n").unwrap_err(), &["qa.json"]);
+    said.add(&load_one("qa.json", b"[ ]").unwrap_err(), &["qa.json"]);
     let error = load_one("qa.jsonl", format!("{TRAIN}\n{VAL}").as_bytes()).unwrap_err();
-    assert_eq!(
-        error,
-        "qa.jsonl: holds 2 items; split 1:1:1 they leave the split `test` empty, so give more items or another \
-         `split_ratio`"
-    );
+    said.add(&error, &["qa.jsonl", "2 items", "1:1:1", "`test`", "`split_ratio`"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[track_caller]
-fn check_directory_error(files: &[(&str, &str)], expect: &str) {
+fn check_directory_error(said: &mut Said, files: &[(&str, &str)], names: &[&str]) {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let directory = written(&files);
     let error = QaEnv::load(&QaConfig::new(directory.path())).unwrap_err();
-    assert_eq!(told(&error, directory.path()), expect);
+    said.add(&told(&error, directory.path()), names);
 }
 
 #[test]
 fn directories_that_do_not_hold_the_three_parts() {
+    let mut said = Said::default();
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("test.jsonl", TEST)],
-        "DIR: has no part for the split `val`; expected val.jsonl, val.json, val.csv or a directory val",
+        &["`val`", "val.jsonl", "val.csv"],
     );
+    check_directory_error(&mut said, &[], &["`train`", "train.jsonl", "train.csv"]);
     check_directory_error(
-        &[],
-        "DIR: has no part for the split `train`; expected train.jsonl, train.json, train.csv or a directory train",
-    );
-    check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("valid/items.json", "[]"), ("test.jsonl", TEST)],
-        "DIR: has several parts for the split `val`: val.jsonl, valid; keep one",
+        &["`val`", "val.jsonl"],
     );
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val/notes.txt", ""), ("test.jsonl", TEST)],
-        "val: holds no .jsonl, .json or .csv file; expected exactly one",
+        &[],
     );
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val/a.json", ""), ("val/b.jsonl", ""), ("test.jsonl", TEST)],
-        "val: holds several data files: a.json, b.jsonl; keep one",
+        &["a.json", "b.jsonl"],
     );
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val.jsonl", "\n"), ("test.jsonl", TEST)],
-        "val.jsonl: holds no items, so the split `val` is empty",
+        &["val.jsonl", "`val`"],
     );
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test/items.json", "[]")],
-        "test/items.json: holds no items, so the split `test` is empty",
+        &["test/items.json", "`test`"],
     );
     check_directory_error(
+        &mut said,
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test.json", &format!("[{TEST},\n{TRAIN}]"))],
-        "test.json, element 2 (line 2): the id `t1` is taken by train.jsonl, line 1; ids are unique over all splits",
+        &["test.json", "element 2", "line 2", "`t1`", "train.jsonl", "line 1"],
     );
-    check_directory_error(
-        &[("train", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)],
-        "train: the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and rows)",
-    );
+    check_directory_error(&mut said, &[("train", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)], &[]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]

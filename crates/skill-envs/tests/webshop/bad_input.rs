@@ -1,6 +1,7 @@
 //! What is said about files and configurations that cannot be used.
 
 use crate::recorded::config as recorded_config;
+use crate::said::Said;
 use skill_envs::webshop::{
     GoalKind, GoalRange, MissingProducts, Shop, SplitRanges, WebshopConfig, WebshopWorld,
 };
@@ -58,18 +59,18 @@ impl Files {
 
     /// What loading says, with the directory taken out of it.
     fn error(&self) -> String {
-        said(Shop::load(&self.config).unwrap_err(), self.directory.path())
+        shown(Shop::load(&self.config).unwrap_err(), self.directory.path())
     }
 }
 
-fn said(error: skill_envs::EnvError, directory: &Path) -> String {
+fn shown(error: skill_envs::EnvError, directory: &Path) -> String {
     assert!(!error.hint().is_empty() && !error.is_retryable());
     error.to_string().replace(&format!("{}/", directory.display()), "")
 }
 
 #[track_caller]
-fn check_products(products: &str, expect: &str) {
-    assert_eq!(Files::new(products, ATTRIBUTES, INSTRUCTIONS).error(), expect);
+fn check_products(said: &mut Said, products: &str, names: &[&str]) {
+    said.add(&Files::new(products, ATTRIBUTES, INSTRUCTIONS).error(), names);
 }
 
 #[test]
@@ -90,67 +91,89 @@ fn changed(from: &str, to: &str) -> String {
 
 #[test]
 fn products_that_cannot_be_used_are_named_with_their_place() {
+    let mut said = Said::default();
     check_products(
+        &mut said,
         &changed(r#""pricing": "$5""#, r#""pricing": "5.00""#),
-        "products.json, element 1 (line 1): product B000000001 `pricing` (\"5.00\") has no `$`; \
-         a price is written like `$9.99` or `$5.00 - $10.00`",
+        &[
+            "products.json",
+            "element 1",
+            "line 1",
+            "B000000001",
+            "`pricing`",
+            "\"5.00\"",
+            "`$`",
+            "`$9.99`",
+            "`$5.00 - $10.00`",
+        ],
     );
     check_products(
+        &mut said,
         &changed(r#""pricing": "$5""#, r#""pricing": "$5 - $""#),
-        "products.json, element 1 (line 1): product B000000001 `pricing` (\"$5 - $\") has a `$` that no number follows",
+        &["products.json", "element 1", "line 1", "B000000001", "`pricing`", "\"$5 - $\"", "`$`"],
     );
     check_products(
+        &mut said,
         &changed(r#""pricing": "$5""#, r#""pricing": 5"#),
-        "products.json, element 1 (line 1): product B000000001 has a number for `pricing`; expected a string",
+        &["products.json", "element 1", "line 1", "B000000001", "`pricing`"],
     );
     check_products(
+        &mut said,
         &changed(r#""name": "Tin Cup", "#, ""),
-        "products.json, element 1 (line 1): product B000000001 has no `name`",
+        &["products.json", "element 1", "line 1", "B000000001", "`name`"],
     );
     check_products(
+        &mut said,
         &changed(r#""query": "cup""#, r#""query": ["cup"]"#),
-        "products.json, element 1 (line 1): product B000000001 has a list for `query`; expected a string",
+        &["products.json", "element 1", "line 1", "B000000001", "`query`"],
     );
     check_products(
+        &mut said,
         &changed(r#"["Blue"]"#, r#"[1]"#),
-        "products.json, element 1 (line 1): product B000000001 has something else than a string or a list of strings \
-         for `small_description`",
+        &["products.json", "element 1", "line 1", "B000000001", "`small_description`"],
     );
     check_products(
+        &mut said,
         &changed(r#"[{"value": "Red"}]"#, r#"["Red"]"#),
-        "products.json, element 1 (line 1): product B000000001 has an option `Color` that is no list of objects with \
-         a `value`",
+        &["products.json", "element 1", "line 1", "B000000001", "`Color`", "`value`"],
     );
     check_products(
+        &mut said,
         &changed(r#"{"Color": [{"value": "Red"}]}"#, r#""Red""#),
-        "products.json, element 1 (line 1): product B000000001 has a string for `customization_options`; \
-         expected an object",
+        &["products.json", "element 1", "line 1", "B000000001", "`customization_options`"],
     );
     check_products(
+        &mut said,
         &format!("[{PRODUCT},\n\n  {{\"name\": \"Tin Cup\"}}]"),
-        "products.json, element 2 (line 5): has no `asin`",
+        &["products.json", "element 2", "line 5", "`asin`"],
     );
     check_products(
+        &mut said,
         &format!("[{PRODUCT},\n{{\"asin\": 7}}]"),
-        "products.json, element 2 (line 4): `asin` is a number; expected a string",
+        &["products.json", "element 2", "line 4", "`asin`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn product_files_that_are_no_list_of_products_are_named_with_the_line() {
-    check_products("", "products.json, line 1: EOF while parsing a value at column 0");
+    let mut said = Said::default();
+    check_products(&mut said, "", &["products.json", "line 1", "0"]);
     check_products(
+        &mut said,
         &format!("[{PRODUCT},\n{{\"asin\": \"B0"),
-        "products.json, element 2 (line 4): EOF while parsing a string at column 12",
+        &["products.json", "element 2", "line 4", "12"],
     );
     check_products(
+        &mut said,
         &format!("[{PRODUCT} {PRODUCT}]"),
-        "products.json, element 2 (line 3): expected `,` or `]` at column 96",
+        &["products.json", "element 2", "line 3", "`,`", "`]`", "96"],
     );
-    check_products(&format!("[{PRODUCT}] x"), "products.json, line 3: trailing characters at column 97");
-    check_products(ATTRIBUTES, "products.json, line 1: invalid type: map, expected an array at column 1");
-    check_products("[]", "products.json: holds no product that can be used");
-    check_products(&changed("B000000001", "nan"), "products.json: holds no product that can be used");
+    check_products(&mut said, &format!("[{PRODUCT}] x"), &["products.json", "line 3", "97"]);
+    check_products(&mut said, ATTRIBUTES, &["products.json", "line 1"]);
+    check_products(&mut said, "[]", &["products.json"]);
+    check_products(&mut said, &changed("B000000001", "nan"), &["products.json"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
@@ -184,223 +207,212 @@ fn products_behind_the_limit_are_not_even_read() {
 }
 
 #[track_caller]
-fn check_others(attributes: &str, instructions: &str, expect: &str) {
-    assert_eq!(Files::new(&format!("[{PRODUCT}]"), attributes, instructions).error(), expect);
+fn check_others(said: &mut Said, attributes: &str, instructions: &str, names: &[&str]) {
+    said.add(&Files::new(&format!("[{PRODUCT}]"), attributes, instructions).error(), names);
 }
 
 #[test]
 fn instructions_that_cannot_be_used_are_named_with_their_line() {
+    let mut said = Said::default();
+    check_others(&mut said, "[]", INSTRUCTIONS, &["attributes.json", "line 1"]);
+    check_others(&mut said, "{\n\"B1\": 3}", INSTRUCTIONS, &["attributes.json", "line 2", "`B1`"]);
     check_others(
-        "[]",
-        INSTRUCTIONS,
-        "attributes.json, line 1: invalid type: sequence, expected an object at column 1",
-    );
-    check_others(
-        "{\n\"B1\": 3}",
-        INSTRUCTIONS,
-        "attributes.json, line 2: `B1` is a number; expected an object",
-    );
-    check_others(
+        &mut said,
         r#"{"B1": {"attributes": "soft"}}"#,
         INSTRUCTIONS,
-        "attributes.json, line 1: `B1` has something else than a list of strings for `attributes`",
+        &["attributes.json", "line 1", "`B1`", "`attributes`"],
     );
+    check_others(&mut said, ATTRIBUTES, r#"{"B1": {}}"#, &["instructions.json", "line 1", "`B1`"]);
     check_others(
-        ATTRIBUTES,
-        r#"{"B1": {}}"#,
-        "instructions.json, line 1: `B1` is an object; expected a list of instructions",
-    );
-    check_others(
+        &mut said,
         ATTRIBUTES,
         r#"{"B1": [{"instruction": "a", "instruction_attributes": ["b"]}]}"#,
-        "instructions.json, line 1: `B1` has an instruction 1 that has no `instruction_options`",
+        &["instructions.json", "line 1", "`B1`", "`instruction_options`"],
     );
     check_others(
+        &mut said,
         ATTRIBUTES,
         r#"{"B1": [{"instruction": "a", "instruction_attributes": "b", "instruction_options": []}]}"#,
-        "instructions.json, line 1: `B1` has an instruction 1 that has no list of strings for `instruction_attributes`",
+        &["instructions.json", "line 1", "`B1`", "`instruction_attributes`"],
     );
     check_others(
+        &mut said,
         ATTRIBUTES,
         r#"{"B1": [{"instruction": "a", "instruction_attributes": ["b"], "instruction_options": [1]}]}"#,
-        "instructions.json, line 1: `B1` has an instruction 1 that has wrong `instruction_options`: options are a list \
-         of strings or an object of strings",
+        &["instructions.json", "line 1", "`B1`", "`instruction_options`"],
     );
     check_others(
+        &mut said,
         ATTRIBUTES,
         r#"{"B1": [{"instruction": "a", "instruction_attributes": ["b"], "instruction_options": []}]}"#,
-        "instructions.json: holds no instruction for any of the shop's products",
+        &["instructions.json"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn a_synthetic_instruction_needs_attributes() {
+    let mut said = Said::default();
     let attributes = ATTRIBUTES
         .replace(r#""instruction_attributes": ["light weight"]"#, r#""instruction_attributes": []"#);
     let mut files = Files::new(&format!("[{PRODUCT}]"), &attributes, INSTRUCTIONS);
     files.config.goal_kind = GoalKind::Synthetic;
-    assert_eq!(
-        files.error(),
-        "attributes.json: `B000000001` has an instruction without `instruction_attributes`"
-    );
+    said.add(&files.error(), &["attributes.json", "`B000000001`", "`instruction_attributes`"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn instructions_for_products_that_are_missing_are_left_out_or_refused() {
+    let mut said = Said::default();
     let more = INSTRUCTIONS.replacen('{', r#"{"B000000009": [], "#, 1);
     let mut files = Files::new(&format!("[{PRODUCT}]"), ATTRIBUTES, &more);
     assert_eq!(Shop::load(&files.config).unwrap().goals().len(), 1);
     files.config.missing_products = MissingProducts::Error;
-    assert_eq!(
-        files.error(),
-        "instructions.json: has instructions for 1 products that the shop does not have, such as B000000009"
-    );
+    said.add(&files.error(), &["instructions.json", "1", "B000000009"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[track_caller]
-fn check_goals(goals: &str, expect: &str) {
-    assert_eq!(Files::good().with("goals.json", goals).error(), expect);
+fn check_goals(said: &mut Said, goals: &str, names: &[&str]) {
+    said.add(&Files::good().with("goals.json", goals).error(), names);
 }
 
 #[test]
 fn given_goals_that_cannot_be_used_are_named_with_their_place() {
+    let mut said = Said::default();
     let changed = |from: &str, to: &str| {
         assert!(GOAL.contains(from), "{from}");
         format!("[{GOAL},\n{}]", GOAL.replace(from, to))
     };
-    check_goals("[]", "goals.json: holds no goal");
+    check_goals(&mut said, "[]", &["goals.json"]);
     check_goals(
+        &mut said,
         &changed("B000000001", "B000000002"),
-        "goals.json, element 2 (line 4): the goal is for product B000000002, which the shop does not have",
+        &["goals.json", "element 2", "line 4", "B000000002"],
     );
     check_goals(
+        &mut said,
         &changed(r#"["light weight"]"#, "[]"),
-        "goals.json, element 2 (line 4): the goal for product B000000001 names no attribute",
+        &["goals.json", "element 2", "line 4", "B000000001"],
     );
     check_goals(
+        &mut said,
         &changed(r#""price_upper": 10"#, r#""price_upper": 0"#),
-        "goals.json, element 2 (line 4): the goal for product B000000001 has a bound on the price that is not above 0",
+        &["goals.json", "element 2", "line 4", "B000000001"],
     );
     check_goals(
+        &mut said,
         &changed(r#""price_upper": 10"#, r#""price_upper": 10, "weight": -1"#),
-        "goals.json, element 2 (line 4): the goal for product B000000001 has a weight that is negative or no number",
+        &["goals.json", "element 2", "line 4", "B000000001"],
     );
     check_goals(
+        &mut said,
         &changed(r#""goal_options": []"#, r#""goal_options": "red""#),
-        "goals.json, element 2 (line 4): its options are a list of strings or an object of strings",
+        &["goals.json", "element 2", "line 4"],
     );
     check_goals(
+        &mut said,
         &changed(r#""query": "cup", "#, ""),
-        "goals.json, element 2 (line 6): missing field `query` at column 40",
+        &["goals.json", "element 2", "line 6", "`query`", "40"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn given_prices_and_nouns_are_checked() {
-    assert_eq!(
-        Files::good().with("prices.json", "{}").error(),
-        "prices.json: has no price for product B000000001"
+    let mut said = Said::default();
+    said.add(&Files::good().with("prices.json", "{}").error(), &["prices.json", "B000000001"]);
+    said.add(
+        &Files::good().with("prices.json", r#"{"B000000001": "$5"}"#).error(),
+        &["prices.json", "line 1", "`B000000001`"],
     );
-    assert_eq!(
-        Files::good().with("prices.json", r#"{"B000000001": "$5"}"#).error(),
-        "prices.json, line 1: `B000000001` is not a number"
+    said.add(
+        &Files::good().with("nouns.json", r#"{"Tin Cup": "cup"}"#).error(),
+        &["nouns.json", "line 1", "`Tin Cup`"],
     );
-    assert_eq!(
-        Files::good().with("nouns.json", r#"{"Tin Cup": "cup"}"#).error(),
-        "nouns.json, line 1: `Tin Cup` is not a list of strings"
-    );
+    insta::assert_snapshot!(said.text());
 }
 
 #[track_caller]
-fn check_config(change: impl FnOnce(&mut WebshopConfig), expect: &str) {
+fn check_config(said: &mut Said, change: impl FnOnce(&mut WebshopConfig), names: &[&str]) {
     let mut files = Files::good();
     change(&mut files.config);
     let error = WebshopWorld::load(&files.config).unwrap_err();
-    assert_eq!(said(error, files.directory.path()), expect);
+    said.add(&shown(error, files.directory.path()), names);
 }
 
 #[test]
 fn configurations_that_do_not_fit_are_refused() {
+    let mut said = Said::default();
     check_config(
+        &mut said,
         |config| config.products = None,
-        "`attributes` and `instructions` need `products` beside them",
+        &["`attributes`", "`instructions`", "`products`"],
     );
+    check_config(&mut said, |config| config.attributes = None, &["`products`", "`attributes`"]);
     check_config(
-        |config| config.attributes = None,
-        "`products` needs `attributes` beside it, the file of attributes (items_ins_v2*.json)",
-    );
-    check_config(
+        &mut said,
         |config| config.instructions = None,
-        "goals of people need `instructions`, their file (items_human_ins.json); or set `goal_kind` to \"synthetic\", \
-         or give `goals`",
+        &["`instructions`", "items_human_ins.json", "`goal_kind`", "\"synthetic\"", "`goals`"],
     );
-    check_config(|config| config.n_products = Some(0), "`n_products` must be above 0");
+    check_config(&mut said, |config| config.n_products = Some(0), &["`n_products`", "0"]);
+    check_config(&mut said, |_| {}, &["`train`", "1500", "`ranges`", "`split_ratio`"]);
     check_config(
-        |_| {},
-        "the split `train` takes the goals from 1500 to 1, but there are 1; give other `ranges`, or a `split_ratio`",
-    );
-    check_config(
+        &mut said,
         |config| config.split_ratio = Some([1, 1, 1].into()),
-        "there are 1 goals, and none of them for the split `val`; change `split_ratio` or take more goals",
+        &["1", "`val`", "`split_ratio`"],
     );
+    check_config(&mut said, |config| config.split_ratio = Some([1, 0, 1].into()), &["`split_ratio`", "0"]);
     check_config(
-        |config| config.split_ratio = Some([1, 0, 1].into()),
-        "every weight of `split_ratio` must be above 0",
-    );
-    check_config(
+        &mut said,
         |config| {
             config.split_ratio = Some([1, 1, 1].into());
             config.ranges = Some(SplitRanges::default());
         },
-        "give `ranges` or `split_ratio`, not both",
+        &["`ranges`", "`split_ratio`"],
     );
-    check_config(|config| config.products = Some("nowhere.json".into()), "cannot read nowhere.json");
+    check_config(&mut said, |config| config.products = Some("nowhere.json".into()), &["nowhere.json"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[track_caller]
 fn check_ranges(
+    said: &mut Said,
     train: (usize, Option<usize>),
     val: (usize, Option<usize>),
     test: (usize, Option<usize>),
-    expect: &str,
+    names: &[&str],
 ) {
     let range = |(start, end)| GoalRange { start, end };
     let ranges = SplitRanges { train: range(train), val: range(val), test: range(test) };
     let config = WebshopConfig { ranges: Some(ranges), ..recorded_config() };
-    let said = match config.split_goals(&[""; 84]) {
-        Ok(splits) => format!("{:?}", splits.map(|places| places.len())),
-        Err(error) => error.to_string(),
-    };
-    assert_eq!(said, expect);
+    said.add(&config.split_goals(&[""; 84]).unwrap_err().to_string(), names);
 }
 
 #[test]
 fn ranges_do_not_overlap() {
-    check_ranges((30, None), (10, Some(30)), (0, Some(10)), "[54, 20, 10]");
+    let mut said = Said::default();
+    let range = |start, end| GoalRange { start, end };
+    let ranges = SplitRanges { train: range(30, None), val: range(10, Some(30)), test: range(0, Some(10)) };
+    let config = WebshopConfig { ranges: Some(ranges), ..recorded_config() };
+    assert_eq!(config.split_goals(&[""; 84]).unwrap().map(|places| places.len()), [54, 20, 10]);
     check_ranges(
+        &mut said,
         (0, Some(84)),
         (84, None),
         (0, Some(1)),
-        "the split `val` takes the goals from 84 to 84, but there are 84; give other `ranges`, or a `split_ratio`",
+        &["`val`", "84", "`ranges`", "`split_ratio`"],
     );
+    check_ranges(&mut said, (20, None), (10, Some(30)), (0, Some(10)), &["`val`", "`train`", "20"]);
+    check_ranges(&mut said, (20, Some(30)), (0, None), (40, Some(50)), &["`val`", "`train`", "20"]);
     check_ranges(
-        (20, None),
-        (10, Some(30)),
-        (0, Some(10)),
-        "the splits `val` and `train` overlap: both have the goal of place 20",
-    );
-    check_ranges(
-        (20, Some(30)),
-        (0, None),
-        (40, Some(50)),
-        "the splits `val` and `train` overlap: both have the goal of place 20",
-    );
-    check_ranges(
+        &mut said,
         (20, Some(30)),
         (0, Some(10)),
         (5, Some(4)),
-        "the split `test` takes the goals from 5 to 4, but there are 84; give other `ranges`, or a `split_ratio`",
+        &["`test`", "5", "4", "84", "`ranges`", "`split_ratio`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]

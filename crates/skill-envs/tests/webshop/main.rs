@@ -15,6 +15,8 @@ mod conformance;
 mod details;
 mod people;
 mod recorded;
+#[path = "../support/said.rs"]
+mod said;
 mod sessions;
 mod vectors;
 mod world;
