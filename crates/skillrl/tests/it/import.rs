@@ -267,51 +267,38 @@ fn the_configuration_of_a_run_can_be_imported() {
     assert!(dir.path().join("new/imported.md").is_file());
 }
 
-/// What is wrong, where, and what to do about it; nothing is written.
+/// What a refusal names, and its words: what is wrong, and what to do about it; nothing is written.
 #[track_caller]
-fn check_bad(from: &Path, expect: &str, advice: &str) {
+fn check_bad(from: &Path, names: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let error = import_to(from, &dir.path().join("new")).unwrap_err();
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert!(cause.contains(expect), "{cause}");
-    assert!(error.hint().contains(advice), "{}", error.hint());
+    let said = format!("{cause}\nhint: {}\n\n", error.hint());
+    assert!(names.iter().all(|name| said.contains(name)), "{said}");
     assert_eq!(error.failure(), Failure::Usage);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    said.replace(env!("CARGO_MANIFEST_DIR"), "CRATE")
 }
 
 #[test]
 fn a_bad_configuration_is_named_with_the_place_and_what_to_do() {
-    for (file, expect, advice) in [
-        (
-            "no_base.yaml",
-            "no_base.yaml inherits from `base/gone.yaml`, and there is no file ",
-            "mend the path in `_base_`",
-        ),
-        ("two_bases.yaml", "has a `_base_` that is not the path of one file", "name one file"),
-        (
-            "loop_a.yaml",
-            "inherits from itself by `_base_`: loop_a.yaml -> loop_b.yaml -> loop_a.yaml",
-            "take `_base_` out",
-        ),
-        ("broken.yaml", "broken.yaml is not YAML: line ", "mend that line"),
-        ("list.yaml", "is not a mapping of names to values", "name a configuration"),
-        (
-            "no_section.yaml",
-            "has `train` as a value, where the other sections are mappings",
-            "write its members below it",
-        ),
-        (
-            "wrong_type.yaml",
-            "has \"eight\" for `train.batch_size`, which takes a whole number",
-            "fix the value",
-        ),
-        ("wrong_flag.yaml", "has 7 for `evaluation.eval_test`, which takes true or false", "fix the value"),
-        ("gone.yaml", "cannot read", "check the path"),
-        ("initial.md", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
-        (".", "is no configuration, run or candidate", "name a SkillOpt YAML file"),
+    let mut said = String::new();
+    for (file, names) in [
+        ("no_base.yaml", &["no_base.yaml", "`base/gone.yaml`", "`_base_`"][..]),
+        ("two_bases.yaml", &["two_bases.yaml", "`_base_`"]),
+        ("loop_a.yaml", &["`_base_`", "loop_a.yaml -> loop_b.yaml -> loop_a.yaml"]),
+        ("broken.yaml", &["broken.yaml", "line "]),
+        ("list.yaml", &["list.yaml"]),
+        ("no_section.yaml", &["no_section.yaml", "`train`"]),
+        ("wrong_type.yaml", &["wrong_type.yaml", "\"eight\"", "`train.batch_size`"]),
+        ("wrong_flag.yaml", &["wrong_flag.yaml", "7", "`evaluation.eval_test`"]),
+        ("gone.yaml", &["gone.yaml"]),
+        ("initial.md", &["initial.md"]),
+        (".", &["configs"]),
     ] {
-        check_bad(&data("configs").join(file), expect, advice);
+        said.push_str(&check_bad(&data("configs").join(file), names));
     }
+    insta::assert_snapshot!("bad_configurations", said.trim_end());
     // What is of the right kind and more than we take is listed.
     let (_, imported, _dir) = import_config("large.yaml");
     let listed = imported.unmapped.iter().find(|entry| entry.key == "batch_size").unwrap();
@@ -335,38 +322,23 @@ fn a_bad_run_is_named_with_the_place_and_what_to_do() {
     const RESULTS: &str = "steps/step_0001/rollout/results.jsonl";
     const WHOLE: &str = "{\"id\": \"t1\", \"hard\": 1, \"soft\": 1}";
     let bad: [(&str, String, &str, &str); 6] = [
-        (
-            RESULTS,
-            format!("{WHOLE}\n{{\"id\": \n{WHOLE}\n"),
-            "results.jsonl is not JSON Lines: line 2, column ",
-            "mend that line",
-        ),
-        (
-            RESULTS,
-            format!("{WHOLE}\n{{\"id\": \n"),
-            "results.jsonl is not JSON Lines: line 2, column ",
-            "mend that line",
-        ),
-        ("history.json", "[{]".to_owned(), "history.json is not JSON: ", "mend the file at that place"),
-        ("history.json", "{}".to_owned(), "history.json is not a list of steps", "mend the file"),
+        (RESULTS, format!("{WHOLE}\n{{\"id\": \n{WHOLE}\n"), "line 2, column ", "mend that line"),
+        (RESULTS, format!("{WHOLE}\n{{\"id\": \n"), "line 2, column ", "mend that line"),
+        ("history.json", "[{]".to_owned(), "history.json is not JSON: ", "mend the file"),
+        ("history.json", "{}".to_owned(), "history.json", "mend the file"),
         (
             "steps/step_0001/rollout/predictions/t1/conversation.json",
             "7".to_owned(),
             "is not a list of turns",
             "mend the file",
         ),
-        (
-            "config.json",
-            "{\"format_version\": \"1.0\"}".to_owned(),
-            "is a run of this program already",
-            "use it as it is",
-        ),
+        ("config.json", "{\"format_version\": \"1.0\"}".to_owned(), "config.json", "use it as it is"),
     ];
     for (file, text, expect, advice) in bad {
         let dir = tempfile::tempdir().unwrap();
         copy_dir(&data("skillopt-run"), dir.path());
         std::fs::write(dir.path().join(file), text).unwrap();
-        check_bad(dir.path(), expect, advice);
+        check_bad(dir.path(), &[expect, advice]);
     }
     // A last line that was being written when the run ended is listed, as is a result without an id.
     let dir = tempfile::tempdir().unwrap();
@@ -533,19 +505,13 @@ fn candidates_of_gepa_become_skills() {
         ])
     );
     let several = json!([{"a": "first"}, {"a": "second"}]);
-    assert_eq!(
-        check(&several, None, "s.md"),
-        Err("there are 2 candidates, and nothing says which is best".to_owned())
-    );
+    assert!(check(&several, None, "s.md").unwrap_err().contains("2 candidates"));
     assert_eq!(check(&several, Some(1), "s.md"), Ok(vec![file("s.md", "second")]));
-    assert_eq!(check(&several, Some(2), "s.md"), Err("there is no candidate 2; there are 2".to_owned()));
+    assert!(check(&several, Some(2), "s.md").unwrap_err().contains("candidate 2"));
     let result = json!({"candidates": [{"a": "first"}, {"a": "second"}, {"a": "third"}], "val_aggregate_scores": [0.1, 0.9, 0.9], "parents": []});
     assert_eq!(check(&result, None, "s.md"), Ok(vec![file("s.md", "second")]));
-    assert_eq!(
-        check(&json!(7), None, "s.md"),
-        Err("the file holds no candidate: neither texts by name nor a list of such".to_owned())
-    );
-    assert_eq!(check(&json!({"a": 1}), None, "s.md"), Err("the candidate holds no text".to_owned()));
+    assert!(check(&json!(7), None, "s.md").unwrap_err().contains("no candidate"));
+    assert!(check(&json!({"a": 1}), None, "s.md").unwrap_err().contains("no text"));
     assert_eq!(check(&json!([{"a": "x"}]), None, "s.md"), Ok(vec![file("s.md", "x")]));
 }
 
