@@ -127,7 +127,7 @@ fn read(stdout: &[u8], now: SystemTime) -> Result<Held, String> {
         (token.to_owned(), expiry(&object, now))
     } else {
         if text.split_whitespace().nth(1).is_some() {
-            return Err("several words".to_owned());
+            return Err("printed several words; expected a key and nothing else".to_owned());
         }
         (text.to_owned(), None)
     };
@@ -207,7 +207,7 @@ mod tests {
         check(&web_token(r#"{"exp": "soon"}"#), "300 225");
         check("a.!.c", "300 225");
         check("", "empty");
-        check("ERROR: please secret", "printed several words; expected a key and nothing else");
+        check("ERROR: please secret", "several words");
         check("{secret", "JSON");
         check(r#"{"secret": 1}"#, "`accessToken`, `access_token` or `token`");
         check("secret\u{7}token", "control characters");

@@ -83,7 +83,7 @@ fn a_reply_without_content_is_a_fault_unless_it_says_why() {
     }
     let faulty = |message: &str, finish: &str, reason: &str| {
         let body = format!(r#"{{"choices": [{{"message": {message}, "finish_reason": {finish}}}]}}"#);
-        let error = outcome(Ok(response(200, &body))).unwrap_err();
+        let error = outcome(Ok(response(200, body))).unwrap_err();
         assert!(matches!(error, LlmError::NoContent { .. }), "{message} {finish}: {error:?}");
         let said = error.to_string();
         assert!(said.contains("`content`") && said.contains(reason), "{said}");
