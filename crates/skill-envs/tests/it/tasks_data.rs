@@ -1,6 +1,7 @@
 //! Data of the `tasks` environment: formats, fields, splits, and what is wrong with its place.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::said::Said;
 use serde_json::json;
 use skill_core::RatioSplit;
 use skill_envs::score::{ChoiceBy, NumericOptions};
@@ -35,13 +36,13 @@ fn ids(env: &TasksEnv) -> [Vec<&str>; 3] {
 
 /// Loads one file that is split by its field `split`, and compares the error.
 #[track_caller]
-fn check_error(data: (&str, &str), change: impl FnOnce(&mut TasksConfig), expect: &str) {
+fn check_error(said: &mut Said, data: (&str, &str), change: impl FnOnce(&mut TasksConfig), names: &[&str]) {
     let dir = files(&[data]);
     let error = load(&dir, data.0, |config| {
         config.splitting = Splitting::Field("split".to_owned());
         change(config);
     });
-    assert_eq!(error.err().as_deref(), Some(expect));
+    said.add(&error.err().unwrap(), names);
 }
 
 const CSV: &str =
@@ -163,92 +164,86 @@ fn splits_by_directory_ratio_and_id_lists() {
 
 #[test]
 fn splits_that_overlap_are_named() {
+    let mut said = Said::default();
     let data = ("all.csv", "id,question,answer\na,A,1\nb,B,1\nc,C,1\n");
-    let check = |lists: [&str; 3], expect: &str| {
+    let mut check = |lists: [&str; 3], names: &[&str]| {
         let [train, val, test] = lists;
         let dir = files(&[data, ("ids/train.txt", train), ("ids/val.txt", val), ("ids/test.txt", test)]);
         let by_ids = |config: &mut TasksConfig| config.splitting = Splitting::Ids(dir.path().join("ids"));
-        assert_eq!(load(&dir, data.0, by_ids).err().as_deref(), Some(expect));
+        said.add(&load(&dir, data.0, by_ids).err().unwrap(), names);
     };
-    check(["a\nb", "b\na", "c"], "DIR/ids: the splits `train` and `val` overlap: both name the ids `a`, `b`");
-    check(["a", "b", "c\na"], "DIR/ids: the splits `train` and `test` overlap: both name the id `a`");
-    check(["a\nx", "b", "c"], "DIR/ids/train.txt: names the id `x` that DIR/all.csv does not hold");
-    check(["a\n\na", "b", "c"], "DIR/ids/train.txt, line 3: the id `a` stands in line 1 already");
-    check(["a", "b", ""], "DIR/all.csv: has no item in the list of `test`");
+    check(["a\nb", "b\na", "c"], &["DIR/ids", "`train`", "`val`", "`a`", "`b`"]);
+    check(["a", "b", "c\na"], &["DIR/ids", "`train`", "`test`", "`a`"]);
+    check(["a\nx", "b", "c"], &["DIR/ids/train.txt", "`x`", "DIR/all.csv"]);
+    check(["a\n\na", "b", "c"], &["DIR/ids/train.txt", "line 3", "`a`", "line 1"]);
+    check(["a", "b", ""], &["DIR/all.csv", "`test`"]);
     let twice = ("d.csv", "id,question,answer,split\na,A,1,train\nb,B,1,val\na,C,1,test\n");
-    check_error(
-        twice,
-        |_| (),
-        "DIR/d.csv, line 4: the id `a` is taken by DIR/d.csv, line 2; ids are unique over all splits",
-    );
+    check_error(&mut said, twice, |_| (), &["DIR/d.csv", "line 4", "`a`", "line 2"]);
     let dir = files(&[data, ("ids/train.txt", "a"), ("ids/val.txt", "b")]);
     let by_ids = |config: &mut TasksConfig| config.splitting = Splitting::Ids(dir.path().join("ids"));
     let error = load(&dir, data.0, by_ids).err().unwrap();
     assert!(error.starts_with("DIR/ids: has no list for the split `test`; expected test.txt"), "{error}");
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn what_is_wrong_with_data_is_named_with_its_place() {
+    let mut said = Said::default();
     let csv = |rows: &str| format!("id,question,answer,split\n{rows}");
     let rest = "b,B,1,val\nc,C,1,test\n";
-    let check = |rows: &str, expect: &str| check_error(("d.csv", &csv(rows)), |_| (), expect);
-    check(
-        "a,A,1\n",
-        "DIR/d.csv, line 2: has 3 cells where the header has 4; a cell with a comma or a line break in it stands in double quotes",
-    );
-    check("a,A,1,dev\n", "DIR/d.csv, line 2: `split` is \"dev\"; expected \"train\", \"val\" or \"test\"");
-    check("b,B,1,val\nc,C,1,test\n", "DIR/d.csv: has no item whose `split` is `train`");
-    check(
-        &format!("a,A,,train\n{rest}"),
-        "DIR/d.csv, line 2: has no answer; the scorer `em_f1` needs `answers`, a text or a list of texts",
-    );
-    check(
-        &format!("\"a\nb\",A,1,train\n{rest}"),
-        "DIR/d.csv, line 2: `id` holds a line break or another control character; an id is one line of text",
-    );
+    let mut check = |rows: &str, names: &[&str]| {
+        check_error(&mut said, ("d.csv", &csv(rows)), |_| (), names);
+    };
+    check("a,A,1\n", &["DIR/d.csv", "line 2", "3", "4"]);
+    check("a,A,1,dev\n", &["DIR/d.csv", "line 2", "`split`", "\"dev\"", "\"train\"", "\"val\"", "\"test\""]);
+    check("b,B,1,val\nc,C,1,test\n", &["DIR/d.csv", "`split`", "`train`"]);
+    check(&format!("a,A,,train\n{rest}"), &["DIR/d.csv", "line 2", "`em_f1`", "`answers`"]);
+    check(&format!("\"a\nb\",A,1,train\n{rest}"), &["DIR/d.csv", "line 2", "`id`"]);
+    check_error(&mut said, ("d.csv", "id,question,id\n"), |_| (), &["DIR/d.csv", "line 1", "`id`"]);
+    check_error(&mut said, ("d.csv", "id,,x\n"), |_| (), &["DIR/d.csv", "line 1", "column 2"]);
     check_error(
-        ("d.csv", "id,question,id\n"),
-        |_| (),
-        "DIR/d.csv, line 1: the header has the column `id` twice",
-    );
-    check_error(("d.csv", "id,,x\n"), |_| (), "DIR/d.csv, line 1: column 2 has no name in the header");
-    check_error(
+        &mut said,
         ("d.csv", "id,question,answer\na,A,1\n"),
         |_| (),
-        "DIR/d.csv, line 2: has no field `split`, which names the split; its fields are `id`, `question`, `answer`",
+        &["DIR/d.csv", "line 2", "`split`", "`id`", "`question`", "`answer`"],
     );
     check_error(
+        &mut said,
         ("d.csv", &csv("a,A,1,train\n")),
         |config| config.fields.answer = Some("gold".to_owned()),
-        "DIR/d.csv, line 2: has no field `gold`; its fields are `id`, `question`, `answer`, `split`",
+        &["DIR/d.csv", "line 2", "`gold`", "`id`", "`question`", "`answer`", "`split`"],
     );
     check_error(
+        &mut said,
         ("d.csv", &csv(&format!("a,A,one,train\n{rest}"))),
         scored_by(ScorerConfig::Numeric(NumericOptions::default())),
-        "DIR/d.csv, line 2: `answer` is \"one\", which holds no number",
+        &["DIR/d.csv", "line 2", "`answer`", "\"one\""],
     );
     check_error(
+        &mut said,
         ("d.csv", &csv(&format!("a,A,(,train\n{rest}"))),
         scored_by(ScorerConfig::Regex { pattern: None }),
-        "DIR/d.csv, line 2: `answer` is no regular expression: `(`: unclosed group",
+        &["DIR/d.csv", "line 2", "`answer`", "`(`"],
     );
     let fields = ScorerConfig::JsonFields { fields: Vec::new(), tolerance: 0.0, ignore_case: false };
     check_error(
+        &mut said,
         ("d.csv", &csv(&format!("a,A,x,train\n{rest}"))),
         scored_by(fields),
-        "DIR/d.csv, line 2: `answer` is a string; expected an object, or JSON text of one",
+        &["DIR/d.csv", "line 2", "`answer`"],
     );
     check_error(
+        &mut said,
         ("d.csv", "id,topic,answer,split\na,A,1,train\nb,B,1,val\nc,C,1,test\n"),
         |_| (),
-        "DIR/d.csv, line 2: has none of the fields that the built-in prompt shows (context, passage, document, text, \
-         instruction, instructions, task, problem, question, prompt, query, input); its fields are `id`, `topic`, \
-         `answer`, `split`; say in `prompt` or `user_prompt` what is asked",
+        &["DIR/d.csv", "line 2", "`id`", "`topic`", "`answer`", "`split`", "`prompt`", "`user_prompt`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn prompts_that_do_not_render_are_named() {
+    let mut said = Said::default();
     let prompt = |source: &str| {
         let source = source.to_owned();
         |config: &mut TasksConfig| {
@@ -257,29 +252,32 @@ fn prompts_that_do_not_render_are_named() {
     };
     let data = ("d.csv", CSV);
     check_error(
+        &mut said,
         data,
         prompt("{% block system %}{{ skill }}{% endblock %}\n{% block user %}{{ questoin }}{% endblock %}"),
-        "prompt `mine.md`: line 2: undefined value: `questoin` is undefined; `questoin` is no field of the item; its \
-         fields are `id`, `question`, `answer`, `split`",
+        &["`mine.md`", "line 2", "`questoin`", "`id`", "`question`", "`answer`", "`split`"],
     );
     check_error(
+        &mut said,
         data,
         prompt("{% block system %}x{% endblock %}{% block user %}{{ question }}{% endblock %}"),
-        "prompt `mine.md`: never shows `{{ skill }}`, without which nothing can be learned",
+        &["`mine.md`", "`{{ skill }}`"],
     );
     check_error(
+        &mut said,
         (
             "d.jsonl",
             "{\"q\": \"A\", \"answer\": 1, \"split\": \"train\"}\n{\"p\": \"B\", \"answer\": 1, \"split\": \"val\"}\n{\"q\": \"C\", \"answer\": 1, \"split\": \"test\"}\n",
         ),
         prompt("{% block system %}{{ skill }}{% endblock %}{% block user %}{{ q }}{% endblock %}"),
-        "DIR/d.jsonl, line 2: the prompt `mine.md` cannot be rendered: line 1: undefined value: `q` is undefined; `q` \
-         is no field of the item; its fields are `p`, `answer`, `split`",
+        &["DIR/d.jsonl", "line 2", "`mine.md`", "line 1", "`q`", "`p`", "`answer`", "`split`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn choices_have_a_right_one() {
+    let mut said = Said::default();
     let by = || scored_by(ScorerConfig::Choice { by: ChoiceBy::Either });
     let jsonl = |choices: &str, answer: &str| {
         format!(
@@ -298,51 +296,52 @@ fn choices_have_a_right_one() {
         assert_eq!(env.reference_reply(env.items(Split::Train).first().unwrap()).as_deref(), Some("B"));
     }
     let wrong = jsonl("[\"one\", \"two\"]", "2");
+    check_error(&mut said, ("d.jsonl", &wrong), by(), &["DIR/d.jsonl", "line 1", "`answer`", "2"]);
     check_error(
-        ("d.jsonl", &wrong),
-        by(),
-        "DIR/d.jsonl, line 1: `answer` is 2, which is none of the choices; expected the label or the text of the right choice (A, B)",
-    );
-    check_error(
+        &mut said,
         ("d.jsonl", &jsonl("[\"one\"]", "\"A\"")),
         by(),
-        "DIR/d.jsonl, line 1: `choices` holds 1 choices; expected at least two",
+        &["DIR/d.jsonl", "line 1", "`choices`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn settings_that_cannot_be_are_refused() {
-    let check = |change: fn(&mut TasksConfig), expect: &str| check_error(("d.csv", CSV), change, expect);
-    check(|config| config.settings.max_tokens = Some(0), "`max_tokens` is 0; expected at least 1, or none");
+    let mut said = Said::default();
+    let mut check = |change: fn(&mut TasksConfig), names: &[&str]| {
+        check_error(&mut said, ("d.csv", CSV), change, names);
+    };
+    check(|config| config.settings.max_tokens = Some(0), &["`max_tokens`", "0", "1"]);
     check(
         |config| config.settings.extraction = Extraction::Regex { pattern: "(".to_owned() },
-        "`extract_pattern` is no regular expression: `(`: unclosed group",
+        &["`extract_pattern`", "`(`"],
     );
     check(
         |config| config.settings.scorer = ScorerConfig::Regex { pattern: Some("[".to_owned()) },
-        "`pattern` is no regular expression: `[`: unclosed character class",
+        &["`pattern`", "`[`"],
     );
     check(
         |config| config.settings.scorer = ScorerConfig::Anls { threshold: 2.0 },
-        "`anls_threshold` is not between 0 and 1",
+        &["`anls_threshold`", "0", "1"],
     );
     check(
         |config| config.settings.scorer = ScorerConfig::Rules { rules: vec![json!({"max_word": 3})] },
-        "rule 1 of `rules`: there is no rule `max_word`; the rules are contains, not_contains, matches, not_matches, \
-         section, min_chars, max_chars, min_words, max_words, tool_called, tool_not_called",
+        &["1", "`rules`", "`max_word`"],
     );
     check(
         |config| config.settings.scorer = ScorerConfig::Rules { rules: vec![json!({"tool_called": "find"})] },
-        "DIR/d.csv, line 2: has the rule `tool_called`, but the agent is offered no tools; name them with `tools`",
+        &["DIR/d.csv", "line 2", "`tool_called`", "`tools`"],
     );
     check(
         |config| config.settings.scorer = ScorerConfig::Rules { rules: Vec::new() },
-        "DIR/d.csv, line 2: has no rules; the scorer `rules` needs `rules` in the configuration or a field with them",
+        &["DIR/d.csv", "line 2", "`rules`"],
     );
     check(
         |config| config.fields = FieldNames { images: Some("question".to_owned()), ..FieldNames::default() },
-        "DIR/d.csv, line 2: `question` names \"One,\\r\\nor two?\"; expected a .png, .jpg, .jpeg, .gif or .webp file",
+        &["DIR/d.csv", "line 2", "`question`"],
     );
+    insta::assert_snapshot!(said.text());
 }
 
 /// The files of benchmarks in the shapes that their users have.

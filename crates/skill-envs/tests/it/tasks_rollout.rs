@@ -530,7 +530,7 @@ async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
     let script = format!("sleep 1000 & echo $! > {}; wait", pid.display());
     let error = run(&program(&script, Duration::from_millis(500)), &Fixed::saying(&["x"])).await.unwrap_err();
     assert!(
-        error.to_string().contains("did not end within 0.5 s (`env.command_timeout_s`) and was killed"),
+        error.to_string().contains("did not end within 0.5 s (`command_timeout_s`) and was killed"),
         "{error}"
     );
     let pid: i32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
