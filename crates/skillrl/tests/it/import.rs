@@ -332,7 +332,7 @@ fn a_bad_run_is_named_with_the_place_and_what_to_do() {
             "is not a list of turns",
             "mend the file",
         ),
-        ("config.json", "{\"format_version\": \"1.0\"}".to_owned(), "config.json", "use it as it is"),
+        ("config.json", "{\"format_version\": \"1.0\"}".to_owned(), "run of this program", "use it as it is"),
     ];
     for (file, text, expect, advice) in bad {
         let dir = tempfile::tempdir().unwrap();
