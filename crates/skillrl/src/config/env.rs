@@ -218,7 +218,7 @@ kinds! {
             ExecConfig for AgentSettings
         }
     }
-    rows {
+
     [qa tasks] of DATA {
         /// A directory with train, val and test, or what is split by the keys below: one file, or a directory of files.
         data: AskedPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"data\"" });
@@ -473,6 +473,5 @@ kinds! {
         invalid_action_penalty: f64 = decisive(number(0.0, 1.0), Value("0.0")) => invalid_action_penalty;
         /// How often the agent may go round in the same circle of up to three actions before the episode is ended.
         max_repetitions: u32 = decisive(integer(2, 100_000), Value("5")) => max_repetitions;
-    }
     }
 }

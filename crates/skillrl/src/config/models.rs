@@ -223,7 +223,7 @@ kinds! {
             SimulatedConfig
         }
     }
-    rows {
+
     [served] of SERVED {
         /// Sets what is known about a provider: kind, base_url, api_key_env and the names of fields. Each of them
         /// can be set here too, and then counts.
@@ -350,7 +350,6 @@ kinds! {
         /// The share of replies that the simulated optimizer spoils: broken JSON, harmful and repeated edits.
         flaw_rate: Option<f64> =
             decisive(number(0.0, 1.0), Value("0.25")).of_section("models.optimizer");
-    }
     }
 }
 

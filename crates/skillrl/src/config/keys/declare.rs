@@ -206,12 +206,15 @@ macro_rules! settings {
     };
 }
 
-/// The keys of a section with kinds, in the order of the file: a struct for each name in front, and one table of keys.
+/// The keys of a section with kinds: a struct for each name under `structs`, and one table of all keys.
 ///
-/// A group `[a b] of KINDS { rows }` declares keys of the structs `a` and `b`, which configurations of `KINDS` have.
+/// Groups follow in the order of the file; `[a b] of KINDS { rows }` declares keys of the structs that are named `a` and
+/// `b`, which configurations of `KINDS` have.
 macro_rules! kinds {
-    ($($input:tt)*) => {
-        $crate::config::keys::declare::kinds_with! { ($) $($input)* }
+    ($(#[$($meta:tt)*])* const $table:ident; structs $structs:tt $($rows:tt)*) => {
+        $crate::config::keys::declare::kinds_with! {
+            ($) $(#[$($meta)*])* const $table; structs $structs rows { $($rows)* }
+        }
     };
 }
 

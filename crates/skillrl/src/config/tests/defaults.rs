@@ -27,9 +27,8 @@ fn the_default_file() {
         }
         let doc = key.doc().replace('\n', "\n# ");
         let line = format!("{} = ", key.name);
-        let start = file.find(&format!("\n[{}]\n", section.path)).unwrap();
-        let rest = &file[start..];
-        let of_section = &rest[..rest.find("\n\n").unwrap_or(rest.len())];
+        let (_, rest) = file.split_once(&format!("\n[{}]\n", section.path)).unwrap();
+        let of_section = rest.split("\n\n").next().unwrap();
         let found = ["", "#"].iter().any(|off| of_section.contains(&format!("{doc}\n{off}{line}")));
         assert!(found, "{}", section.path_of(key));
     }
