@@ -65,7 +65,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "features",
-        about: "builds the libraries without their environments and without the journal",
+        about: "builds the libraries without their environments and without the journal, and the facade with each feature alone",
         is_external: IsExternal::No,
         run: features,
     },
@@ -186,13 +186,36 @@ fn public_interface(sh: &Shell) -> anyhow::Result<()> {
     crate::api::run(sh, true)
 }
 
-/// Each environment is a feature that can be left out, and so is the journal.
+/// Each environment is a feature that can be left out, and so is the journal; the facade has features of its own.
 fn features(sh: &Shell) -> anyhow::Result<()> {
-    for package in ["skill-llm", "skill-envs"] {
-        cmd!(sh, "cargo check --package {package} --no-default-features --quiet").run()?;
+    for package in ["skill-llm", "skill-envs", "skill-sim", "skillrl"] {
+        checked(sh, package, "")?;
     }
-    Ok(cmd!(sh, "cargo check --package skill-envs --no-default-features --features endpoint --quiet")
-        .run()?)
+    checked(sh, "skill-envs", "endpoint")?;
+    for feature in facade_features(sh)? {
+        checked(sh, "skillrl", &feature)?;
+    }
+    // What is left out is named to whoever configures it.
+    Ok(cmd!(sh, "cargo test --package skillrl --no-default-features --lib --quiet -- left_out").run()?)
+}
+
+/// Checks a library with these features alone; a warning is a failure.
+fn checked(sh: &Shell, package: &str, features: &str) -> anyhow::Result<()> {
+    let told = cmd!(sh, "cargo check --package {package} --no-default-features --features={features}")
+        .read_stderr()?;
+    ensure!(!told.contains("warning:"), "{package} with the features `{features}` has warnings:\n{told}");
+    Ok(())
+}
+
+/// The cargo features of the facade, from its manifest.
+fn facade_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
+    let manifest = sh.read_file("crates/skillrl/Cargo.toml")?;
+    let features = manifest.split_once("[features]\n").map_or("", |(_, rest)| rest);
+    let lines = features.lines().take_while(|line| !line.starts_with('['));
+    let names: Vec<String> =
+        lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name.to_owned()).collect();
+    ensure!(names.len() > 2, "the features of the facade were not found");
+    Ok(names)
 }
 
 /// What would be published has all files that it needs; building it is left to a release.

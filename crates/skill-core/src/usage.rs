@@ -26,3 +26,16 @@ impl AddAssign for Usage {
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
+
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (digit_idx, digit) in digits.chars().enumerate() {
+        if digit_idx > 0 && (digits.len() - digit_idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -8,6 +8,7 @@ use crate::{Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use skill_core::usage::grouped;
 
 const PAGE: &str = include_str!("../assets/report.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
@@ -96,17 +97,4 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)
-}
-
-/// A number with its digits in groups of three.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (digit_idx, digit) in digits.chars().enumerate() {
-        if digit_idx > 0 && (digits.len() - digit_idx).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

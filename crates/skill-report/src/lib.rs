@@ -30,7 +30,8 @@ pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
-pub use html::{SCRIPT, STYLE, comparison_page, content, grouped, page};
+pub use html::{SCRIPT, STYLE, comparison_page, content, page};
+pub use skill_core::usage::grouped;
 
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;

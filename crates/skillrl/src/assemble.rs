@@ -1,6 +1,7 @@
 //! From a configuration to models, an environment and a trainer.
 
 mod exec;
+mod live;
 mod tasks;
 mod worlds;
 
@@ -354,7 +355,13 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         consolidate_above: train.appendix_limit.carry(),
     });
     settings.front_matter = match config.skill.edit_front_matter {
+        #[cfg(feature = "yaml")]
         true => FrontMatterEdits::Sound,
+        #[cfg(not(feature = "yaml"))]
+        true => {
+            let what = "`skill.edit_front_matter = true`".to_owned();
+            return Err(Error::LeftOut { what, feature: "yaml" });
+        }
         false => FrontMatterEdits::Never,
     };
     settings.acceptance = if gate.enabled { Acceptance::Gate } else { Acceptance::Always };

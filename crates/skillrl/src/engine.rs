@@ -2,12 +2,13 @@
 
 mod agent;
 mod served;
+mod simulated;
 
 pub(crate) use served::key_variable;
 
 use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
-use crate::config::{Config, EnvConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
+use crate::config::{Config, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
 use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
@@ -19,7 +20,6 @@ use skill_llm::{
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
-use skill_sim::{SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedShopper, SimulatedTarget};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,17 +119,7 @@ impl<'config> Engine<'config> {
                 let path = loaded.resolve(&asked.file);
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
             }
-            ModelConfig::Simulated(asked) => match role {
-                ModelRole::Target => simulated_target(&loaded.config.env, asked.sim_seed),
-                ModelRole::Judge => Arc::new(SimulatedTarget::new(asked.sim_seed)),
-                ModelRole::Optimizer => {
-                    let optimizer = SimulatedOptimizer::new(asked.sim_seed);
-                    Arc::new(match asked.flaw_rate {
-                        Some(rate) => optimizer.with_flaw_rate(rate),
-                        None => optimizer,
-                    })
-                }
-            },
+            ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
         };
         // Nothing is in the way of these models, so they need neither patience nor pace.
         let budgeted = Budgeted::new(plain, self.budget(), Prices::default());
@@ -244,15 +234,6 @@ fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
     troubles.reduce(|(count, worst), (other_count, other)| {
         (count + other_count, if other.turn > worst.turn { other } else { worst })
     })
-}
-
-/// A simulated agent that knows its way about the environment.
-fn simulated_target(env: &EnvConfig, seed: u64) -> Arc<dyn ChatModel> {
-    match env {
-        EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
-        EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => Arc::new(SimulatedTarget::new(seed)),
-    }
 }
 
 /// All models that are configured.

@@ -1,8 +1,10 @@
 //! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
 
 use crate::config::ConfigError;
+#[cfg(feature = "yaml")]
 use crate::export::ExportError;
 use crate::hint;
+#[cfg(feature = "import")]
 use crate::import::ImportError;
 use crate::not_a_skill::NotASkill;
 use crate::replay::ReplayError;
@@ -12,6 +14,7 @@ use skill_envs::{EnvError, RolloutFault};
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
+#[cfg(feature = "report")]
 use skill_report::ReportError;
 use std::path::PathBuf;
 
@@ -65,6 +68,7 @@ pub enum Error {
     #[error("cannot use the skill")]
     SkillFolder(#[source] FolderError),
     /// A package cannot be exported.
+    #[cfg(feature = "yaml")]
     #[error("cannot export the skill")]
     Export(#[from] ExportError),
     /// A directory holds the pruning of something else.
@@ -76,10 +80,11 @@ pub enum Error {
         change: String,
     },
     /// Something cannot be imported.
+    #[cfg(feature = "import")]
     #[error("cannot import")]
     Import(#[from] ImportError),
     /// A run is too long to say what it will take.
-    #[error("a run of {} steps is not estimated", skill_report::grouped(*steps))]
+    #[error("a run of {} steps is not estimated", skill_core::usage::grouped(*steps))]
     TooManySteps {
         /// How many.
         steps: u64,
@@ -97,8 +102,17 @@ pub enum Error {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// A report cannot be made.
+    #[cfg(feature = "report")]
     #[error("cannot make the report")]
     Report(#[source] Box<ReportError>),
+    /// The configuration needs what this build leaves out.
+    #[error("{what} needs the cargo feature `{feature}` of skillrl, which this build leaves out")]
+    LeftOut {
+        /// The setting.
+        what: String,
+        /// The feature.
+        feature: &'static str,
+    },
 }
 
 /// What kind of failure an [`Error`] is; the command's exit code follows from it.
@@ -136,15 +150,19 @@ impl Error {
             | Self::Read { .. }
             | Self::NotASkill { .. }
             | Self::SkillFolder(_)
-            | Self::Export(_)
-            | Self::Import(_)
             | Self::OtherPruning { .. }
             | Self::TooManySteps { .. }
-            | Self::UnknownSplit { .. } => Failure::Usage,
+            | Self::UnknownSplit { .. }
+            | Self::LeftOut { .. } => Failure::Usage,
+            #[cfg(feature = "yaml")]
+            Self::Export(_) => Failure::Usage,
+            #[cfg(feature = "import")]
+            Self::Import(_) => Failure::Usage,
             Self::Env(error) | Self::Attempt(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
             Self::Pipeline(error) => of_pipeline(error),
             Self::Replay(error) => error.failure(),
+            #[cfg(feature = "report")]
             Self::Report(_) => Failure::RunDir,
         }
     }
@@ -169,13 +187,17 @@ impl Error {
                 "a skill package is a folder with a SKILL.md and plain files; `skillrl lint` says more"
                     .to_owned()
             }
+            #[cfg(feature = "yaml")]
             Self::Export(error) => error.hint(),
+            #[cfg(feature = "import")]
             Self::Import(error) => error.hint().to_owned(),
+            Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => hint::of_pipeline(error).to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
+            #[cfg(feature = "report")]
             Self::Report(_) => "this is a fault of the program: please report it".to_owned(),
         }
     }

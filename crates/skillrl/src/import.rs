@@ -18,7 +18,7 @@ mod source;
 
 pub use error::ImportError;
 
-use crate::demo::CONFIG_FILE;
+use crate::config::FILE_NAME;
 use crate::error::Error;
 use serde::Serialize;
 use source::Source;
@@ -166,11 +166,11 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
     let (kind, outcome) = match source {
         Source::Config(path) => (
             ImportKind::SkilloptConfig,
-            skillopt::import(&path, &place.root, place.named("toml").unwrap_or(CONFIG_FILE))?,
+            skillopt::import(&path, &place.root, place.named("toml").unwrap_or(FILE_NAME))?,
         ),
         Source::SkillrlConfig(path) => (
             ImportKind::SkillrlConfig,
-            skillopt::import_skillrl(&path, place.named("toml").unwrap_or(CONFIG_FILE))?,
+            skillopt::import_skillrl(&path, place.named("toml").unwrap_or(FILE_NAME))?,
         ),
         Source::Run { dir, is_skillopt } => {
             let kind = if is_skillopt { ImportKind::SkilloptRun } else { ImportKind::SkillrlRun };

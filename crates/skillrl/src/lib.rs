@@ -7,8 +7,20 @@
 //! # Who should depend on this crate
 //!
 //! Anybody who trains from a program. It re-exports the layered crates ([`core`], [`llm`], [`envs`],
-//! [`pipeline`]) and the models of the demos ([`sim`]), reads the configuration file ([`config`]) and turns one into
+//! [`pipeline`]) and the models of the demos (`sim`), reads the configuration file ([`config`]) and turns one into
 //! models, environment and trainer ([`assemble`]). Each of the layers can be taken alone.
+//!
+//! # Cargo features
+//!
+//! All are on by default; `default-features = false` leaves out what is not named.
+//!
+//! - `import`: configurations, runs and candidates of other systems (`import`);
+//! - `live`: worlds on servers that are running already;
+//! - `report`: reports of runs (`report`, `reports`), with `import`, since an imported run keeps its gate there;
+//! - `sim`: the demos and their simulated models (`demo`, `sim`);
+//! - `yaml`: the front matter of skills: the linter (`lint`), packages to give away (`export`), edits of it.
+//!
+//! A configuration that needs what a build leaves out is refused with the name of the feature ([`Error::LeftOut`]).
 //!
 //! # A task of your own
 //!
@@ -50,19 +62,24 @@
 pub mod assemble;
 pub mod config;
 pub mod cost;
+#[cfg(feature = "sim")]
 pub mod demo;
 pub mod doctor;
 pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod estimate;
+#[cfg(feature = "yaml")]
 pub mod export;
 pub mod hint;
+#[cfg(feature = "import")]
 pub mod import;
+#[cfg(feature = "yaml")]
 pub mod lint;
 pub mod not_a_skill;
 pub mod prune;
 pub mod replay;
+#[cfg(feature = "report")]
 pub mod report;
 mod secrets;
 pub mod spend;
@@ -72,9 +89,16 @@ pub use skill_core as core;
 pub use skill_envs as envs;
 pub use skill_llm as llm;
 pub use skill_pipeline as pipeline;
+#[cfg(feature = "report")]
 #[doc(inline)]
 pub use skill_report as reports;
+#[cfg(feature = "sim")]
 pub use skill_sim as sim;
+
+/// The name of the linter's prompt.
+const CONTRADICTIONS_PROMPT_NAME: &str = "lint_contradictions";
+/// The text of the linter's prompt; `prompts.dir` may replace it in a build without the linter too.
+const CONTRADICTIONS_PROMPT: &str = include_str!("../prompts/lint_contradictions.md");
 
 /// All prompts that are built in, by name: the optimizer's, then those of the environments and of the linter.
 pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -83,7 +107,7 @@ pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> 
 
 /// The prompts that are not the trainer's, by name.
 fn other_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    environment_prompts().chain([(lint::CONTRADICTIONS_PROMPT_NAME, lint::CONTRADICTIONS_PROMPT)])
+    environment_prompts().chain([(CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT)])
 }
 
 /// The prompts of the environments, by name.

@@ -1,8 +1,7 @@
 //! The report of a run, with what its configuration knows: the gate's metric and the prices.
 
-use crate::config::recorded::recorded_overrides;
-use crate::config::{Config, LoadedConfig};
-use crate::spend::Spending;
+use crate::config::LoadedConfig;
+use crate::spend::{Spending, configuration};
 use crate::{Error, assemble, cost};
 use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
@@ -132,12 +131,4 @@ fn of_report(error: ReportError) -> Error {
         ReportError::Run(error) => Error::Pipeline(error),
         other => Error::Report(Box::new(other)),
     }
-}
-
-/// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
-pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
-    let path = run.path().join("config.toml");
-    let text = std::fs::read_to_string(&path).ok()?;
-    let overrides = recorded_overrides(&text, &run.config().config);
-    Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
 }

@@ -1,8 +1,8 @@
 //! What a run may spend and what its calls cost, read from its own directory: for those who watch it.
 
-use crate::config::{BudgetConfig, LoadedConfig};
+use crate::config::recorded::recorded_overrides;
+use crate::config::{BudgetConfig, Config, LoadedConfig};
 use crate::engine::Engine;
-use crate::report::configuration;
 use crate::{assemble, cost};
 use skill_core::Gate;
 use skill_llm::journal::ModelSpent;
@@ -64,4 +64,12 @@ impl Spending {
         // The sum of nothing is -0.
         Some(costs.fold(0.0, |sum, cost| sum + cost))
     }
+}
+
+/// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
+pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
+    let path = run.path().join("config.toml");
+    let text = std::fs::read_to_string(&path).ok()?;
+    let overrides = recorded_overrides(&text, &run.config().config);
+    Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
 }

@@ -1,18 +1,15 @@
 //! From `[env]` to the environment of its kind; of worlds, to the world and the agent that plays it.
 
+use super::live::{LiveKind, live};
 use super::{env_error, replaced_prompt};
 use crate::config::keys::declare::Fill;
 use crate::config::{AlfworldConfig, EnvConfig, GoalSplit, LoadedConfig, WebshopConfig};
 use crate::error::Error;
-use crate::secrets;
 use skill_envs::agent::{AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
 use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
-use skill_envs::live::{LiveConfig, LiveKind, LiveWorld};
 use skill_envs::webshop::{self, WebshopWorld};
-use skill_envs::{Env, EnvError, Split, World, tasks};
-use skill_llm::transport::ScrubbedTransport;
-use skill_llm::{ChatModel, ReqwestTransport};
-use std::path::PathBuf;
+use skill_envs::{Env, EnvError, World};
+use skill_llm::ChatModel;
 use std::sync::Arc;
 
 /// The environment of a configuration.
@@ -63,7 +60,7 @@ pub(super) fn played(
     Ok(Arc::new(env.map_err(|error| env_error(loaded, error))?))
 }
 
-fn wrong(message: String) -> Error {
+pub(super) fn wrong(message: String) -> Error {
     Error::Env(EnvError::Configuration { message })
 }
 
@@ -134,31 +131,4 @@ fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World
         limits: [asked.max_train, asked.max_val, asked.max_test],
     };
     Ok(Arc::new(WebshopWorld::load(&config).map_err(Error::Env)?))
-}
-
-/// A world on servers; without addresses, on the one that usually serves it.
-fn live(
-    loaded: &LoadedConfig,
-    kind: LiveKind,
-    servers: &[String],
-    (tasks, timeout_s): (Option<&crate::config::AskedPath>, u64),
-) -> Result<Arc<dyn World>, Error> {
-    let Some(lists) = tasks else {
-        let message = "`env.servers` needs `env.server_tasks`: a directory with the ids of the servers' tasks, as lists \
-                       train, val and test";
-        return Err(wrong(message.to_owned()));
-    };
-    let lists: PathBuf = loaded.resolve(lists);
-    let optional: &[Split] = if loaded.config.eval.test { &[] } else { &[Split::Test] };
-    let tasks = tasks::read_split_ids(&lists, optional).map_err(Error::Env)?;
-    let config = LiveConfig {
-        kind,
-        servers: servers.to_vec(),
-        tasks: tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect()),
-        timeout_s: timeout_s as f64,
-    };
-    let transport =
-        ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
-    let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), secrets::known(loaded)));
-    Ok(Arc::new(LiveWorld::with_transport(&config, transport).map_err(Error::Env)?))
 }

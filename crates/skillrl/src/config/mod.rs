@@ -44,6 +44,7 @@ pub use types::{
     RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig,
 };
 
+#[cfg(feature = "import")]
 pub(crate) use value::to_toml;
 
 use draft::Draft;

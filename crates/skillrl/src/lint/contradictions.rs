@@ -12,9 +12,9 @@ use skill_llm::{
 use std::fmt::Write as _;
 
 /// The prompt's name.
-pub const PROMPT_NAME: &str = "lint_contradictions";
+pub const PROMPT_NAME: &str = crate::CONTRADICTIONS_PROMPT_NAME;
 /// The prompt's text.
-pub const PROMPT: &str = include_str!("../../prompts/lint_contradictions.md");
+pub const PROMPT: &str = crate::CONTRADICTIONS_PROMPT;
 
 /// The most pairs that a reply may name; a model that finds more has misunderstood.
 const MAX_PAIRS: usize = 50;

@@ -1,0 +1,85 @@
+//! Worlds on servers, where the build has them.
+
+use crate::config::{AskedPath, LoadedConfig};
+use crate::error::Error;
+use skill_envs::World;
+use std::sync::Arc;
+
+#[cfg(feature = "live")]
+pub(super) use skill_envs::live::LiveKind;
+
+/// What is played on the servers.
+#[cfg(not(feature = "live"))]
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LiveKind {
+    Alfworld,
+    Webshop,
+}
+
+/// A world on servers; without addresses, on the one that usually serves it.
+#[cfg(feature = "live")]
+pub(super) fn live(
+    loaded: &LoadedConfig,
+    kind: LiveKind,
+    servers: &[String],
+    (tasks, timeout_s): (Option<&AskedPath>, u64),
+) -> Result<Arc<dyn World>, Error> {
+    use super::worlds::wrong;
+    use skill_envs::live::{LiveConfig, LiveWorld};
+    use skill_envs::{Split, tasks as data};
+    use skill_llm::ReqwestTransport;
+    use skill_llm::transport::ScrubbedTransport;
+    let Some(lists) = tasks else {
+        let message = "`env.servers` needs `env.server_tasks`: a directory with the ids of the servers' tasks, as lists \
+                       train, val and test";
+        return Err(wrong(message.to_owned()));
+    };
+    let lists = loaded.resolve(lists);
+    let optional: &[Split] = if loaded.config.eval.test { &[] } else { &[Split::Test] };
+    let tasks = data::read_split_ids(&lists, optional).map_err(Error::Env)?;
+    let config = LiveConfig {
+        kind,
+        servers: servers.to_vec(),
+        tasks: tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect()),
+        timeout_s: timeout_s as f64,
+    };
+    let transport =
+        ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
+    let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), crate::secrets::known(loaded)));
+    Ok(Arc::new(LiveWorld::with_transport(&config, transport).map_err(Error::Env)?))
+}
+
+/// Refuses the world: this build has none on servers.
+#[cfg(not(feature = "live"))]
+pub(super) fn live(
+    _: &LoadedConfig,
+    kind: LiveKind,
+    _: &[String],
+    _: (Option<&AskedPath>, u64),
+) -> Result<Arc<dyn World>, Error> {
+    let world = match kind {
+        LiveKind::Alfworld => "alfworld",
+        LiveKind::Webshop => "webshop",
+    };
+    let what = format!("`env.servers` of `env.kind = \"{world}\"`");
+    Err(Error::LeftOut { what, feature: "live" })
+}
+
+#[cfg(all(test, not(feature = "live")))]
+mod tests {
+    use crate::assemble::environment;
+    use crate::config::Config;
+
+    #[test]
+    fn left_out_servers_name_their_feature() {
+        let text = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n\
+                    [env]\nkind = \"webshop\"\nservers = [\"http://localhost:3001\"]\nserver_tasks = \"t\"\n";
+        let loaded = Config::parse(text, "skillrl.toml", &[]).unwrap();
+        let Err(error) = environment(&loaded) else { panic!("a world was made") };
+        assert_eq!(
+            error.to_string(),
+            "`env.servers` of `env.kind = \"webshop\"` needs the cargo feature `live` of skillrl, which this build \
+             leaves out"
+        );
+    }
+}

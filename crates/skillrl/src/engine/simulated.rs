@@ -1,0 +1,68 @@
+//! Simulated models, where the build has them.
+
+use crate::assemble::ModelRole;
+use crate::config::{EnvConfig, SimulatedConfig};
+use crate::error::Error;
+use skill_llm::ChatModel;
+use std::sync::Arc;
+
+/// The simulated model for a role; a target knows its way about the environment.
+#[cfg(feature = "sim")]
+pub(super) fn model(
+    role: ModelRole,
+    env: &EnvConfig,
+    asked: &SimulatedConfig,
+) -> Result<Arc<dyn ChatModel>, Error> {
+    use skill_sim::{
+        SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedShopper, SimulatedTarget,
+    };
+    let seed = asked.sim_seed;
+    Ok(match role {
+        ModelRole::Target => match env {
+            EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
+            EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
+            EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => {
+                Arc::new(SimulatedTarget::new(seed))
+            }
+        },
+        ModelRole::Judge => Arc::new(SimulatedTarget::new(seed)),
+        ModelRole::Optimizer => {
+            let optimizer = SimulatedOptimizer::new(seed);
+            Arc::new(match asked.flaw_rate {
+                Some(rate) => optimizer.with_flaw_rate(rate),
+                None => optimizer,
+            })
+        }
+    })
+}
+
+/// Refuses the model: this build has no simulated ones.
+#[cfg(not(feature = "sim"))]
+pub(super) fn model(
+    role: ModelRole,
+    _: &EnvConfig,
+    _: &SimulatedConfig,
+) -> Result<Arc<dyn ChatModel>, Error> {
+    let what = format!("`models.{}.kind = \"simulated\"`", role.as_str());
+    Err(Error::LeftOut { what, feature: "sim" })
+}
+
+#[cfg(all(test, not(feature = "sim")))]
+mod tests {
+    use crate::assemble::ModelRole;
+    use crate::config::Config;
+    use crate::engine::Engine;
+
+    #[test]
+    fn left_out_models_name_their_feature() {
+        let text = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n\
+                    [env]\nkind = \"qa\"\ndata = \"d\"\n";
+        let loaded = Config::parse(text, "skillrl.toml", &[]).unwrap();
+        let Err(error) = Engine::new(&loaded).model(ModelRole::Target) else { panic!("a model was made") };
+        assert_eq!(
+            error.to_string(),
+            "`models.target.kind = \"simulated\"` needs the cargo feature `sim` of skillrl, which this build leaves out"
+        );
+        assert_eq!(error.hint(), "build with this feature, or change the setting");
+    }
+}
