@@ -34,7 +34,8 @@ impl Said {
     /// Adds what a command wrote to standard error, from the error on.
     pub(crate) fn add(&mut self, what: &str, outcome: &Outcome) {
         let code = outcome.code.map_or("a signal".to_owned(), |code| code.to_string());
-        let text = steady(outcome.stderr.find("error: ").map_or("", |at| &outcome.stderr[at..]));
+        let error = outcome.stderr.find("error: ").and_then(|at| outcome.stderr.get(at..));
+        let text = steady(error.unwrap_or_default());
         writeln!(self.text, "## {what}: {code}\n{}\n", text.trim_end()).unwrap();
     }
 

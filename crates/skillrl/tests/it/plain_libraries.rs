@@ -48,11 +48,10 @@ fn commands() -> BTreeSet<String> {
 
 /// The command or the key that a line names.
 fn named(line: &str, commands: &BTreeSet<String>) -> Option<String> {
-    let command = line.match_indices("skillrl ").find_map(|(at, found)| {
-        let rest = &line[at + found.len()..];
-        let word: String = rest.chars().take_while(char::is_ascii_lowercase).collect();
-        let is_word = !rest[word.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
-        (is_word && commands.contains(&word)).then(|| format!("skillrl {word}"))
+    let command = line.split("skillrl ").skip(1).find_map(|rest| {
+        let is_of_word = |letter: &char| letter.is_alphanumeric() || *letter == '_';
+        let word: String = rest.chars().take_while(is_of_word).collect();
+        commands.contains(&word).then(|| format!("skillrl {word}"))
     });
     let key = line.split('`').skip(1).step_by(2).find(|span| {
         let path = span.trim_start_matches('[').trim_end_matches(']');
