@@ -84,7 +84,7 @@ pub enum EnvError {
     },
     /// The rollout was made in another process, and failed there.
     #[error(transparent)]
-    Remote(RolloutFault),
+    Remote(Box<RolloutFault>),
 }
 
 impl EnvError {

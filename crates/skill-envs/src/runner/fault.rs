@@ -54,7 +54,7 @@ impl RolloutFault {
 impl From<&EnvError> for RolloutFault {
     fn from(error: &EnvError) -> Self {
         let kind = match error {
-            EnvError::Remote(fault) => return fault.clone(),
+            EnvError::Remote(fault) => return fault.as_ref().clone(),
             EnvError::Model(LlmError::BudgetExhausted { what, spent, cap, .. }) => {
                 FaultKind::Budget { what: (*what).to_owned(), spent: spent.to_string(), cap: cap.to_string() }
             }
@@ -93,14 +93,14 @@ impl From<RolloutFault> for EnvError {
                         cap: cap.as_str().into(),
                         failed: None,
                     }),
-                    None => Self::Remote(fault),
+                    None => Self::Remote(Box::new(fault)),
                 }
             }
             FaultKind::Model(_)
             | FaultKind::Data
             | FaultKind::Configuration
             | FaultKind::Program
-            | FaultKind::Broken => Self::Remote(fault),
+            | FaultKind::Broken => Self::Remote(Box::new(fault)),
         }
     }
 }
