@@ -1,7 +1,5 @@
 //! Messages of an area, for one snapshot: a message that is reworded changes its own text and that file alone.
 
-use std::fmt::Write as _;
-
 /// The messages of a test, in order.
 #[derive(Default)]
 pub(crate) struct Said {
@@ -15,7 +13,8 @@ impl Said {
         for name in names {
             assert!(message.contains(name), "{name:?} is not named in: {message}");
         }
-        writeln!(self.text, "{message}").unwrap();
+        self.text.push_str(message);
+        self.text.push('\n');
     }
 
     /// All messages, for the snapshot.

@@ -1,6 +1,8 @@
 //! The libraries below the facade name no command of `skillrl` and no key of its configuration: who uses them alone has
 //! neither. What a person can do is said in `src/hint.rs`.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use skillrl::config::keys;
 use std::collections::BTreeSet;
 use std::fs;
