@@ -4,8 +4,13 @@
 //! sent a request yet, or has none under way. A connection on which a request is under way is never closed for another
 //! one. Addresses elsewhere have a limit each, and leave seats to the machine itself.
 //!
+//! # Who should depend on this crate
+//!
+//! Small servers on hyper that face clients they do not control: agents, browsers, tests.
+//! It knows nothing of what is served, nor of skills and models.
+//!
 //! [`HttpServer`] accepts connections and hands each to a function as a [`Connection`], which answers its requests by a
-//! service. This crate knows nothing of what is served.
+//! service.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -19,6 +19,28 @@
 //! [`SimulatedOptimizer`] may also teach a real target: its diagnosis is about the difference between an answer and
 //! its reference, not about the simulated one.
 //!
+//! # Example
+//!
+//! The same question under two skills:
+//!
+//! ```
+//! use skill_llm::{CallCtx, ChatModel, ChatRequest, LlmError, Message};
+//! use skill_sim::SimulatedTarget;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), LlmError> {
+//! let clerk = SimulatedTarget::new(42);
+//! let record = "Ship: Good Riddance\nSailing date: 7 February 1897\nFlag: plain yellow";
+//! let task = format!("Context:\n{record}\n\nQuestion: What is the sailing date of the Good Riddance?");
+//! for (skill, is_iso) in [("Be quick.", false), ("Write dates as YYYY-MM-DD.", true)] {
+//!     let request = ChatRequest::new(vec![Message::system(skill), Message::user(task.as_str())]);
+//!     let reply = clerk.chat(&request, &CallCtx::default()).await?;
+//!     assert_eq!(reply.text.contains("1897-02-07"), is_iso, "{}", reply.text);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Cargo features
 //!
 //! - `live`: the players also recognize the instructions of worlds on running servers.
