@@ -38,7 +38,9 @@ pub(super) fn ask<R: BufRead, W: Write>(
 ) -> anyhow::Result<Vec<String>> {
     questions.say("A few questions for a configuration. Enter takes what stands in brackets.\n")?;
     let mut settings = Vec::new();
-    let others = EnvKind::ALL.into_iter().filter(|kind| !kind.has_data_file());
+    let mut others: Vec<EnvKind> = EnvKind::ALL.into_iter().filter(|kind| !kind.has_data_file()).collect();
+    others.sort_by_key(|kind| kind.is_built_in_world());
+    let others = others.into_iter();
     let kinds: Vec<_> =
         [DATA].into_iter().chain(others.map(|kind| (kind.as_str(), kind.summary()))).collect();
     match questions.choice("What are the tasks?", &kinds, DATA.0)? {
