@@ -201,16 +201,11 @@ kinds! {
         }
         alfworld => {
             /// An environment with `kind = "alfworld"`; `docs/alfworld.md` says what each key means.
-            #[expect(rustdoc::bare_urls, reason = "the sentences are those of the default file")]
             AlfworldConfig for AgentSettings
         }
         webshop => {
             /// An environment with `kind = "webshop"`; `docs/webshop.md` says what each key means.
-            #[expect(
-                rustdoc::bare_urls,
-                rustdoc::broken_intra_doc_links,
-                reason = "the sentences are those of the default file"
-            )]
+            #[expect(rustdoc::broken_intra_doc_links, reason = "the sentences are those of the default file")]
             WebshopConfig for AgentSettings
         }
         exec => {

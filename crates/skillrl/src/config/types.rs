@@ -1,6 +1,6 @@
 //! The configuration as plain data, and the declaration of the sections that have no kinds.
 //!
-//! A row of [`settings!`] declares a key once, see [`super::keys::declare`]. The configuration is written as JSON into
+//! A row of `settings!` declares a key once, see `keys/declare.rs`. The configuration is written as JSON into
 //! the run directory, so nothing in it may be a secret.
 
 use super::env::EnvConfig;

@@ -2,7 +2,7 @@
 //! the nearest key, for the commented default file and for documentation.
 //!
 //! Nothing here reads a file. The keys are declared with the structs that hold them, in [`super::types`],
-//! [`super::models`], [`super::tasks`] and [`super::worlds`]; [`declare`] makes both of one row.
+//! [`super::models`] and [`super::env`]; `declare` makes both of one row.
 
 pub(crate) mod declare;
 mod table;
