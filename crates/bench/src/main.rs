@@ -57,6 +57,8 @@ enum Command {
     Alfworld(worlds::alfworld::AlfworldArgs),
     /// A shop.
     Webshop(worlds::WorldArgs),
+    /// Rollouts of a simulated agent, on all cores and by one task.
+    Rollouts(worlds::rollouts::RolloutArgs),
     /// A program that is stepped through.
     Exec(worlds::exec::ExecArgs),
     /// Writes a large run, to be looked at by a person; prints nothing.
@@ -87,6 +89,7 @@ fn main() -> Result<(), Failure> {
             Some(Command::Train(args)) => print_json(&training::run(args).await?),
             Some(Command::Alfworld(args)) => print_json(&worlds::alfworld::run(args).await?),
             Some(Command::Webshop(args)) => print_json(&worlds::webshop::run(args).await?),
+            Some(Command::Rollouts(args)) => print_json(&worlds::rollouts::run(args).await?),
             Some(Command::Exec(args)) => print_json(&worlds::exec::run(args).await?),
             Some(Command::MakeRun { dir, steps }) => runs::make(dir, *steps),
             Some(Command::MakeJournal { path, megabytes }) => runs::make_journal(path, *megabytes).await,

@@ -5,6 +5,7 @@
 
 pub(crate) mod alfworld;
 pub(crate) mod exec;
+pub(crate) mod rollouts;
 mod rows;
 pub(crate) mod webshop;
 
@@ -60,6 +61,7 @@ impl WorldArgs {
 pub(crate) struct WorldReports {
     alfworld: Vec<alfworld::AlfworldReport>,
     webshop: Vec<webshop::WebshopReport>,
+    rollouts: Vec<rollouts::RolloutReport>,
     /// Nothing where there is no Python.
     exec: Vec<exec::ExecReport>,
     real_alfworld: Option<RealAlfworld>,
@@ -84,8 +86,8 @@ pub(crate) fn run(plan: &Plan, alfworld_python: Option<&Path>) -> Result<WorldRe
     // First, since it puts its domain into the game, and then ours reads the same file.
     let real_alfworld = alfworld_python.map(|python| real_alfworld(python, &game, plan)).transpose()?;
     let has_python = Command::new(PYTHON).arg("--version").stdout(Stdio::null()).status().is_ok();
-    let mut reports =
-        WorldReports { alfworld: Vec::new(), webshop: Vec::new(), exec: Vec::new(), real_alfworld };
+    let (alfworld, webshop, rollouts, exec) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut reports = WorldReports { alfworld, webshop, rollouts, exec, real_alfworld };
     let with_options = |mut args: Vec<String>| {
         args.extend(plan.worlds.options());
         args
@@ -95,6 +97,7 @@ pub(crate) fn run(plan: &Plan, alfworld_python: Option<&Path>) -> Result<WorldRe
         let game = game.display().to_string();
         reports.alfworld.push(measure(with_options(vec!["alfworld".to_owned(), game]))?);
         reports.webshop.push(measure(with_options(vec!["webshop".to_owned()]))?);
+        reports.rollouts.push(measure(with_options(vec!["rollouts".to_owned()]))?);
         if has_python {
             let mut args = with_options(vec!["exec".to_owned()]);
             args.extend([PYTHON, PROGRAM].map(str::to_owned));

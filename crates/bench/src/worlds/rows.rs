@@ -9,7 +9,7 @@ const NO_REAL_ENGINE: &str = "the real engine: not measured (`--alfworld-python 
 /// What was measured beside what is to be reached.
 pub(crate) fn rows(reports: &WorldReports) -> Vec<Row> {
     let row = |what: &str, goal, unit, value, more| Row { what: what.to_owned(), goal, unit, value, more };
-    let WorldReports { alfworld, webshop, exec, real_alfworld } = reports;
+    let WorldReports { alfworld, webshop, rollouts, exec, real_alfworld } = reports;
     let real = |figure: &dyn Fn(&super::RealAlfworld) -> String| {
         let shown = real_alfworld.as_ref().map(|real| format!("{} ({})", figure(real), real.packages));
         shown.map_or_else(|| NO_REAL_ENGINE.to_owned(), |shown| format!("the real engine: {shown}"))
@@ -35,6 +35,24 @@ pub(crate) fn rows(reports: &WorldReports) -> Vec<Row> {
             Unit::Kilobytes,
             median(alfworld.iter().map(|report| report.episode_bytes / 1e3)),
             real(&|real| format!("a process of {:.0} MB for each", real.peak_memory as f64 / 1e6)),
+        ),
+        row(
+            "ALFWorld: rollouts per second of a simulated agent, over one task that polls all",
+            Goal::AtLeast(1.7),
+            Unit::Ratio,
+            median(rollouts.iter().map(|report| report.computing_ratio)),
+            format!(
+                "{:.0}/s on {:.0} threads",
+                median(rollouts.iter().map(|report| report.per_second)),
+                median(rollouts.iter().map(|report| report.threads as f64)),
+            ),
+        ),
+        row(
+            "the same where each reply takes 5 ms",
+            Goal::AtLeast(0.97),
+            Unit::Ratio,
+            median(rollouts.iter().map(|report| report.waiting_ratio)),
+            String::new(),
         ),
         row(
             "WebShop: index of 1,000 products",
