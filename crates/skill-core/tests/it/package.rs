@@ -421,11 +421,12 @@ proptest! {
 
 /// Source files outside `skill-core` that may read the source text of a skill, and what for. No prompt is made in any
 /// of them.
-const SOURCE_TEXT_READERS: [(&str, &str); 11] = [
+const SOURCE_TEXT_READERS: [(&str, &str); 12] = [
     ("fuzz-targets/src/editor.rs", "checks the editor"),
     ("run-maker/src/story.rs", "anchors of its edits"),
     ("run-maker/src/tests.rs", "checks a run's files"),
     ("skill-cli/src/command/diff.rs", "shows a person what changed"),
+    ("skill-envs/src/source.rs", "sends what is shown to another process"),
     ("skill-pipeline/src/provenance/lines.rs", "traces lines of a run's files to edits"),
     ("skill-pipeline/src/run_dir/held.rs", "writes a run's files"),
     ("skill-report/src/data/epochs.rs", "shows a person what changed"),

@@ -332,7 +332,20 @@ impl World {
         if step > state["last_completed_step"].as_u64().unwrap() {
             return false;
         }
+        if self.is_given_up(place, step) {
+            return false;
+        }
         !place.split(" / ").any(|part| EPOCH_END_STAGES.contains(&part)) || self.has_ended(&state, step)
+    }
+
+    /// Whether a rollout of a finished evaluation was not needed: its candidate was rejected while the rollout was under
+    /// way, and its results do not hold it.
+    fn is_given_up(&self, place: &str, step: u64) -> bool {
+        let parts: Vec<&str> = place.split(" / ").collect();
+        let [_, "evaluate", item] = parts.as_slice() else { return false };
+        let results = self.run_dir().join(format!("steps/step_{step:04}/selection_eval/results.json"));
+        let Ok(results) = std::fs::read_to_string(results) else { return false };
+        !results.contains(&format!("\"{item}\""))
     }
 
     /// Whether the end of a step's epoch is done, by a state of the run.
