@@ -1,8 +1,13 @@
 //! From a configuration to models, an environment and a trainer.
 
+#[cfg(feature = "alfworld")]
+mod alfworld;
+#[cfg(feature = "exec")]
 mod exec;
 mod live;
 mod tasks;
+#[cfg(feature = "webshop")]
+mod webshop;
 mod worlds;
 
 pub use worlds::world;

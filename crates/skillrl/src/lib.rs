@@ -14,6 +14,7 @@
 //!
 //! All are on by default; `default-features = false` leaves out what is not named.
 //!
+//! - `alfworld`, `exec`, `webshop`: the environments of these names;
 //! - `import`: configurations, runs and candidates of other systems (`import`);
 //! - `live`: worlds on servers that are running already;
 //! - `report`: reports of runs (`report`, `reports`), with `import`, since an imported run keeps its gate there;

@@ -3,12 +3,12 @@
 use super::live::{LiveKind, live};
 use super::{env_error, replaced_prompt};
 use crate::config::keys::declare::Fill;
-use crate::config::{AlfworldConfig, EnvConfig, GoalSplit, LoadedConfig, WebshopConfig};
+use crate::config::{AlfworldConfig, EnvConfig, LoadedConfig, WebshopConfig};
 use crate::error::Error;
+#[cfg(any(feature = "alfworld", feature = "live"))]
+use skill_envs::EnvError;
 use skill_envs::agent::{AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
-use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
-use skill_envs::webshop::{self, WebshopWorld};
-use skill_envs::{Env, EnvError, World};
+use skill_envs::{Env, World};
 use skill_llm::ChatModel;
 use std::sync::Arc;
 
@@ -26,7 +26,10 @@ pub(super) fn environment(
         EnvConfig::Webshop(asked) => {
             played(loaded, webshop(loaded, asked)?, asked.as_ref(), asked.max_tokens)
         }
+        #[cfg(feature = "exec")]
         EnvConfig::Exec(asked) => super::exec::environment(loaded, asked),
+        #[cfg(not(feature = "exec"))]
+        EnvConfig::Exec(_) => Err(left_out("exec")),
     }
 }
 
@@ -41,7 +44,10 @@ pub fn world(loaded: &LoadedConfig) -> Result<Option<Arc<dyn World>>, Error> {
         EnvConfig::Tasks(asked) => super::tasks::world(loaded, asked),
         EnvConfig::Alfworld(asked) => alfworld(loaded, asked),
         EnvConfig::Webshop(asked) => webshop(loaded, asked),
+        #[cfg(feature = "exec")]
         EnvConfig::Exec(asked) => return super::exec::world(loaded, asked),
+        #[cfg(not(feature = "exec"))]
+        EnvConfig::Exec(_) => Err(left_out("exec")),
     };
     world.map(Some)
 }
@@ -60,6 +66,13 @@ pub(super) fn played(
     Ok(Arc::new(env.map_err(|error| env_error(loaded, error))?))
 }
 
+/// An environment that this build lacks.
+#[cfg(not(all(feature = "alfworld", feature = "exec", feature = "webshop")))]
+fn left_out(feature: &'static str) -> Error {
+    Error::LeftOut { what: format!("`env.kind = \"{feature}\"`"), feature }
+}
+
+#[cfg(any(feature = "alfworld", feature = "live"))]
 pub(super) fn wrong(message: String) -> Error {
     Error::Env(EnvError::Configuration { message })
 }
@@ -69,37 +82,10 @@ fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn Wor
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Alfworld, &asked.servers, tasks);
     }
-    let path = |path: &Option<_>| path.as_ref().map(|path| loaded.resolve(path));
-    let generated = alfworld::GeneratedConfig::default();
-    let config = alfworld::AlfworldConfig {
-        data: path(&asked.games),
-        splits: alfworld::SplitSources {
-            train: path(&asked.games_train),
-            val: path(&asked.games_val),
-            test: path(&asked.games_test),
-        },
-        task_types: asked.task_types.iter().map(|name| task_type(name)).collect::<Result<_, _>>()?,
-        limits: alfworld::SplitLimits { train: asked.max_train, val: asked.max_val, test: asked.max_test },
-        unplayable: asked.unplayable,
-        generated: alfworld::GeneratedConfig {
-            seed: asked.game_seed,
-            train: asked.max_train.unwrap_or(generated.train),
-            val: asked.max_val.unwrap_or(generated.val),
-            test: asked.max_test.unwrap_or(generated.test),
-        },
-    };
-    let world = AlfworldWorld::new(&config).map_err(Error::Env)?;
-    for reason in world.left_out() {
-        tracing::warn!(reason, "a game is left out");
-    }
-    Ok(Arc::new(world))
-}
-
-fn task_type(name: &str) -> Result<TaskType, Error> {
-    TaskType::parse(name).ok_or_else(|| {
-        let known = TaskType::ALL.map(TaskType::as_str).join(", ");
-        wrong(format!("`env.task_types` names `{name}`, which is none of {known}"))
-    })
+    #[cfg(feature = "alfworld")]
+    return super::alfworld::world(loaded, asked);
+    #[cfg(not(feature = "alfworld"))]
+    Err(left_out("alfworld"))
 }
 
 fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
@@ -107,28 +93,29 @@ fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
         return live(loaded, LiveKind::Webshop, &asked.servers, tasks);
     }
-    let path = |path: &Option<_>| path.as_ref().map(|path| loaded.resolve(path));
-    let by_ratio = asked.goal_split == GoalSplit::Ratio || asked.products.is_none();
-    let config = webshop::WebshopConfig {
-        products: path(&asked.products),
-        attributes: path(&asked.attributes),
-        instructions: path(&asked.instructions),
-        n_products: asked.max_products,
-        goal_kind: asked.goal_kind,
-        goals: path(&asked.goals),
-        prices: path(&asked.prices),
-        nouns: path(&asked.nouns),
-        missing_products: asked.missing_products,
-        seed: asked.shop_seed,
-        show_attributes: asked.show_attributes,
-        observation: asked.observation,
-        previous_observations: asked.previous_observations,
-        previous_actions: asked.previous_actions,
-        ranges: None,
-        split_ratio: by_ratio.then_some(asked.split_ratio),
-        split_rule: asked.split_rule,
-        split_seed: asked.split_seed,
-        limits: [asked.max_train, asked.max_val, asked.max_test],
-    };
-    Ok(Arc::new(WebshopWorld::load(&config).map_err(Error::Env)?))
+    #[cfg(feature = "webshop")]
+    return super::webshop::world(loaded, asked);
+    #[cfg(not(feature = "webshop"))]
+    Err(left_out("webshop"))
+}
+
+#[cfg(all(test, not(any(feature = "alfworld", feature = "exec", feature = "webshop"))))]
+mod tests {
+    use super::environment;
+    use crate::config::Config;
+    use crate::error::Error;
+
+    #[test]
+    fn left_out_environments_name_their_feature() {
+        let models = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n";
+        for kind in ["alfworld", "exec", "webshop"] {
+            let program = if kind == "exec" { "program = [\"true\"]\n" } else { "" };
+            let text = format!("{models}[env]\nkind = \"{kind}\"\n{program}");
+            let loaded = Config::parse(&text, "skillrl.toml", &[]).unwrap();
+            let Err(Error::LeftOut { feature, .. }) = environment(&loaded, None) else {
+                panic!("an environment was made")
+            };
+            assert_eq!(feature, kind);
+        }
+    }
 }

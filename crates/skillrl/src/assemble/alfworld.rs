@@ -1,0 +1,43 @@
+//! From `[env]` with `kind = "alfworld"` to its games.
+
+use super::worlds::wrong;
+use crate::config::{AlfworldConfig, LoadedConfig};
+use crate::error::Error;
+use skill_envs::World;
+use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
+use std::sync::Arc;
+
+/// The games of a data set, or generated ones.
+pub(super) fn world(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
+    let path = |path: &Option<_>| path.as_ref().map(|path| loaded.resolve(path));
+    let generated = alfworld::GeneratedConfig::default();
+    let config = alfworld::AlfworldConfig {
+        data: path(&asked.games),
+        splits: alfworld::SplitSources {
+            train: path(&asked.games_train),
+            val: path(&asked.games_val),
+            test: path(&asked.games_test),
+        },
+        task_types: asked.task_types.iter().map(|name| task_type(name)).collect::<Result<_, _>>()?,
+        limits: alfworld::SplitLimits { train: asked.max_train, val: asked.max_val, test: asked.max_test },
+        unplayable: asked.unplayable,
+        generated: alfworld::GeneratedConfig {
+            seed: asked.game_seed,
+            train: asked.max_train.unwrap_or(generated.train),
+            val: asked.max_val.unwrap_or(generated.val),
+            test: asked.max_test.unwrap_or(generated.test),
+        },
+    };
+    let world = AlfworldWorld::new(&config).map_err(Error::Env)?;
+    for reason in world.left_out() {
+        tracing::warn!(reason, "a game is left out");
+    }
+    Ok(Arc::new(world))
+}
+
+fn task_type(name: &str) -> Result<TaskType, Error> {
+    TaskType::parse(name).ok_or_else(|| {
+        let known = TaskType::ALL.map(TaskType::as_str).join(", ");
+        wrong(format!("`env.task_types` names `{name}`, which is none of {known}"))
+    })
+}
