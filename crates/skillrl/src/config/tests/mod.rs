@@ -99,6 +99,35 @@ pub(super) fn error(text: &str, overrides: &[&str]) -> String {
     }
 }
 
+/// The messages of a test, for one snapshot: a message that is reworded changes its own text and that file alone.
+#[derive(Default)]
+pub(super) struct Said(String);
+
+impl Said {
+    /// Adds the message about a configuration and overrides, which names all of these: places, keys, values.
+    #[track_caller]
+    pub(super) fn add(&mut self, text: &str, overrides: &[&str], names: &[&str]) {
+        let message = error(text, overrides);
+        for name in names {
+            assert!(message.contains(name), "{name} is not named in: {message}");
+        }
+        self.0.push_str(&message);
+        self.0.push('\n');
+    }
+
+    /// Adds the message about one key that is set by `--set`.
+    #[track_caller]
+    pub(super) fn refused(&mut self, setting: &str) {
+        let key = format!("--set: `{}`", setting.split('=').next().unwrap());
+        self.add(MINIMAL, &[setting], &[&key]);
+    }
+
+    /// All messages.
+    pub(super) fn text(&self) -> &str {
+        self.0.trim_end()
+    }
+}
+
 /// The value at a dotted path of the configuration's JSON; null where nothing is.
 pub(super) fn lookup(config: &Config, path: &str) -> serde_json::Value {
     let json = config.to_json();

@@ -1,19 +1,25 @@
 //! What a provider sets, what counts before it, and what does not go together.
 
-use super::{error, lookup, parse};
+use super::{Said, error, lookup, parse};
 use crate::config::{LoadedConfig, ModelConfig, Origin};
 
 const TEXT: &str =
     "[models.optimizer]\nkind = \"simulated\"\n[env]\ndata = \"d\"\n[models.target]\nmodel = \"m\"\n";
 
 fn loaded(overrides: &[&str]) -> LoadedConfig {
-    let overrides: Vec<String> = overrides.iter().map(|setting| format!("models.target.{setting}")).collect();
+    let overrides = of_target(overrides);
     parse(TEXT, &overrides.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn refused(overrides: &[&str]) -> String {
-    let overrides: Vec<String> = overrides.iter().map(|setting| format!("models.target.{setting}")).collect();
-    error(TEXT, &overrides.iter().map(String::as_str).collect::<Vec<_>>())
+fn of_target(overrides: &[&str]) -> Vec<String> {
+    overrides.iter().map(|setting| format!("models.target.{setting}")).collect()
+}
+
+/// Adds the message about these settings of the target, which names all of these.
+#[track_caller]
+fn refused(said: &mut Said, overrides: &[&str], names: &[&str]) {
+    let overrides = of_target(overrides);
+    said.add(TEXT, &overrides.iter().map(String::as_str).collect::<Vec<_>>(), names);
 }
 
 #[test]
@@ -98,49 +104,55 @@ fn a_key_goes_to_no_other_address_without_being_asked() {
 
 #[test]
 fn azure_has_a_key_or_a_token() {
+    let mut said = Said::default();
     const URL: &str = "base_url=https://me.openai.azure.com/openai/deployments/d";
     let header = |overrides: &[&str]| lookup(&loaded(overrides).config, "models.target.key_header");
     assert_eq!(header(&["provider=azure", URL, "api_version=2024-10-21"]), "api-key");
     assert_eq!(header(&["provider=azure", URL, "api_key_command=[\"az\", \"account\"]"]), "authorization");
-    assert_eq!(
-        refused(&["provider=azure"]),
-        "--set: `models.target.provider` \"azure\" needs `models.target.base_url`: everybody has an address of their own"
+    refused(
+        &mut said,
+        &["provider=azure"],
+        &["--set", "`models.target.provider`", "`models.target.base_url`"],
     );
+    insta::assert_snapshot!("azure_without_an_address", said.text());
 }
 
 #[test]
 fn what_does_not_go_together() {
-    assert_eq!(
-        refused(&["api_key_env=MINE", "api_key_command=[\"token\"]"]),
-        "--set: `models.target.api_key_env` and `models.target.api_key_command` are given, and only one of them can count"
+    let mut said = Said::default();
+    refused(
+        &mut said,
+        &["api_key_env=MINE", "api_key_command=[\"token\"]"],
+        &["--set", "`models.target.api_key_env`", "`models.target.api_key_command`"],
     );
-    assert_eq!(
-        refused(&["kind=anthropic", "response_format=json_object"]),
-        "--set: `models.target.response_format` is \"json_object\", and kind \"anthropic\" has \"json_schema\", \"tool\" or \"off\""
+    refused(
+        &mut said,
+        &["kind=anthropic", "response_format=json_object"],
+        &["--set", "`models.target.response_format`"],
     );
-    assert_eq!(
-        refused(&["response_format=tool"]),
-        "--set: `models.target.response_format` is \"tool\", and kind \"openai\" has \"json_schema\", \
-         \"json_object_schema\", \"json_object\" or \"off\""
+    refused(&mut said, &["response_format=tool"], &["--set", "`models.target.response_format`"]);
+    refused(
+        &mut said,
+        &["kind=responses", "response_format=tool"],
+        &["--set", "`models.target.response_format`"],
     );
-    assert_eq!(
-        refused(&["kind=responses", "response_format=tool"]),
-        "--set: `models.target.response_format` is \"tool\", and kind \"responses\" has \"json_schema\", \"json_object\" or \"off\""
+    refused(
+        &mut said,
+        &["kind=anthropic", "seed=1"],
+        &["--set", "`models.target.seed`", "`models.target.kind`"],
     );
-    assert_eq!(
-        refused(&["kind=anthropic", "seed=1"]),
-        "--set: `models.target.seed` belongs to kind \"openai\", but `models.target.kind` is \"anthropic\""
+    refused(
+        &mut said,
+        &["kind=agent", "agent=command"],
+        &["--set", "`models.target.agent`", "`models.target.command`"],
     );
-    assert_eq!(
-        refused(&["kind=agent", "agent=command"]),
-        "--set: `models.target.agent` \"command\" needs `models.target.command`"
+    refused(&mut said, &["kind=agent"], &["skillrl.toml:5:9", "`models.target.agent`"]);
+    refused(
+        &mut said,
+        &["kind=agent", "agent=claude", "temperature=0"],
+        &["--set", "`models.target.temperature`", "`models.target.kind`"],
     );
-    assert_eq!(refused(&["kind=agent"]), "skillrl.toml:5:9: `models.target.agent` is missing");
-    assert_eq!(
-        refused(&["kind=agent", "agent=claude", "temperature=0"]),
-        "--set: `models.target.temperature` belongs to kind \"openai\", \"anthropic\" or \"responses\", but \
-         `models.target.kind` is \"agent\""
-    );
+    insta::assert_snapshot!("providers_that_do_not_go_together", said.text());
 }
 
 #[test]
@@ -163,7 +175,7 @@ fn a_program_as_a_model() {
 fn a_secret_in_a_command_is_refused() {
     for setting in ["api_key_command=[\"echo\", \"sk-0123456789abcdef\"]", "extra_headers.x-api-key=hunter2"]
     {
-        let message = refused(&[setting]);
+        let message = error(TEXT, &[&format!("models.target.{setting}")]);
         assert!(message.contains("looks like a secret") && !message.contains("hunter2"), "{message}");
         assert!(!message.contains("sk-0123456789abcdef"), "{message}");
     }

@@ -1,19 +1,11 @@
-use super::{error, lookup, parse};
+use super::{MINIMAL, Said, lookup, parse};
 
 /// Sets one key by `--set` and compares the JSON of the result.
 #[track_caller]
 fn check(setting: &str, expect: &str) {
-    let loaded = parse(super::MINIMAL, &[setting]);
+    let loaded = parse(MINIMAL, &[setting]);
     let key = setting.split('=').next().unwrap();
     assert_eq!(lookup(&loaded.config, key).to_string(), expect, "{setting}");
-}
-
-/// Sets one key by `--set` and looks for the end of the message.
-#[track_caller]
-fn refused(setting: &str, expect: &str) {
-    let message = error(super::MINIMAL, &[setting]);
-    let key = setting.split('=').next().unwrap();
-    assert_eq!(message, format!("--set: `{key}` {expect}"), "{setting}");
 }
 
 #[test]
@@ -134,133 +126,90 @@ fn values_that_are_taken() {
 
 #[test]
 fn values_that_are_refused() {
-    const SEED: &str = "takes a whole number from 0 to 9007199254740991";
-    const COUNT: &str = "takes a whole number from 1 to 1000000";
-    const TOKENS: &str = "takes a whole number from 1 to 10000000";
-    refused("run.dir=", "takes a path that is not empty, not \"\"");
-    refused("run.dir=  ", "takes a path that is not empty, not \"  \"");
-    refused("run.seed=-1", &format!("{SEED}, not -1"));
-    refused("run.seed=9007199254740992", &format!("{SEED}, not 9007199254740992"));
-    refused("run.seed=99999999999999999999999", &format!("{SEED}, not 99999999999999999999999"));
-    refused("run.seed=1.0", &format!("{SEED}, not 1.0"));
-    refused("run.seed=forty", &format!("{SEED}, not \"forty\""));
-    refused("run.seed=", &format!("{SEED}, not \"\""));
-    refused("run.workers=0", "takes a whole number from 1 to 4096, not 0");
-    refused("run.workers=4097", "takes a whole number from 1 to 4096, not 4097");
-    refused("run.workers=\"8\"", "takes a whole number from 1 to 4096, not \"8\"");
-    refused("models.target.model=", "takes a text that is not empty, not \"\"");
-    refused("models.target.temperature=-0.1", "takes a number of at least 0, not -0.1");
-    refused("models.target.temperature=nan", "takes a number of at least 0, not nan");
-    refused("models.target.temperature=inf", "takes a number of at least 0, not inf");
-    refused("models.target.temperature=hot", "takes a number of at least 0, not \"hot\"");
-    refused("models.target.top_p=1.1", "takes a number from 0 to 1, not 1.1");
-    refused("models.target.max_tokens=0", &format!("{TOKENS}, not 0"));
-    refused("models.target.seed=-5", &format!("{SEED}, not -5"));
-    refused("models.target.timeout_s=0", "takes a whole number from 1 to 86400, not 0");
-    refused("models.target.timeout_s=1.5", "takes a whole number from 1 to 86400, not 1.5");
-    refused("models.target.price_input=-1", "takes a number of at least 0, not -1");
-    refused(
-        "models.target.base_url=localhost:8080",
-        "takes an address that starts with http:// or https://, not this text",
-    );
-    refused(
-        "models.target.base_url=http://",
-        "takes an address that starts with http:// or https://, not this text",
-    );
-    refused(
-        "models.target.base_url=http://a b",
-        "takes an address that starts with http:// or https://, not this text",
-    );
-    refused("models.target.extra_body=5", "takes a table, like { reasoning_effort = \"low\" }, not 5");
-    refused(
-        "models.target.extra_body=[1]",
-        "takes a table, like { reasoning_effort = \"low\" }, not an array",
-    );
-    refused("models.target.extra_body.x=nan", "takes a finite number, not nan");
-    refused(
-        "models.target.extra_headers=x",
-        "takes a table of texts, like { x-title = \"skillrl\" }, not this text",
-    );
-    refused(
-        "models.target.kind=openia",
-        "takes \"openai\", \"anthropic\", \"responses\", \"agent\", \"scripted\" or \"simulated\", not \"openia\"; did you mean \"openai\"?",
-    );
-    refused(
-        "models.target.kind=7",
-        "takes \"openai\", \"anthropic\", \"responses\", \"agent\", \"scripted\" or \"simulated\", not \"7\"",
-    );
-    refused(
-        "models.target.max_tokens_field=maxtokens",
-        "takes \"auto\", \"max_tokens\" or \"max_completion_tokens\", not \"maxtokens\"; did you mean \"max_tokens\"?",
-    );
-    refused(
-        "models.target.response_format=json-schema",
-        "takes \"json_schema\", \"json_object_schema\", \"json_object\", \"tool\" or \"off\", not \"json-schema\"; did you mean \"json_schema\"?",
-    );
-    const SCORERS: &str = "\"em_f1\", \"contains\", \"exact\", \"choice\", \"numeric\", \"anls\", \"regex\", \"json_fields\", \"rules\", \"rubric\", \"command\" or \"officeqa\"";
-    refused(
-        "env.kind=alfworl",
-        "takes \"qa\", \"tasks\", \"alfworld\", \"webshop\" or \"exec\", not \"alfworl\"; did you mean \"alfworld\"?",
-    );
-    refused("env.scorer=em", &format!("takes {SCORERS}, not \"em\""));
-    refused("env.scorer=EM_F1", &format!("takes {SCORERS}, not \"EM_F1\"; did you mean \"em_f1\"?"));
-    const RATIO: &str = "takes \"auto\", or three whole numbers for train, val and test that are not all 0, like [2, 1, 7], not";
-    refused("env.split_ratio=[0, 0, 0]", &format!("{RATIO} [0, 0, 0]"));
-    refused("env.split_ratio=[1, 2]", &format!("{RATIO} [1, 2]"));
-    refused("env.split_ratio=[1, 2, 3, 4]", &format!("{RATIO} [1, 2, 3, 4]"));
-    refused("env.split_ratio=[0.2, 0.1, 0.7]", &format!("{RATIO} [0.2, 0.1, 0.7]"));
-    refused("env.split_ratio=[-1, 1, 1]", &format!("{RATIO} [-1, 1, 1]"));
-    refused("env.split_ratio=2:1:7", &format!("{RATIO} \"2:1:7\""));
-    refused("env.split_ratio=Auto", &format!("{RATIO} \"Auto\""));
-    refused("env.split_rule=3", "takes a whole number from 1 to 2, not 3");
-    refused("train.epochs=0", &format!("{COUNT}, not 0"));
-    refused("train.batch_size=0", &format!("{COUNT}, not 0"));
-    refused("train.batch_size=true", &format!("{COUNT}, not true"));
-    refused("train.batch_size=[8]", &format!("{COUNT}, not [8]"));
-    refused("train.batch_size={ a = 1 }", &format!("{COUNT}, not a table"));
-    refused("train.batch_size=2024-01-01", &format!("{COUNT}, not 2024-01-01"));
-    refused("train.minibatch_size=0", &format!("{COUNT}, not 0"));
-    refused("train.merge_batch_size=1", "takes a whole number from 2 to 1000000, not 1");
-    refused("train.samples=0", "takes a whole number from 1 to 1000, not 0");
-    refused("train.accumulation=0", "takes a whole number from 1 to 1000, not 0");
-    refused(
-        "train.update_mode=rewrite",
-        "takes \"patch\", \"rewrite_from_suggestions\" or \"full_rewrite_minibatch\", not \"rewrite\"; did you mean \"full_rewrite_minibatch\"?",
-    );
-    refused("train.appendix_limit=201", "takes a whole number from 0 to 200, not 201");
-    refused("train.appendix_source=all", "takes \"both\" or \"failure_only\", not \"all\"");
-    refused("train.memory_steps=101", "takes a whole number from 0 to 100, not 101");
-    refused("train.edit_budget=0", "takes a whole number from 1 to 1000, not 0");
-    refused("train.min_edit_budget=0", "takes a whole number from 1 to 1000, not 0");
-    refused(
-        "train.schedule=cosin",
-        "takes \"constant\", \"linear\", \"cosine\" or \"autonomous\", not \"cosin\"; did you mean \"cosine\"?",
-    );
-    refused("gate.metric=sum", "takes \"hard\", \"soft\" or \"mixed\", not \"sum\"");
-    refused(
-        "gate.metric=Hard",
-        "takes \"hard\", \"soft\" or \"mixed\", not \"Hard\"; did you mean \"hard\"?",
-    );
-    refused("gate.mixed_weight=1.5", "takes a number from 0 to 1, not 1.5");
-    refused("gate.mixed_weight=-0.5", "takes a number from 0 to 1, not -0.5");
-    refused("eval.test=1", "takes true or false, not 1");
-    refused("eval.test=yes", "takes true or false, not \"yes\"");
-    refused("skill.initial=", "takes a path that is not empty, not \"\"");
-    refused("prompts.dir=", "takes a path that is not empty, not \"\"");
-    refused("limits.max_reply_tokens=0", &format!("{TOKENS}, not 0"));
+    let mut said = Said::default();
+    said.refused("run.dir=");
+    said.refused("run.dir=  ");
+    said.refused("run.seed=-1");
+    said.refused("run.seed=9007199254740992");
+    said.refused("run.seed=99999999999999999999999");
+    said.refused("run.seed=1.0");
+    said.refused("run.seed=forty");
+    said.refused("run.seed=");
+    said.refused("run.workers=0");
+    said.refused("run.workers=4097");
+    said.refused("run.workers=\"8\"");
+    said.refused("models.target.model=");
+    said.refused("models.target.temperature=-0.1");
+    said.refused("models.target.temperature=nan");
+    said.refused("models.target.temperature=inf");
+    said.refused("models.target.temperature=hot");
+    said.refused("models.target.top_p=1.1");
+    said.refused("models.target.max_tokens=0");
+    said.refused("models.target.seed=-5");
+    said.refused("models.target.timeout_s=0");
+    said.refused("models.target.timeout_s=1.5");
+    said.refused("models.target.price_input=-1");
+    said.refused("models.target.base_url=localhost:8080");
+    said.refused("models.target.base_url=http://");
+    said.refused("models.target.base_url=http://a b");
+    said.refused("models.target.extra_body=5");
+    said.refused("models.target.extra_body=[1]");
+    said.refused("models.target.extra_body.x=nan");
+    said.refused("models.target.extra_headers=x");
+    said.refused("models.target.kind=openia");
+    said.refused("models.target.kind=7");
+    said.refused("models.target.max_tokens_field=maxtokens");
+    said.refused("models.target.response_format=json-schema");
+    said.refused("env.kind=alfworl");
+    said.refused("env.scorer=em");
+    said.refused("env.scorer=EM_F1");
+    said.refused("env.split_ratio=[0, 0, 0]");
+    said.refused("env.split_ratio=[1, 2]");
+    said.refused("env.split_ratio=[1, 2, 3, 4]");
+    said.refused("env.split_ratio=[0.2, 0.1, 0.7]");
+    said.refused("env.split_ratio=[-1, 1, 1]");
+    said.refused("env.split_ratio=2:1:7");
+    said.refused("env.split_ratio=Auto");
+    said.refused("env.split_rule=3");
+    said.refused("train.epochs=0");
+    said.refused("train.batch_size=0");
+    said.refused("train.batch_size=true");
+    said.refused("train.batch_size=[8]");
+    said.refused("train.batch_size={ a = 1 }");
+    said.refused("train.batch_size=2024-01-01");
+    said.refused("train.minibatch_size=0");
+    said.refused("train.merge_batch_size=1");
+    said.refused("train.samples=0");
+    said.refused("train.accumulation=0");
+    said.refused("train.update_mode=rewrite");
+    said.refused("train.appendix_limit=201");
+    said.refused("train.appendix_source=all");
+    said.refused("train.memory_steps=101");
+    said.refused("train.edit_budget=0");
+    said.refused("train.min_edit_budget=0");
+    said.refused("train.schedule=cosin");
+    said.refused("gate.metric=sum");
+    said.refused("gate.metric=Hard");
+    said.refused("gate.mixed_weight=1.5");
+    said.refused("gate.mixed_weight=-0.5");
+    said.refused("eval.test=1");
+    said.refused("eval.test=yes");
+    said.refused("skill.initial=");
+    said.refused("prompts.dir=");
+    said.refused("limits.max_reply_tokens=0");
     let long = "x".repeat(200);
-    refused(&format!("train.epochs={long}"), &format!("{COUNT}, not \"{}...", "x".repeat(59)));
+    said.refused(&format!("train.epochs={long}"));
+    insta::assert_snapshot!("refused_values", said.text());
 }
 
 #[test]
 fn edit_budgets_that_do_not_go_together() {
-    let text = format!("{}[train]\nedit_budget = 1\n", super::MINIMAL);
+    let text = format!("{MINIMAL}[train]\nedit_budget = 1\n");
     assert_eq!(parse(&text, &[]).config.train.min_edit_budget, 1, "what is left out follows");
-    let text = format!("{}[train]\nedit_budget = 3\nmin_edit_budget = 4\n", super::MINIMAL);
-    assert_eq!(
-        error(&text, &[]),
-        "skillrl.toml:9:1: `train.min_edit_budget` (4) is above `train.edit_budget` (3); it takes at most 3"
-    );
+    let text = format!("{MINIMAL}[train]\nedit_budget = 3\nmin_edit_budget = 4\n");
+    let mut said = Said::default();
+    said.add(&text, &[], &["skillrl.toml:9:1", "`train.min_edit_budget` (4)", "`train.edit_budget` (3)"]);
+    insta::assert_snapshot!("edit_budgets", said.text());
     parse(&text, &["train.edit_budget=4"]);
 }
 
@@ -278,82 +227,78 @@ fn a_server_has_one_rate() {
     parse(&two_models(&rate(5), &rate(5), ""), &[]);
     let elsewhere = format!("{}\nbase_url = \"http://other/v1\"", rate(6));
     parse(&two_models(&rate(5), &elsewhere, ""), &[]);
-    assert_eq!(
-        error(&two_models(&rate(5), &rate(6), ""), &[]),
-        "skillrl.toml:7:1: `models.target.requests_per_minute` (5) and `models.optimizer.requests_per_minute` (6) \
-         are of one server, which has one rate; set it for one of them"
-    );
+    let mut said = Said::default();
+    let names = [
+        "skillrl.toml:7:1",
+        "`models.target.requests_per_minute` (5)",
+        "`models.optimizer.requests_per_minute` (6)",
+    ];
+    said.add(&two_models(&rate(5), &rate(6), ""), &[], &names);
+    insta::assert_snapshot!("one_rate", said.text());
 }
 
 #[test]
 fn a_cap_on_money_needs_prices() {
     let cap = "[budget]\nmoney = 5.0";
     parse(&two_models("price_input = 1.0", "price_output = 0.0", cap), &[]);
-    assert_eq!(
-        error(&two_models("price_input = 1.0", "", cap), &[]),
-        "skillrl.toml:2:1: `budget.money` needs prices: `models.optimizer` has neither `price_input` nor `price_output`"
-    );
+    let mut said = Said::default();
+    let names =
+        ["skillrl.toml:2:1", "`budget.money`", "`models.optimizer`", "`price_input`", "`price_output`"];
+    said.add(&two_models("price_input = 1.0", "", cap), &[], &names);
+    insta::assert_snapshot!("prices", said.text());
 }
 
 /// A configuration of kind tasks with these lines in its section.
-#[track_caller]
-fn tasks(lines: &str, expect: &str) {
-    let text = format!("{}{lines}", super::MINIMAL.replace("[env]\n", "[env]\nkind = \"tasks\"\n"));
-    assert_eq!(super::error(&text, &[]), expect);
+fn tasks(lines: &str) -> String {
+    format!("{}{lines}", MINIMAL.replace("[env]\n", "[env]\nkind = \"tasks\"\n"))
 }
 
 #[test]
 fn what_does_not_go_together_in_tasks() {
-    tasks(
-        "split_field = \"a\"\nsplit_ids = \"b\"\n",
-        "skillrl.toml:9:1: `env.split_field` and `env.split_ids` are given, and only one of them can count",
+    let mut said = Said::default();
+    said.add(
+        &tasks("split_field = \"a\"\nsplit_ids = \"b\"\n"),
+        &[],
+        &["skillrl.toml:9:1", "`env.split_field`", "`env.split_ids`"],
     );
-    tasks(
-        "tolerance = 0.1\n",
-        "skillrl.toml:8:1: `env.tolerance` belongs to the scorer \"numeric\" or \"json_fields\", but `env.scorer` is \"em_f1\"",
+    said.add(&tasks("tolerance = 0.1\n"), &[], &["skillrl.toml:8:1", "`env.tolerance`", "`env.scorer`"]);
+    said.add(
+        &tasks("extract_tag = \"x\"\n"),
+        &[],
+        &["skillrl.toml:8:1", "`env.extract_tag`", "`env.extract`"],
     );
-    tasks(
-        "extract_tag = \"x\"\n",
-        "skillrl.toml:8:1: `env.extract_tag` belongs to the extraction \"last_tag\", but `env.extract` is \"whole\"",
+    said.add(&tasks("extract = \"regex\"\n"), &[], &["skillrl.toml:8:1", "`env.extract_pattern`"]);
+    said.add(&tasks("scorer = \"rules\"\n"), &[], &["skillrl.toml:8:1", "`env.rules`", "`env.rules_field`"]);
+    said.add(&tasks("scorer = \"command\"\n"), &[], &["skillrl.toml:8:1", "`env.command`"]);
+    said.add(
+        &tasks("scorer = \"rubric\"\nrubric = \"good\"\n"),
+        &[],
+        &["skillrl.toml:8:1", "[models.judge]", "`env.judge`"],
     );
-    tasks("extract = \"regex\"\n", "skillrl.toml:8:1: the extraction \"regex\" needs `env.extract_pattern`");
-    tasks(
-        "scorer = \"rules\"\n",
-        "skillrl.toml:8:1: the scorer \"rules\" needs `env.rules` or `env.rules_field`",
+    said.add(
+        &tasks("scorer = \"rubric\"\nrubric = \"good\"\n[models.judge]\nkind = \"simulated\"\n"),
+        &[],
+        &["skillrl.toml", "`models.judge.kind`"],
     );
-    tasks("scorer = \"command\"\n", "skillrl.toml:8:1: the scorer \"command\" needs `env.command`");
-    tasks(
-        "scorer = \"rubric\"\nrubric = \"good\"\n",
-        "skillrl.toml:8:1: the scorer \"rubric\" needs a judge: there is no section [models.judge], and `env.judge` \
-         names neither the optimizer nor the target",
+    said.add(
+        &tasks("scorer = \"rules\"\nrules = [{ contain = \"x\" }]\n"),
+        &[],
+        &["skillrl.toml:9:1", "`env.rules`", "`contain`"],
     );
-    tasks(
-        "scorer = \"rubric\"\nrubric = \"good\"\n[models.judge]\nkind = \"simulated\"\n",
-        "skillrl.toml: `models.judge.kind` is \"simulated\", and no simulated model can grade",
+    said.add(&tasks("scorer = \"rules\"\nrules = [\"x\"]\n"), &[], &["skillrl.toml:9:1", "`env.rules`"]);
+    said.add(&tasks("scorer = \"command\"\ncommand = []\n"), &[], &["skillrl.toml:9:1", "`env.command`"]);
+    said.add(&tasks("scorrer = \"exact\"\n"), &[], &["skillrl.toml:8:1", "`env.scorrer`", "`env.scorer`"]);
+    said.add(
+        &format!("{MINIMAL}scorer = \"exact\"\n"),
+        &[],
+        &["skillrl.toml:7:1", "`env.scorer`", "\"tasks\""],
     );
-    tasks(
-        "scorer = \"rules\"\nrules = [{ contain = \"x\" }]\n",
-        "skillrl.toml:9:1: `env.rules`: there is no rule `contain`; the rules are contains, not_contains, matches, \
-         not_matches, section, min_chars, max_chars, min_words, max_words, tool_called, tool_not_called",
+    said.add(
+        &format!("{MINIMAL}pattern = \"x\"\n"),
+        &[],
+        &["skillrl.toml:7:1", "`env.pattern`", "`env.kind`"],
     );
-    tasks(
-        "scorer = \"rules\"\nrules = [\"x\"]\n",
-        "skillrl.toml:9:1: `env.rules` takes a list of tables, like [{ contains = \"Berlin\" }, { max_words = 100 }], not [\"x\"]",
-    );
-    tasks(
-        "scorer = \"command\"\ncommand = []\n",
-        "skillrl.toml:9:1: `env.command` takes a list of texts that are not empty, like [\"one\", \"two\"], not []",
-    );
-    tasks("scorrer = \"exact\"\n", "skillrl.toml:8:1: unknown key `env.scorrer`; did you mean `env.scorer`?");
-    assert_eq!(
-        super::error(&format!("{}scorer = \"exact\"\n", super::MINIMAL), &[]),
-        "skillrl.toml:7:1: `env.scorer` is \"exact\", and kind \"qa\" has \"em_f1\" or \"contains\"; kind \"tasks\" has \
-         the others"
-    );
-    assert_eq!(
-        super::error(&format!("{}pattern = \"x\"\n", super::MINIMAL), &[]),
-        "skillrl.toml:7:1: `env.pattern` belongs to kind \"tasks\", but `env.kind` is \"qa\""
-    );
+    insta::assert_snapshot!("tasks_that_do_not_go_together", said.text());
 }
 
 #[test]
