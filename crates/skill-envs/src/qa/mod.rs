@@ -167,9 +167,12 @@ impl Env for QaEnv {
         };
         let task = rollout::task(&question);
         let asked = Asked { item, task: &task };
-        let goal = self.agenda.goal(asked)?;
-        let (skill, ctx) = ctx.show(source, item, &goal).await?;
-        let request = self.agenda.request(asked, &skill)?;
+        // Neither goal nor skill is kept while the model is waited for: many rollouts wait at once.
+        let (request, ctx) = {
+            let goal = self.agenda.goal(asked)?;
+            let (skill, ctx) = ctx.show(source, item, &goal).await?;
+            (self.agenda.request(asked, &skill)?, ctx)
+        };
         let reply = target.chat(&request, &ctx.call).await?;
         self.agenda.result(asked, Attempt::single(request, &reply), reply, None, &ctx.call).await
     }

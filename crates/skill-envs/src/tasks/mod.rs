@@ -345,9 +345,12 @@ impl Env for TasksEnv {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let task = self.task(item)?;
-        let goal = self.agenda.goal(task)?;
-        let (skill, ctx) = ctx.show(source, item, &goal).await?;
-        let request = self.agenda.request(task, &skill)?;
+        // Neither goal nor skill is kept while the model is waited for: many rollouts wait at once.
+        let (request, ctx) = {
+            let goal = self.agenda.goal(task)?;
+            let (skill, ctx) = ctx.show(source, item, &goal).await?;
+            (self.agenda.request(task, &skill)?, ctx)
+        };
         let (attempt, reply) = match &self.files {
             Some(access) => {
                 Talk::new(access, Arc::clone(&task.files), request)?.run(target, &ctx.call).await?
