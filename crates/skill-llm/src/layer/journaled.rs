@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 /// A model whose replies are kept.
@@ -29,7 +29,10 @@ pub struct Journaled<M: ?Sized = dyn ChatModel> {
     journal: Journal,
     model: Arc<ModelPart>,
     /// The row of the model in the journal, once something is sent.
-    model_row: OnceCell<i64>,
+    ///
+    /// A lock that serves calls in the order in which they came: a cell would let those pass that come while the first
+    /// ones are being woken.
+    model_row: Mutex<Option<i64>>,
     recording: Option<Recording>,
 }
 
@@ -76,10 +79,17 @@ impl<M: ?Sized> Journaled<M> {
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
             room = self.journal.admit() => room?,
         };
-        let model_row = *self.model_row.get_or_try_init(|| self.journal.enter_model(&self.model)).await?;
-        let sends = self.journal.sends(model_row);
+        let sends = self.journal.sends(self.row_of_model().await?);
         let attempts = Arc::new(AttemptLog::recorded_by(Arc::clone(&sends) as Arc<dyn SendRecord>));
         Ok(Opened { room, sends, call: CallCtx { attempts, ..call.clone() } })
+    }
+
+    async fn row_of_model(&self) -> Result<i64, LlmError> {
+        let mut row = self.model_row.lock().await;
+        match *row {
+            Some(row) => Ok(row),
+            None => Ok(*row.insert(self.journal.enter_model(&self.model).await?)),
+        }
     }
 }
 
@@ -87,7 +97,7 @@ impl Journaled {
     /// Keeps the calls of `inner` in a journal.
     pub fn new(inner: Arc<dyn ChatModel>, journal: Journal) -> Self {
         let model = Arc::new(ModelPart::of(inner.id(), &inner.parameters()));
-        Self { inner, journal, model, model_row: OnceCell::new(), recording: None }
+        Self { inner, journal, model, model_row: Mutex::new(None), recording: None }
     }
 
     /// Makes a call that nobody else makes, and records it.

@@ -86,8 +86,7 @@ fn seeds_1() {
 
 #[test]
 fn a_life_is_the_same_again() {
-    // Not 1,002: on a busy machine one of its processes ends with more replies recorded than on an idle one.
-    for seed in [1_000, 1_001, 1_003, 1_004] {
+    for seed in 1_000..1_005 {
         assert_eq!(live_seed(seed), live_seed(seed), "seed {seed}");
     }
 }

@@ -16,7 +16,7 @@ use skill_core::Usage;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// The vectors that a request has got so far.
@@ -38,7 +38,7 @@ impl Journaled<dyn EmbeddingModel> {
     /// of the request that it was sent with.
     pub fn embedding(inner: Arc<dyn EmbeddingModel>, journal: Journal) -> Self {
         let model = Arc::new(ModelPart::of(inner.id(), &inner.parameters()));
-        Self { inner, journal, model, model_row: OnceCell::new(), recording: None }
+        Self { inner, journal, model, model_row: Mutex::new(None), recording: None }
     }
 
     /// Gets the vectors of texts that nobody else asks for now, from the recording or by requests.
