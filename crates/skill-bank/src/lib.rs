@@ -1,0 +1,50 @@
+//! Skill banks: many small skills, of which each task is shown the few that fit it.
+//!
+//! A [`Bank`] is the sum of its [events](BankEvent): skills are proposed, tried, admitted, revised, merged, pinned,
+//! retired and restored, and nothing is ever lost. Everything here is a function of data, chat models and embedding
+//! models; files, runs and printing are for the crates above.
+//!
+//! # Who should depend on this crate
+//!
+//! Programs that show banks, change them or retrieve from them, without training.
+//!
+//! # Example
+//!
+//! ```
+//! use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Source, Tier};
+//!
+//! # fn main() -> Result<(), skill_bank::BankError> {
+//! let mut bank = Bank::new();
+//! let content = Content::Principle {
+//!     title: "Open it first".into(),
+//!     principle: "Open a container before you look for things in it.".into(),
+//!     when_to_apply: String::new(),
+//! };
+//! let skill = bank.next_skill(&Tier::General);
+//! bank.record(0, Author::Person, BankEvent::Proposed {
+//!     skill: skill.clone(),
+//!     tier: Tier::General,
+//!     content,
+//!     source: Source::Person,
+//!     parents: Vec::new(),
+//!     evidence: Evidence::default(),
+//! })?;
+//! assert_eq!(bank.view().skills().len(), 0, "a candidate is shown to nobody");
+//! bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person })?;
+//! assert_eq!(bank.view().skills()[0].id.to_string(), "gen_001");
+//! assert_eq!(Bank::from_log(&bank.log_text())?, bank);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bank;
+mod error;
+mod event;
+mod skill;
+mod view;
+
+pub use bank::{Bank, log_header, log_line};
+pub use error::BankError;
+pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
+pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
+pub use view::BankView;

@@ -1,0 +1,221 @@
+//! The log of a bank: what it allows, and that it adds up to the same bank again.
+
+use proptest::prelude::*;
+use skill_bank::{
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State, Tier,
+    Verdict,
+};
+use skill_core::SkillPartId;
+
+pub(crate) fn principle(title: &str) -> Content {
+    Content::Principle { title: title.into(), principle: format!("Do {title}."), when_to_apply: String::new() }
+}
+
+fn propose(bank: &mut Bank, skill: SkillRef, tier: &Tier, title: &str) -> Result<SkillRef, BankError> {
+    let proposed = BankEvent::Proposed {
+        skill: skill.clone(),
+        tier: tier.clone(),
+        content: principle(title),
+        source: Source::Distilled,
+        parents: Vec::new(),
+        evidence: Evidence::default(),
+    };
+    bank.record(0, Author::Process, proposed)?;
+    Ok(skill)
+}
+
+fn new_skill(bank: &mut Bank, tier: &Tier, title: &str) -> SkillRef {
+    let skill = bank.next_skill(tier);
+    propose(bank, skill, tier, title).unwrap()
+}
+
+fn admit(bank: &mut Bank, skill: &SkillRef) {
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
+    bank.record(0, Author::Process, admitted).unwrap();
+}
+
+fn retire(bank: &mut Bank, skill: &SkillRef, by: Author) -> Result<(), BankError> {
+    bank.record(1, by, BankEvent::Retired { skill: skill.clone(), reason: Reason::Harmful }).map(|_| ())
+}
+
+#[test]
+fn an_id_is_never_used_again() {
+    let mut bank = Bank::new();
+    let heat = Tier::of_type("heat");
+    let first = new_skill(&mut bank, &heat, "one");
+    admit(&mut bank, &first);
+    let second = new_skill(&mut bank, &heat, "two");
+    retire(&mut bank, &second, Author::Process).unwrap();
+    assert_eq!(bank.next_skill(&heat).to_string(), "hea_003");
+    assert!(matches!(propose(&mut bank, second, &heat, "three"), Err(BankError::IdTaken { .. })));
+    // Two types with the same first letters count together.
+    let taken: Vec<String> = ["pick_and_place", "pick_two"]
+        .map(|task_type| new_skill(&mut bank, &Tier::of_type(task_type), "x").to_string())
+        .into();
+    assert_eq!(taken, ["pic_001", "pic_002"]);
+}
+
+#[test]
+fn a_trial_admits_only_what_was_in_one() {
+    let mut bank = Bank::new();
+    let skill = new_skill(&mut bank, &Tier::General, "one");
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Trial };
+    let error = bank.record(1, Author::Process, admitted.clone()).unwrap_err();
+    assert!(matches!(error, BankError::WrongState { state: State::Candidate, .. }));
+    assert_eq!(bank.log().len(), 1, "nothing is recorded of what was refused");
+    let opened =
+        BankEvent::TrialOpened { skill: skill.clone(), max_rollouts: 64, design_sha256: String::new() };
+    bank.record(1, Author::Process, opened).unwrap();
+    bank.record(1, Author::Process, admitted).unwrap();
+    assert_eq!(bank.view().skills().len(), 1);
+}
+
+#[test]
+fn an_undecided_candidate_stays_one() {
+    let mut bank = Bank::new();
+    let skill = new_skill(&mut bank, &Tier::General, "one");
+    let opened =
+        BankEvent::TrialOpened { skill: skill.clone(), max_rollouts: 64, design_sha256: String::new() };
+    bank.record(1, Author::Process, opened).unwrap();
+    let measured = BankEvent::Measured {
+        skill: skill.clone(),
+        occasion: Occasion::Trial,
+        utility: None,
+        verdict: Some(Verdict::Undecided),
+        e_better: Some(1.0),
+        e_worse: Some(1.0),
+        p_better: None,
+    };
+    bank.record(1, Author::Process, measured).unwrap();
+    assert_eq!(bank.version(&skill).unwrap().state, State::Candidate);
+}
+
+#[test]
+fn no_process_changes_what_a_person_pinned() {
+    let mut bank = Bank::new();
+    let skill = new_skill(&mut bank, &Tier::General, "one");
+    admit(&mut bank, &skill);
+    bank.record(0, Author::Person, BankEvent::Pinned { skill: skill.skill.clone() }).unwrap();
+    assert!(matches!(retire(&mut bank, &skill, Author::Process), Err(BankError::Pinned { .. })));
+    let next = bank.next_version(&skill.skill).unwrap();
+    propose(&mut bank, next.clone(), &Tier::General, "one, better").unwrap();
+    let revised = BankEvent::Revised { skill: next, from: 1, basis: Basis::Unmeasured };
+    assert!(matches!(bank.record(1, Author::Process, revised), Err(BankError::Pinned { .. })));
+    retire(&mut bank, &skill, Author::Person).unwrap();
+}
+
+#[test]
+fn a_revision_takes_the_place_of_its_skill_and_a_retired_version_comes_back_under_its_id() {
+    let mut bank = Bank::new();
+    let first = new_skill(&mut bank, &Tier::General, "one");
+    let other = new_skill(&mut bank, &Tier::General, "other");
+    admit(&mut bank, &first);
+    admit(&mut bank, &other);
+    let next = bank.next_version(&first.skill).unwrap();
+    propose(&mut bank, next.clone(), &Tier::General, "one, better").unwrap();
+    assert_eq!(bank.replaced_by(&next), [first.clone()]);
+    let tried = bank.view().with(bank.viewed(&next).unwrap(), &bank.replaced_by(&next));
+    let shown: Vec<String> = tried.skills().iter().map(|skill| skill.id.to_string()).collect();
+    assert_eq!(shown, ["gen_001@2", "gen_002"]);
+    let revised = BankEvent::Revised { skill: next.clone(), from: 1, basis: Basis::Unmeasured };
+    bank.record(1, Author::Process, revised).unwrap();
+    assert_eq!(bank.view().skills()[0].id, next);
+    bank.record(2, Author::Person, BankEvent::Restored { skill: first.clone() }).unwrap();
+    assert_eq!(bank.view().skills()[0].id, first);
+    assert_eq!(bank.version(&next).unwrap().state, State::Retired);
+}
+
+#[test]
+fn a_merger_retires_those_that_it_was_made_from() {
+    let mut bank = Bank::new();
+    let parents: Vec<SkillRef> =
+        ["one", "two"].iter().map(|title| new_skill(&mut bank, &Tier::General, title)).collect();
+    parents.iter().for_each(|skill| admit(&mut bank, skill));
+    let merged = new_skill(&mut bank, &Tier::General, "both");
+    let from = parents.iter().map(|parent| parent.skill.clone()).collect();
+    let event = BankEvent::Merged { skill: merged.clone(), from, basis: Basis::Unmeasured };
+    bank.record(1, Author::Process, event).unwrap();
+    let view = bank.view();
+    assert_eq!(view.skills().iter().map(|skill| &skill.id).collect::<Vec<_>>(), [&merged]);
+    assert!(parents.iter().all(|parent| bank.version(parent).unwrap().state == State::Retired));
+}
+
+#[test]
+fn a_log_that_does_not_add_up_is_refused_with_its_line() {
+    let mut bank = Bank::new();
+    let skill = new_skill(&mut bank, &Tier::General, "one");
+    admit(&mut bank, &skill);
+    let text = bank.log_text();
+    let lines: Vec<&str> = text.lines().collect();
+    for (log, line) in [
+        (String::new(), 1),
+        ("{\"format\":\"other\",\"version\":1}\n".to_owned(), 1),
+        ([lines[0], lines[2]].join("\n"), 2),
+        ([lines[0], lines[1], lines[1]].join("\n"), 3),
+        (format!("{}\n{}\n{{\"n\":2", lines[0], lines[1]), 3),
+    ] {
+        assert!(
+            matches!(Bank::from_log(&log), Err(BankError::BadLog { line: at, .. }) if at == line),
+            "{log}: {:?}",
+            Bank::from_log(&log)
+        );
+    }
+    let newer = text.replacen("\"version\":1", "\"version\":2", 1);
+    assert!(matches!(Bank::from_log(&newer), Err(BankError::NewerVersion { version: 2, .. })));
+}
+
+#[test]
+fn a_part_id_names_its_version() {
+    for (id, version) in [("gen_001", 1), ("gen_001", 2), ("a@b", 1), ("a@b", 7)] {
+        let skill = SkillRef::new(SkillPartId::new(id), version);
+        assert_eq!(SkillRef::of_part(&skill.part_id()), skill);
+    }
+}
+
+/// Something to do with a bank, by the number of a skill that is there.
+fn attempts() -> impl Strategy<Value = Vec<(u8, usize, bool)>> {
+    proptest::collection::vec((0..9_u8, 0..6_usize, any::<bool>()), 0..60)
+}
+
+proptest! {
+    #[test]
+    fn the_log_adds_up_to_the_same_bank(attempts in attempts()) {
+        let mut bank = Bank::new();
+        let mut ids = Vec::new();
+        for (what, at, is_person) in attempts {
+            let by = if is_person { Author::Person } else { Author::Process };
+            let tier = if at % 2 == 0 { Tier::General } else { Tier::of_type("heat") };
+            let chosen = bank.skills().nth(at).and_then(|skill| {
+                Some(SkillRef::new(skill.id.clone(), skill.latest()?.number))
+            });
+            let before = bank.clone();
+            let outcome = match (what, chosen) {
+                (0..=2, _) | (_, None) => {
+                    let skill = bank.next_skill(&tier);
+                    prop_assert!(!ids.contains(&skill), "{skill} is used again");
+                    ids.push(skill.clone());
+                    propose(&mut bank, skill, &tier, "x").map(|_| ())
+                }
+                (what, Some(skill)) => {
+                    let event = match what {
+                        3 => BankEvent::Admitted { skill, basis: Basis::Unmeasured },
+                        4 => BankEvent::Retired { skill, reason: Reason::Harmful },
+                        5 => BankEvent::Restored { skill },
+                        6 => BankEvent::Pinned { skill: skill.skill },
+                        7 => BankEvent::TrialOpened { skill, max_rollouts: 8, design_sha256: "0".into() },
+                        _ => BankEvent::Revised { from: 1, skill, basis: Basis::Trial },
+                    };
+                    bank.record(1, by, event).map(|_| ())
+                }
+            };
+            if outcome.is_err() {
+                prop_assert_eq!(&bank, &before, "what is refused changes nothing");
+            }
+            for skill in bank.skills() {
+                let n_active = skill.versions.iter().filter(|version| version.state == State::Active).count();
+                prop_assert!(n_active <= 1);
+            }
+        }
+        prop_assert_eq!(Bank::from_log(&bank.log_text()).unwrap(), bank);
+    }
+}
