@@ -194,7 +194,11 @@ impl Bank {
                 self.check_admission(skill, *basis)?;
                 if let Some(active) = self.skills.get(&skill.skill).and_then(Skill::active) {
                     let skill = SkillRef::new(skill.skill.clone(), active.number);
-                    return Err(BankError::WrongState { skill, state: State::Active, action: "admitted again" });
+                    return Err(BankError::WrongState {
+                        skill,
+                        state: State::Active,
+                        action: "admitted again",
+                    });
                 }
                 self.set_state(skill, &[State::Candidate, State::Trial], State::Active, "admitted")
             }
@@ -202,7 +206,11 @@ impl Bank {
                 self.check_admission(skill, *basis)?;
                 self.check_not_pinned(&skill.skill, by, "revised")?;
                 let earlier = SkillRef::new(skill.skill.clone(), *from);
-                self.check_state(skill, &[State::Candidate, State::Trial], "put in place of another version")?;
+                self.check_state(
+                    skill,
+                    &[State::Candidate, State::Trial],
+                    "put in place of another version",
+                )?;
                 self.set_state(&earlier, &[State::Active], State::Retired, "revised")?;
                 self.set_state(skill, &[State::Candidate, State::Trial], State::Active, "admitted")
             }
@@ -311,9 +319,8 @@ impl Bank {
             .skills
             .get(&skill.skill)
             .ok_or_else(|| BankError::UnknownSkill { id: skill.skill.clone() })?;
-        let version = owner
-            .version(skill.version)
-            .ok_or_else(|| BankError::UnknownVersion { skill: skill.clone() })?;
+        let version =
+            owner.version(skill.version).ok_or_else(|| BankError::UnknownVersion { skill: skill.clone() })?;
         if expected.contains(&version.state) {
             Ok(())
         } else {

@@ -40,6 +40,7 @@
 mod bank;
 mod error;
 mod event;
+pub mod format;
 mod skill;
 mod view;
 

@@ -2,13 +2,17 @@
 
 use proptest::prelude::*;
 use skill_bank::{
-    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State, Tier,
-    Verdict,
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State,
+    Tier, Verdict,
 };
 use skill_core::SkillPartId;
 
 pub(crate) fn principle(title: &str) -> Content {
-    Content::Principle { title: title.into(), principle: format!("Do {title}."), when_to_apply: String::new() }
+    Content::Principle {
+        title: title.into(),
+        principle: format!("Do {title}."),
+        when_to_apply: String::new(),
+    }
 }
 
 fn propose(bank: &mut Bank, skill: SkillRef, tier: &Tier, title: &str) -> Result<SkillRef, BankError> {

@@ -1,0 +1,76 @@
+//! A bank as folders of the Agent Skills specification: one `SKILL.md` for each active skill.
+
+use super::active;
+use crate::bank::Bank;
+use crate::skill::{Content, Tier};
+use std::collections::BTreeSet;
+
+/// The longest name of a skill.
+const MAX_NAME: usize = 64;
+/// The longest description of a skill, in characters.
+const MAX_DESCRIPTION: usize = 1_024;
+
+/// A skill as a folder with one file, `SKILL.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentSkill {
+    /// The name of the folder, which is the skill's name too: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// The content of `SKILL.md`.
+    pub text: String,
+}
+
+/// The active skills as folders, in the order of the bank.
+pub fn agent_skills(bank: &Bank) -> Vec<AgentSkill> {
+    let mut names = BTreeSet::new();
+    let mut skills = Vec::new();
+    for skill in active(bank) {
+        let own = name_of(skill.content.title());
+        let name = if names.contains(&own) || own.is_empty() {
+            name_of(&format!("{} {own}", skill.id))
+        } else {
+            own
+        };
+        names.insert(name.clone());
+        let (description, body) = match skill.content {
+            Content::Principle { title, principle, when_to_apply } => {
+                let when = if when_to_apply.is_empty() { principle } else { when_to_apply };
+                (when.clone(), format!("# {title}\n\n{principle}\n"))
+            }
+            Content::Mistake { description, why_it_happens, how_to_avoid } => {
+                let mut body = format!("# Mistake to avoid\n\n{description}\n");
+                for (label, text) in [("Why it happens", why_it_happens), ("Instead", how_to_avoid)] {
+                    if !text.is_empty() {
+                        body.push_str(&format!("\n{label}: {text}\n"));
+                    }
+                }
+                (format!("Avoid this: {description}"), body)
+            }
+        };
+        let of_tier = match skill.tier {
+            Tier::General | Tier::Mistakes => String::new(),
+            Tier::TaskType(task_type) => format!("Tasks of the type {task_type}. "),
+        };
+        let description: String = format!("{of_tier}{description}").chars().take(MAX_DESCRIPTION).collect();
+        let description = serde_json::Value::from(description.replace('\n', " "));
+        let metadata = format!("metadata:\n  id: \"{}\"\n  tier: \"{}\"\n", skill.id, skill.tier);
+        skills.push(AgentSkill {
+            text: format!("---\nname: {name}\ndescription: {description}\n{metadata}---\n\n{body}"),
+            name,
+        });
+    }
+    skills
+}
+
+/// Lower-case letters and digits, words joined by single hyphens.
+fn name_of(title: &str) -> String {
+    let mut name = String::new();
+    for character in title.chars().take(MAX_NAME) {
+        if character.is_ascii_alphanumeric() {
+            name.push(character.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    name.trim_end_matches('-').to_owned()
+}

@@ -1,0 +1,111 @@
+//! What the files of other systems have in common.
+
+use crate::error::BankError;
+use crate::skill::{Content, Tier};
+use serde_json::{Map, Value};
+use skill_core::SkillPartId;
+use std::collections::BTreeSet;
+
+/// A skill of a file.
+pub(super) struct Entry {
+    /// Where it is, such as `general_skills[3]`.
+    pub(super) place: String,
+    /// Its id; empty until [`give_ids`] if the file has none.
+    pub(super) id: SkillPartId,
+    /// Whether the file has none.
+    pub(super) is_id_given: bool,
+    pub(super) tier: Tier,
+    pub(super) content: Content,
+}
+
+/// Gives ids to the entries that have none: the next number of their tier that no other entry has.
+pub(super) fn give_ids(entries: &mut [Entry]) {
+    let mut taken: BTreeSet<String> =
+        entries.iter().filter(|entry| !entry.is_id_given).map(|entry| entry.id.as_str().to_owned()).collect();
+    for entry in entries.iter_mut().filter(|entry| entry.is_id_given) {
+        let prefix = entry.tier.id_prefix();
+        let free = (1_u32..).map(|number| format!("{prefix}_{number:03}")).find(|id| !taken.contains(id));
+        if let Some(id) = free {
+            taken.insert(id.clone());
+            entry.id = SkillPartId::new(id);
+        }
+    }
+}
+
+/// The objects of a list of skills, each with its place.
+pub(super) fn objects<'value>(
+    list: &'value Value,
+    name: &str,
+) -> Result<Vec<(String, &'value Map<String, Value>)>, BankError> {
+    let Some(elements) = list.as_array() else {
+        return Err(BankError::BadSkill {
+            place: name.to_owned(),
+            message: format!("{} where a list of skills was expected", kind(list)),
+        });
+    };
+    let object = |(element_idx, element): (usize, &'value Value)| {
+        let place = format!("{name}[{element_idx}]");
+        match element.as_object() {
+            Some(object) => Ok((place, object)),
+            None => Err(BankError::BadSkill {
+                place,
+                message: format!("{} where a skill was expected", kind(element)),
+            }),
+        }
+    };
+    elements.iter().enumerate().map(object).collect()
+}
+
+/// A text of a skill; an empty one where the key is missing or null.
+pub(super) fn text(place: &str, object: &Map<String, Value>, key: &str) -> Result<String, BankError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(BankError::BadSkill {
+            place: place.to_owned(),
+            message: format!("`{key}` is {} where a text was expected", kind(other)),
+        }),
+    }
+}
+
+/// A text of a skill that has to be there.
+pub(super) fn required(place: &str, object: &Map<String, Value>, key: &str) -> Result<String, BankError> {
+    let found = text(place, object, key)?;
+    if found.trim().is_empty() {
+        return Err(BankError::BadSkill { place: place.to_owned(), message: format!("`{key}` is missing") });
+    }
+    Ok(found)
+}
+
+/// The id of a skill, and whether there is none.
+pub(super) fn id(
+    place: &str,
+    object: &Map<String, Value>,
+    key: &str,
+) -> Result<(SkillPartId, bool), BankError> {
+    let found = text(place, object, key)?;
+    let is_missing = found.trim().is_empty();
+    Ok((SkillPartId::new(if is_missing { String::new() } else { found }), is_missing))
+}
+
+/// Sets the texts of a content under these names, leaving out empty ones that the object does not have.
+pub(super) fn set_texts(object: &mut Map<String, Value>, names: [&str; 3], content: &Content) {
+    for (name, text) in names.into_iter().zip(content.texts()) {
+        let is_there = object.get(name).is_some_and(|value| !value.is_null());
+        if is_there || !text.is_empty() {
+            object.insert(name.to_owned(), Value::from(text));
+        }
+    }
+}
+
+/// What a value is, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

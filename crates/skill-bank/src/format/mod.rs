@@ -1,0 +1,238 @@
+//! Files of banks: those of the SkillRL paper, of krill, and our own.
+//!
+//! Files of other systems are read into a bank whose skills are active and unmeasured. A bank that has not changed since
+//! is written byte for byte as it was read; one that has changed keeps what the file held besides skills, the order and
+//! the layout. What these formats have no place for (states, versions, measurements) is in the bank's log.
+
+mod agent_skills;
+mod document;
+mod krill;
+mod paper;
+mod style;
+
+pub use agent_skills::{AgentSkill, agent_skills};
+
+use crate::bank::Bank;
+use crate::error::BankError;
+use crate::event::{Author, BankEvent, Basis};
+use crate::skill::{Content, Evidence, SkillRef, Source, Tier};
+use document::Entry;
+use serde_json::Value;
+use skill_core::SkillPartId;
+use skill_core::canonical::hex_sha256;
+use std::collections::BTreeMap;
+
+skill_core::named_enum! {
+    /// The format of a bank's file.
+    pub enum BankFormat {
+        /// The JSON of the SkillRL paper's banks.
+        Paper = "skillrl",
+        /// The JSON of krill's banks.
+        Krill = "krill",
+        /// The log of a bank of this program.
+        Log = "log",
+    }
+}
+
+/// The longest text of a skill that is read without a note, in bytes.
+pub const LONG_SKILL_BYTES: usize = 4_096;
+
+/// A bank that was read, and what is worth knowing about it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ReadBank {
+    /// The bank.
+    pub bank: Bank,
+    /// The format of the text.
+    pub format: BankFormat,
+    /// What a person should know.
+    pub notes: Vec<Note>,
+}
+
+/// Something about a bank's file that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Skills had no id and got one.
+    IdsGiven {
+        /// The ids.
+        ids: Vec<SkillPartId>,
+    },
+    /// A skill is so long that agents are shown only its beginning.
+    LongSkill {
+        /// The skill.
+        id: SkillPartId,
+        /// Its texts, in bytes.
+        bytes: usize,
+    },
+    /// A tier has no skills.
+    EmptyTier {
+        /// The tier.
+        tier: Tier,
+    },
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::IdsGiven { ids } => {
+                let ids: Vec<&str> = ids.iter().map(SkillPartId::as_str).collect();
+                write!(f, "{} skills had no id and got one: {}", ids.len(), ids.join(", "))
+            }
+            Self::LongSkill { id, bytes } => {
+                write!(f, "`{id}` has {bytes} bytes of text; agents are shown its beginning")
+            }
+            Self::EmptyTier { tier } => write!(f, "the tier `{tier}` has no skills"),
+        }
+    }
+}
+
+/// Reads a bank of any format.
+///
+/// # Errors
+///
+/// A text that is not JSON or not a bank, a skill that cannot be used, two skills with one id.
+pub fn read(text: &str) -> Result<ReadBank, BankError> {
+    let first_line = text.lines().next().unwrap_or_default();
+    if first_line.contains("\"skillrl-bank\"") {
+        return Ok(ReadBank { bank: Bank::from_log(text)?, format: BankFormat::Log, notes: Vec::new() });
+    }
+    let (format, entries) = entries(&parse(text)?)?;
+    let mut bank = Bank::new();
+    let imported =
+        BankEvent::Imported { format: format.as_str().to_owned(), sha256: hex_sha256(text.as_bytes()) };
+    bank.record(0, Author::Process, imported)?;
+    let mut notes = Vec::new();
+    let given: Vec<SkillPartId> =
+        entries.iter().filter(|entry| entry.is_id_given).map(|entry| entry.id.clone()).collect();
+    if !given.is_empty() {
+        notes.push(Note::IdsGiven { ids: given });
+    }
+    for Entry { id, tier, content, .. } in entries {
+        let bytes = content.texts().iter().map(|text| text.len()).sum();
+        if bytes > LONG_SKILL_BYTES {
+            notes.push(Note::LongSkill { id: id.clone(), bytes });
+        }
+        let skill = SkillRef::new(id, 1);
+        let proposed = BankEvent::Proposed {
+            skill: skill.clone(),
+            tier,
+            content,
+            source: Source::Imported,
+            parents: Vec::new(),
+            evidence: Evidence::default(),
+        };
+        bank.record(0, Author::Process, proposed)?;
+        let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };
+        bank.record(0, Author::Process, admitted)?;
+    }
+    for tier in [Tier::General, Tier::Mistakes] {
+        let can_be_empty = format == BankFormat::Krill && tier == Tier::Mistakes;
+        if !can_be_empty && bank.view().tier(&tier).next().is_none() {
+            notes.push(Note::EmptyTier { tier });
+        }
+    }
+    Ok(ReadBank { bank, format, notes })
+}
+
+/// A bank as a file of another system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrittenBank {
+    /// The text of the file.
+    pub text: String,
+    /// Active skills that the format has no place for.
+    pub left_out: Vec<SkillPartId>,
+}
+
+/// Writes the active skills in a format of another system.
+///
+/// `original` is the text that the bank was read from, if it was read from this format. `now` is the time that new
+/// entries of krill's history get, such as `2026-01-31T12:00:00Z`.
+///
+/// # Errors
+///
+/// An original that cannot be read any longer, and [`BankFormat::Log`], for which there is [`Bank::log_text`].
+pub fn write(
+    bank: &Bank,
+    format: BankFormat,
+    original: Option<&str>,
+    now: &str,
+) -> Result<WrittenBank, BankError> {
+    let original = match original {
+        Some(text) => {
+            let value = parse(text)?;
+            let (found, entries) = entries(&value)?;
+            (found == format).then(|| Original {
+                style: style::Style::of(text, &value),
+                value,
+                entries,
+                text,
+            })
+        }
+        None => None,
+    };
+    let skills = active(bank);
+    let (value, left_out) = match format {
+        BankFormat::Paper => (paper::write(original.as_ref(), &skills), Vec::new()),
+        BankFormat::Krill => krill::write(original.as_ref(), &skills, now),
+        BankFormat::Log => {
+            let message = "a log is written as it is and not as a file of another system".to_owned();
+            return Err(BankError::NotABank { message });
+        }
+    };
+    let text = match original {
+        Some(original) if original.value == value => original.text.to_owned(),
+        Some(original) => original.style.write(&value),
+        None => style::Style::default().write(&value),
+    };
+    Ok(WrittenBank { text, left_out })
+}
+
+/// A file that a bank was read from.
+struct Original<'text> {
+    text: &'text str,
+    value: Value,
+    entries: Vec<Entry>,
+    style: style::Style,
+}
+
+/// An active skill, as a file shows it.
+struct ActiveSkill<'bank> {
+    id: &'bank SkillPartId,
+    tier: &'bank Tier,
+    content: &'bank Content,
+}
+
+fn active(bank: &Bank) -> Vec<ActiveSkill<'_>> {
+    bank.skills()
+        .filter_map(|skill| {
+            Some(ActiveSkill { id: &skill.id, tier: &skill.tier, content: &skill.active()?.content })
+        })
+        .collect()
+}
+
+fn parse(text: &str) -> Result<Value, BankError> {
+    serde_json::from_str(text).map_err(|error| BankError::NotJson { message: error.to_string() })
+}
+
+/// The skills of a file, with ids that no two of them share.
+fn entries(value: &Value) -> Result<(BankFormat, Vec<Entry>), BankError> {
+    let Some(object) = value.as_object() else {
+        let message = format!("{} where an object was expected", document::kind(value));
+        return Err(BankError::NotABank { message });
+    };
+    let (format, mut entries) = if krill::is_one(object) {
+        (BankFormat::Krill, krill::entries(object)?)
+    } else {
+        (BankFormat::Paper, paper::entries(object)?)
+    };
+    let mut places: BTreeMap<SkillPartId, String> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| !entry.is_id_given) {
+        if let Some(first) = places.insert(entry.id.clone(), entry.place.clone()) {
+            return Err(BankError::DuplicateId { id: entry.id.clone(), first, second: entry.place.clone() });
+        }
+    }
+    document::give_ids(&mut entries);
+    Ok((format, entries))
+}
