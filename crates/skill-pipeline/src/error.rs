@@ -2,6 +2,7 @@
 
 use crate::identity::{SettingChange, describe_changes};
 use crate::settings::SettingsError;
+use skill_bank::BankError;
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
 use skill_llm::error::after_failure;
@@ -154,6 +155,21 @@ pub enum PipelineError {
         path: PathBuf,
         /// The process, if it trains: others do not say what they are.
         holder: Option<LockHolder>,
+    },
+    /// A file is not a skill bank, or a bank cannot be changed in this way.
+    #[error("cannot use the bank {}", path.display())]
+    Bank {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: BankError,
+    },
+    /// Another process changes the bank.
+    #[error("another process is changing the bank in {}", path.display())]
+    BankLocked {
+        /// The bank's directory.
+        path: PathBuf,
     },
     /// The run has not measured anything yet.
     #[error("nothing is measured yet in the run in {}, so no line of its skill has a history", path.display())]
@@ -321,6 +337,9 @@ impl PipelineError {
             Self::Locked { holder: Some(_), .. } => {
                 "wait for it, or ask it to end after the step under way (`run_dir::request_stop`)"
             }
+            Self::Bank { source: BankError::Pinned { .. }, .. } => "unpin it first, if it is to change",
+            Self::Bank { .. } => "correct the file, or take a copy of it; nothing was changed",
+            Self::BankLocked { .. } => "wait until it is done, then try again",
             Self::NotMeasured { .. } => {
                 "ask again when the first skill is measured; if no process works on the run, train in its directory again"
             }

@@ -210,7 +210,9 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::Prompt(_) | PipelineError::Settings(_) | PipelineError::NoStep { .. } => {
             Failure::Usage
         }
-        PipelineError::EmptySplit { .. } | PipelineError::DuplicateItem { .. } => Failure::Data,
+        PipelineError::EmptySplit { .. }
+        | PipelineError::DuplicateItem { .. }
+        | PipelineError::Bank { .. } => Failure::Data,
         PipelineError::RunDir { .. }
         | PipelineError::Corrupt { .. }
         | PipelineError::ChangedSkill { .. }
@@ -223,6 +225,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::NotMeasured { .. }
         | PipelineError::InsideARun { .. }
         | PipelineError::Locked { .. }
+        | PipelineError::BankLocked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,

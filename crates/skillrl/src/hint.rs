@@ -3,6 +3,7 @@
 //! This is the one place that names commands of `skillrl` and keys of its configuration: the libraries below carry data
 //! and hints in terms of their own interfaces, which hold where nothing better is said here.
 
+use skill_bank::BankError;
 use skill_envs::EnvError;
 use skill_llm::error::GiveUpReason;
 use skill_llm::journal::JOURNAL_FILE;
@@ -82,6 +83,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         }
         PipelineError::NoRun { .. } => "name a directory that `skillrl train` has written",
         PipelineError::NoStep { .. } => "name a finished step; `skillrl show RUN` lists them",
+        PipelineError::Bank { source: BankError::Pinned { .. }, .. } => {
+            "unpin it with `skillrl bank unpin`, if it is to change"
+        }
         PipelineError::Locked { holder: None, .. } => {
             "wait for it, or end it; `skillrl stop RUN` ends one that trains, after the step under way"
         }

@@ -86,6 +86,7 @@ mod secrets;
 pub mod spend;
 
 pub use error::{Error, Failure};
+pub use skill_bank as bank;
 pub use skill_core as core;
 pub use skill_envs as envs;
 pub use skill_llm as llm;

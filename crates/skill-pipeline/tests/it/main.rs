@@ -2,6 +2,7 @@
 //!
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
+mod bank_dir;
 mod prompt_library;
 mod prompt_snapshots;
 mod provenance;

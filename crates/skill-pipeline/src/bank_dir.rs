@@ -1,0 +1,210 @@
+//! Banks on the disk: a directory with the log, and files for people and for other programs that follow from it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `log.jsonl` | the bank: every event, one per line |
+//! | `bank.json` | the active skills in the format that the bank was imported from, else in that of the SkillRL paper |
+//! | `measurements.json` | what is known of each skill besides its text: state, versions, worth, evidence |
+//! | `source.json` | the file that the bank was imported from, as it was |
+
+use crate::error::PipelineError;
+use crate::run_dir::atomic;
+use crate::run_dir::vacant::check_vacant;
+use serde_json::{Value, json};
+use skill_bank::format::{self, BankFormat, ReadBank};
+use skill_bank::{Author, Bank, BankError, BankEvent, log_line};
+use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The log of a bank.
+pub const LOG_FILE: &str = "log.jsonl";
+/// The active skills, for other programs.
+pub const BANK_FILE: &str = "bank.json";
+/// What is known of the skills.
+pub const MEASUREMENTS_FILE: &str = "measurements.json";
+/// The file that the bank was imported from.
+pub const SOURCE_FILE: &str = "source.json";
+
+/// Whether a directory holds a bank.
+pub fn is_bank(dir: &Path) -> bool {
+    dir.join(LOG_FILE).is_file()
+}
+
+/// Reads a bank: a directory of this program, or a file of any format.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] for what cannot be read, [`PipelineError::Bank`] for what is not a bank.
+pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
+    let file = if path.is_dir() { path.join(LOG_FILE) } else { path.to_owned() };
+    let bytes = fs::read(&file).map_err(|source| PipelineError::RunDir {
+        action: "read",
+        path: file.clone(),
+        source,
+    })?;
+    let bad = |source: BankError| PipelineError::Bank { path: file.clone(), source };
+    let text = String::from_utf8(bytes)
+        .map_err(|error| bad(BankError::NotJson { message: format!("it is not text: {error}") }))?;
+    let text = if path.is_dir() { whole_lines(&text) } else { &text };
+    format::read(text).map_err(bad)
+}
+
+/// The lines that were written whole: what comes after the last line feed was under way when a process was killed.
+fn whole_lines(text: &str) -> &str {
+    text.rfind('\n').and_then(|end| text.get(..=end)).unwrap_or_default()
+}
+
+/// A bank's directory that is being changed; other processes wait or are refused meanwhile.
+#[derive(Debug)]
+pub struct BankDir {
+    path: PathBuf,
+    bank: Bank,
+    source: Option<(BankFormat, String)>,
+    log: File,
+}
+
+impl BankDir {
+    /// Makes a directory of a bank, which must not be there yet or be empty.
+    ///
+    /// `source` is the text that the bank was read from, where it came from another system.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::NotVacant`] for a directory that holds something, [`PipelineError::RunDir`] for one that cannot
+    /// be written.
+    pub fn create(
+        path: &Path,
+        bank: Bank,
+        source: Option<(BankFormat, &str)>,
+    ) -> Result<Self, PipelineError> {
+        check_vacant(path)?;
+        atomic::create_dir(path)?;
+        if let Some((_, text)) = source {
+            atomic::write(&path.join(SOURCE_FILE), text.as_bytes())?;
+        }
+        atomic::write(&path.join(LOG_FILE), bank.log_text().as_bytes())?;
+        let dir = Self::open(path)?;
+        dir.write_views()?;
+        Ok(dir)
+    }
+
+    /// Opens a bank to change it.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::BankLocked`] while another process changes it, and as [`read_bank`].
+    pub fn open(path: &Path) -> Result<Self, PipelineError> {
+        let file = path.join(LOG_FILE);
+        let failed = |action: &'static str| {
+            let path = file.clone();
+            move |source| PipelineError::RunDir { action, path, source }
+        };
+        let log = File::options().read(true).append(true).open(&file).map_err(failed("read"))?;
+        match log.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(PipelineError::BankLocked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+        }
+        let text = fs::read_to_string(&file).map_err(failed("read"))?;
+        let whole = whole_lines(&text);
+        if whole.len() < text.len() {
+            log.set_len(u64::try_from(whole.len()).unwrap_or(u64::MAX)).map_err(failed("write"))?;
+        }
+        let bank =
+            Bank::from_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
+        let source = match fs::read_to_string(path.join(SOURCE_FILE)) {
+            Ok(text) => imported_format(&bank).map(|format| (format, text)),
+            Err(_) => None,
+        };
+        Ok(Self { path: path.to_owned(), bank, source, log })
+    }
+
+    /// The bank.
+    pub fn bank(&self) -> &Bank {
+        &self.bank
+    }
+
+    /// Adds events, all of them or none, and writes the files that follow from them.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Bank`] for an event that does not follow, [`PipelineError::RunDir`] for what cannot be written.
+    pub fn record(
+        &mut self,
+        round: u32,
+        by: Author,
+        events: impl IntoIterator<Item = BankEvent>,
+    ) -> Result<(), PipelineError> {
+        let file = self.path.join(LOG_FILE);
+        let mut bank = self.bank.clone();
+        let mut lines = String::new();
+        for event in events {
+            let record = bank
+                .record(round, by, event)
+                .map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
+            lines.push_str(&log_line(record));
+        }
+        let written = self.log.write_all(lines.as_bytes()).and_then(|()| self.log.sync_data());
+        written.map_err(|source| PipelineError::RunDir { action: "write", path: file, source })?;
+        self.bank = bank;
+        self.write_views()
+    }
+
+    fn write_views(&self) -> Result<(), PipelineError> {
+        let (format, original) = match &self.source {
+            Some((format, text)) => (*format, Some(text.as_str())),
+            None => (BankFormat::Paper, None),
+        };
+        let written = format::write(&self.bank, format, original, UNKNOWN_TIME)
+            .map_err(|source| PipelineError::Bank { path: self.path.join(BANK_FILE), source })?;
+        atomic::write(&self.path.join(BANK_FILE), written.text.as_bytes())?;
+        let measurements = serde_json::to_string_pretty(&measurements(&self.bank)).unwrap_or_default() + "\n";
+        atomic::write(&self.path.join(MEASUREMENTS_FILE), measurements.as_bytes())
+    }
+}
+
+/// What new entries of krill's history get: a bank's files do not depend on when they were written.
+const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
+
+/// The format that a bank was imported from.
+fn imported_format(bank: &Bank) -> Option<BankFormat> {
+    bank.log().iter().find_map(|record| match &record.event {
+        BankEvent::Imported { format, .. } => BankFormat::parse(format),
+        _ => None,
+    })
+}
+
+/// What is known of each skill besides the text of its active version, in the order of the bank.
+pub fn measurements(bank: &Bank) -> Value {
+    let skills: Vec<Value> = bank
+        .skills()
+        .map(|skill| {
+            let versions: Vec<Value> = skill
+                .versions
+                .iter()
+                .map(|version| {
+                    json!({
+                        "version": version.number,
+                        "state": version.state.as_str(),
+                        "source": version.source.as_str(),
+                        "round": version.round,
+                        "content_sha256": version.content.sha256(),
+                        "parents": version.parents,
+                        "evidence": version.evidence,
+                        "utility": version.utility,
+                    })
+                })
+                .collect();
+            json!({
+                "id": skill.id,
+                "tier": skill.tier,
+                "state": skill.state().as_str(),
+                "pinned": skill.is_pinned,
+                "measured": skill.active().is_some_and(|version| version.utility.is_some()),
+                "versions": versions,
+            })
+        })
+        .collect();
+    json!({"format_version": 1, "bank_version": bank.view().version(), "skills": skills})
+}

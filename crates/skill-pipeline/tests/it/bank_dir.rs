@@ -1,0 +1,86 @@
+//! Banks on the disk.
+
+use skill_bank::format::BankFormat;
+use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier};
+use skill_core::SkillPartId;
+use skill_pipeline::PipelineError;
+use skill_pipeline::bank_dir::{BANK_FILE, BankDir, LOG_FILE, MEASUREMENTS_FILE, read_bank};
+use std::fs;
+
+const PAPER: &str =
+    r#"{"general_skills": [{"skill_id": "gen_001", "title": "Look", "principle": "Look first."}]}"#;
+
+fn proposed(bank: &Bank, title: &str) -> BankEvent {
+    BankEvent::Proposed {
+        skill: bank.next_skill(&Tier::General),
+        tier: Tier::General,
+        content: Content::Principle {
+            title: title.into(),
+            principle: "Do it.".into(),
+            when_to_apply: String::new(),
+        },
+        source: Source::Person,
+        parents: Vec::new(),
+        evidence: Evidence::default(),
+    }
+}
+
+#[test]
+fn a_bank_comes_back_with_its_source_and_its_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let file = dir.path().join("paper.json");
+    fs::write(&file, PAPER).unwrap();
+    let read = read_bank(&file).unwrap();
+    let mut bank_dir = BankDir::create(&path, read.bank, Some((read.format, PAPER))).unwrap();
+    assert_eq!(fs::read_to_string(path.join(BANK_FILE)).unwrap(), PAPER, "byte for byte");
+    let event = proposed(bank_dir.bank(), "Ask");
+    bank_dir.record(0, Author::Person, [event]).unwrap();
+    let admitted =
+        BankEvent::Admitted { skill: SkillRef::new(SkillPartId::new("gen_002"), 1), basis: Basis::Person };
+    bank_dir.record(0, Author::Person, [admitted]).unwrap();
+    let again = read_bank(&path).unwrap();
+    assert_eq!((again.format, &again.bank), (BankFormat::Log, bank_dir.bank()));
+    assert_eq!(read_bank(&path.join(BANK_FILE)).unwrap().bank.view().skills().len(), 2);
+    let measured: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(path.join(MEASUREMENTS_FILE)).unwrap()).unwrap();
+    assert_eq!(measured["skills"][1]["measured"], false);
+    // What is refused changes nothing.
+    let twice =
+        BankEvent::Admitted { skill: SkillRef::new(SkillPartId::new("gen_002"), 1), basis: Basis::Person };
+    let log = fs::read(path.join(LOG_FILE)).unwrap();
+    let refused = bank_dir.record(0, Author::Person, [proposed(bank_dir.bank(), "x"), twice]).unwrap_err();
+    assert!(matches!(refused, PipelineError::Bank { .. }));
+    assert_eq!(fs::read(path.join(LOG_FILE)).unwrap(), log);
+}
+
+#[test]
+fn a_line_that_was_cut_by_a_kill_is_left_out_and_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let mut bank_dir = BankDir::create(&path, Bank::new(), None).unwrap();
+    let event = proposed(bank_dir.bank(), "Ask");
+    bank_dir.record(0, Author::Process, [event]).unwrap();
+    let whole = fs::read_to_string(path.join(LOG_FILE)).unwrap();
+    drop(bank_dir);
+    fs::write(path.join(LOG_FILE), format!("{whole}{{\"n\":2,\"by\":\"proc")).unwrap();
+    assert_eq!(read_bank(&path).unwrap().bank.log().len(), 1);
+    let mut bank_dir = BankDir::open(&path).unwrap();
+    let retired =
+        BankEvent::Retired { skill: SkillRef::new(SkillPartId::new("gen_001"), 1), reason: Reason::Person };
+    bank_dir.record(0, Author::Person, [retired]).unwrap();
+    assert_eq!(read_bank(&path).unwrap().bank.log().len(), 2);
+}
+
+#[test]
+fn one_process_at_a_time_changes_a_bank() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let bank_dir = BankDir::create(&path, Bank::new(), None).unwrap();
+    assert!(matches!(BankDir::open(&path).unwrap_err(), PipelineError::BankLocked { .. }));
+    assert!(read_bank(&path).is_ok(), "others may read it");
+    drop(bank_dir);
+    assert!(BankDir::open(&path).is_ok());
+    let refused = BankDir::create(&path, Bank::new(), None).unwrap_err();
+    assert!(matches!(refused, PipelineError::NotVacant { .. }));
+}
