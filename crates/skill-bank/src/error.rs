@@ -90,4 +90,10 @@ pub enum BankError {
         /// What was to happen to it.
         action: &'static str,
     },
+    /// A table of task types cannot be used.
+    #[error("the table of task types cannot be used: {message}")]
+    BadTypeTable {
+        /// What is wrong.
+        message: String,
+    },
 }

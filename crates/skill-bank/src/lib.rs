@@ -42,6 +42,7 @@ mod error;
 mod event;
 pub mod format;
 mod skill;
+pub mod task_type;
 mod view;
 
 pub use bank::{Bank, log_header, log_line};

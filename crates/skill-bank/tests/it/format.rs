@@ -1,6 +1,6 @@
 //! Files of banks: read whole, written byte for byte, refused with the place of what is wrong.
 
-use crate::conformance;
+use crate::conformance::{Counted, folder};
 use skill_bank::format::{BankFormat, Note, agent_skills, read, write};
 use skill_bank::{
     Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,
@@ -175,8 +175,8 @@ fn each_active_skill_becomes_a_folder_with_a_name_of_its_own() {
 /// The recorded banks of the paper and of krill.
 #[test]
 fn conformance_with_recorded_banks() {
-    let Some(folder) = conformance() else { return };
-    let mut n_compared = 0;
+    let mut counted = Counted::new("banks of other systems");
+    let Some(folder) = folder() else { return };
     let mut files: Vec<_> =
         fs::read_dir(folder.join("banks")).unwrap().map(|file| file.unwrap().path()).collect();
     files.push(folder.join("import/krill_skill_bank.json"));
@@ -192,7 +192,6 @@ fn conformance_with_recorded_banks() {
             let shorter = text.lines().filter(|line| added.text.contains(line)).count();
             assert_eq!(shorter, text.lines().count(), "{}: every line is still there", path.display());
         }
-        n_compared += 1;
+        counted.add();
     }
-    println!("{n_compared} banks compared");
 }

@@ -4,19 +4,10 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    reason = "tests say what they expect"
+    reason = "tests say what they expect, and how many recorded cases they compared"
 )]
 
+mod conformance;
 mod format;
 mod log;
-
-use std::path::PathBuf;
-
-/// The folder of recorded data; without the variable these tests have nothing to compare with, and say so.
-fn conformance() -> Option<PathBuf> {
-    let folder = std::env::var_os("SKILLRL_CONFORMANCE").map(|root| PathBuf::from(root).join("skillbank"));
-    if folder.is_none() {
-        println!("SKILLRL_CONFORMANCE is not set: nothing is compared with recorded data");
-    }
-    folder
-}
+mod task_type;
