@@ -38,6 +38,7 @@
 //! ```
 
 mod bank;
+pub mod episode;
 mod error;
 mod event;
 pub mod format;
@@ -46,6 +47,7 @@ pub mod task_type;
 mod view;
 
 pub use bank::{Bank, log_header, log_line};
+pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
 pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};

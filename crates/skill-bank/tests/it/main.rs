@@ -8,6 +8,8 @@
 )]
 
 mod conformance;
+mod episode;
 mod format;
 mod log;
+mod support;
 mod task_type;

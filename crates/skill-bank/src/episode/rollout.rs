@@ -1,0 +1,83 @@
+//! Episodes of rollouts that this program made.
+
+use super::{Episode, EpisodeStep};
+use skill_core::{Role, RolloutResult, Trajectory, TrajectoryMessage};
+
+impl Episode {
+    /// The episode of a rollout; `id` must differ from those of other rollouts of the same task.
+    ///
+    /// Worlds have a step for each turn, with the action that was taken; elsewhere every reply is a step, and what was
+    /// said to the agent since its last reply is what it saw.
+    pub fn of_rollout(id: impl Into<String>, environment: &str, result: &RolloutResult) -> Self {
+        let trajectory = &result.trajectory;
+        let is_world = trajectory.turns.iter().any(|turn| turn.action.is_some());
+        let (steps, last_observation) =
+            if is_world { world_steps(trajectory) } else { conversation_steps(trajectory) };
+        let goal = if result.task_description.trim().is_empty() {
+            &result.question
+        } else {
+            &result.task_description
+        };
+        Self {
+            task_type: result.task_type.clone(),
+            fail_reason: result.fail_reason.clone(),
+            answer: result.predicted_answer.clone(),
+            reference: result.reference_text.clone(),
+            environment: environment.to_owned(),
+            skills_shown: trajectory.shown_parts.clone(),
+            steps,
+            last_observation,
+            ..Self::new(id, result.id.clone(), goal.trim(), result.is_success(), result.soft)
+        }
+    }
+}
+
+fn world_steps(trajectory: &Trajectory) -> (Vec<EpisodeStep>, String) {
+    let first = trajectory.turns.first().and_then(|turn| {
+        let asked = trajectory.request(turn).filter(|message| message.role == Role::User).last()?;
+        Some(asked.content.trim().to_owned())
+    });
+    let mut seen = first.unwrap_or_default();
+    let mut steps = Vec::with_capacity(trajectory.turns.len());
+    for turn in &trajectory.turns {
+        let after = turn.observation.clone().unwrap_or_default();
+        let reply = trajectory.reply(turn);
+        steps.push(EpisodeStep {
+            observation: std::mem::replace(&mut seen, after),
+            action: turn.action.clone().unwrap_or_default(),
+            reasoning: reply.map(|reply| thought(reply, turn.action.as_deref())).unwrap_or_default(),
+            reward: turn.reward,
+        });
+    }
+    (steps, seen)
+}
+
+/// The thought of a reply: its reasoning, or its text without the action at its end.
+fn thought(reply: &TrajectoryMessage, action: Option<&str>) -> String {
+    if let Some(reasoning) = &reply.reasoning {
+        return reasoning.trim().to_owned();
+    }
+    let said = reply.content.trim();
+    let Some(action) = action else { return said.to_owned() };
+    let before = said.rsplit_once(action).map_or(said, |(before, _)| before).trim_end();
+    let before = before.strip_suffix("<action>").or_else(|| before.strip_suffix("Action:")).unwrap_or(before);
+    before.replace("<think>", "").replace("</think>", "").trim().to_owned()
+}
+
+fn conversation_steps(trajectory: &Trajectory) -> (Vec<EpisodeStep>, String) {
+    let mut seen: Vec<String> = Vec::new();
+    let mut steps = Vec::new();
+    for message in trajectory.conversation() {
+        match message.role {
+            Role::System => {}
+            Role::User | Role::Tool => seen.push(message.as_text().trim().to_owned()),
+            Role::Assistant => steps.push(EpisodeStep {
+                observation: std::mem::take(&mut seen).join("\n"),
+                action: message.as_text().trim().to_owned(),
+                reasoning: message.reasoning.clone().unwrap_or_default(),
+                reward: None,
+            }),
+        }
+    }
+    (steps, seen.join("\n"))
+}
