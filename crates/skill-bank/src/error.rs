@@ -96,4 +96,29 @@ pub enum BankError {
         /// What is wrong.
         message: String,
     },
+    /// A threshold that is not a cosine.
+    #[error("the similarity threshold is {value}; expected a number from -1 to 1")]
+    BadThreshold {
+        /// The threshold.
+        value: String,
+    },
+    /// Vectors that cannot be compared.
+    #[error("the vectors cannot be compared: {message}")]
+    BadVectors {
+        /// What is wrong.
+        message: String,
+    },
+    /// A threshold that was calibrated for another embedding model.
+    #[error(
+        "the similarity threshold was calibrated for `{calibrated}`, and the embedding model is `{model}`"
+    )]
+    OtherModelsThreshold {
+        /// The model of the threshold.
+        calibrated: String,
+        /// The model that is used.
+        model: String,
+    },
+    /// Embedding mode without an embedding model.
+    #[error("retrieval by embedding needs an embedding model")]
+    NoEmbeddingModel,
 }

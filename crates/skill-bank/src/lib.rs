@@ -42,6 +42,8 @@ pub mod episode;
 mod error;
 mod event;
 pub mod format;
+mod render;
+pub mod retrieve;
 mod skill;
 pub mod task_type;
 mod view;

@@ -1,6 +1,6 @@
 //! Files of banks: read whole, written byte for byte, refused with the place of what is wrong.
 
-use crate::conformance::{Counted, folder};
+use crate::recorded::{Counted, folder};
 use skill_bank::format::{BankFormat, Note, agent_skills, read, write};
 use skill_bank::{
     Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,

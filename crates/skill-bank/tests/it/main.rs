@@ -7,9 +7,11 @@
     reason = "tests say what they expect, and how many recorded cases they compared"
 )]
 
-mod conformance;
 mod episode;
 mod format;
 mod log;
+mod recorded;
+mod retrieve;
+mod retrieve_recorded;
 mod support;
 mod task_type;

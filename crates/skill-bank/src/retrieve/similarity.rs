@@ -1,0 +1,159 @@
+//! Similarity of goals and skills: vectors, cosines, rankings, and thresholds that belong to a model.
+
+use crate::error::BankError;
+use crate::skill::Content;
+use serde::{Deserialize, Serialize};
+use skill_llm::ModelId;
+
+/// The text of a skill that is embedded: title, principle and when to apply it, without blanks around them, empty ones
+/// left out, joined by `". "`. `None` for a mistake and for a skill without text: these have no vector.
+///
+/// It is the text that the SkillRL paper's code embeds.
+pub fn embedding_text(content: &Content) -> Option<String> {
+    match content {
+        Content::Principle { .. } => {
+            let texts = content.texts().map(str::trim);
+            let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+            (!texts.is_empty()).then(|| texts.join(". "))
+        }
+        Content::Mistake { .. } => None,
+    }
+}
+
+/// The similarity that a skill must exceed. It is a property of the embedding model: another model needs another one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threshold {
+    /// The model's id, as [`ModelId`] writes it.
+    pub model: String,
+    /// The cosine that a skill must exceed, in `-1..=1`.
+    pub value: f64,
+}
+
+/// A threshold for a model: at most `pass_share` of the pairs of a goal and a skill that cannot help it are above it.
+///
+/// `goals` are vectors of goals of one environment, `foreign_skills` vectors of skills of other environments.
+///
+/// # Errors
+///
+/// [`BankError::BadVectors`]: no pairs, vectors of several lengths, or one that is zero or not finite.
+pub fn calibrate(
+    model: &ModelId,
+    goals: &[Vec<f32>],
+    foreign_skills: &[Vec<f32>],
+    pass_share: f64,
+) -> Result<Threshold, BankError> {
+    let foreign = SkillVectors::new(foreign_skills.iter().map(|vector| Some(vector.as_slice())))?;
+    let mut similarities = Vec::with_capacity(goals.len().saturating_mul(foreign_skills.len()));
+    for goal in goals {
+        similarities.extend(foreign.similarities(goal)?.into_iter().flatten());
+    }
+    similarities.sort_by(|one, other| other.total_cmp(one));
+    let share = pass_share.clamp(0.0, 1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a share of a count of pairs in memory is a count of them"
+    )]
+    let n_passing = (share * similarities.len() as f64).floor() as usize;
+    let value = similarities.get(n_passing).or(similarities.last()).copied().map(f64::from);
+    let value = value.ok_or_else(|| bad("there are no pairs of goals and skills to calibrate with"))?;
+    Ok(Threshold { model: model.to_string(), value })
+}
+
+/// The most similar of a pool: those above `delta`, at most `k`, the most similar first, ties in the order of the pool.
+///
+/// With all skills of a bank as the pool this is the rule of the SkillRL paper and of krill.
+pub fn top_k_over(
+    similarities: &[Option<f32>],
+    pool: impl IntoIterator<Item = usize>,
+    delta: f64,
+    k: usize,
+) -> Vec<usize> {
+    let similarity = |skill_idx: usize| similarities.get(skill_idx).copied().flatten();
+    let with_similarity = pool.into_iter().filter_map(|skill_idx| Some((skill_idx, similarity(skill_idx)?)));
+    let mut passing: Vec<(usize, f32)> =
+        with_similarity.filter(|(_, cosine)| f64::from(*cosine) > delta).collect();
+    passing.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    passing.into_iter().map(|(skill_idx, _)| skill_idx).take(k).collect()
+}
+
+/// The vectors of the skills of a view, normalised.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SkillVectors {
+    /// The numbers of all vectors, one vector after the other.
+    numbers: Vec<f32>,
+    /// The place of each skill's vector among them; `None` for a skill without one.
+    places: Vec<Option<usize>>,
+    length: usize,
+}
+
+impl SkillVectors {
+    /// The vectors of skills, in the order of the bank; `None` for a skill without one.
+    ///
+    /// # Errors
+    ///
+    /// [`BankError::BadVectors`]: vectors of several lengths, or one that is zero or not finite.
+    pub fn new<'a>(vectors: impl IntoIterator<Item = Option<&'a [f32]>>) -> Result<Self, BankError> {
+        let mut new = Self::default();
+        for vector in vectors {
+            let place = vector.map(|vector| new.push(vector)).transpose()?;
+            new.places.push(place);
+        }
+        Ok(new)
+    }
+
+    fn push(&mut self, vector: &[f32]) -> Result<usize, BankError> {
+        if self.length == 0 {
+            self.length = vector.len();
+        }
+        let place = self.numbers.len();
+        self.numbers.extend(normalised(vector, self.length)?);
+        Ok(place)
+    }
+
+    /// The cosine of a goal with each skill, in the order of the bank; `None` for a skill without a vector.
+    ///
+    /// # Errors
+    ///
+    /// [`BankError::BadVectors`]: a goal of another length, zero or not finite.
+    pub fn similarities(&self, goal: &[f32]) -> Result<Vec<Option<f32>>, BankError> {
+        let length = if self.length == 0 { goal.len() } else { self.length };
+        let goal = normalised(goal, length)?;
+        let of = |place: &usize| self.numbers.get(*place..place + self.length).map(|own| dot(own, &goal));
+        Ok(self.places.iter().map(|place| place.as_ref().and_then(of)).collect())
+    }
+}
+
+fn bad(message: impl Into<String>) -> BankError {
+    BankError::BadVectors { message: message.into() }
+}
+
+/// A vector of this length with the norm 1.
+fn normalised(vector: &[f32], length: usize) -> Result<Vec<f32>, BankError> {
+    if vector.len() != length || length == 0 {
+        return Err(bad(format!("a vector has {} numbers where {length} were expected", vector.len())));
+    }
+    let norm = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    if !norm.is_finite() || norm == 0.0 {
+        return Err(bad("a vector is zero or holds a number that is not finite"));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a number of a unit vector fits")]
+    Ok(vector.iter().map(|number| (f64::from(*number) / norm) as f32).collect())
+}
+
+/// The scalar product, in lanes of their own so that the processor adds several at once.
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let (one, one_rest) = one.as_chunks::<LANES>();
+    let (other, other_rest) = other.as_chunks::<LANES>();
+    let mut sums = [0.0_f32; LANES];
+    for (one, other) in one.iter().zip(other) {
+        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+            *sum += one * other;
+        }
+    }
+    let rest: f32 = one_rest.iter().zip(other_rest).map(|(one, other)| one * other).sum();
+    sums.iter().sum::<f32>() + rest
+}
