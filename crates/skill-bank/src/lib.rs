@@ -45,6 +45,7 @@ pub mod format;
 mod render;
 pub mod retrieve;
 mod skill;
+mod source;
 pub mod task_type;
 mod view;
 
@@ -53,4 +54,5 @@ pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
 pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
+pub use source::BankSource;
 pub use view::BankView;

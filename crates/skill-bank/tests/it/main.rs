@@ -13,5 +13,6 @@ mod log;
 mod recorded;
 mod retrieve;
 mod retrieve_recorded;
+mod source;
 mod support;
 mod task_type;

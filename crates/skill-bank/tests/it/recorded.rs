@@ -1,7 +1,7 @@
 //! Recorded data of the reference: where it lies, and how many rows of it were compared.
 
-use crate::conformance;
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// Says at its end how many cases were compared; without the recorded data it says that there were none.
 pub(crate) struct Counted {
@@ -24,7 +24,7 @@ impl Drop for Counted {
         if std::thread::panicking() {
             return;
         }
-        match conformance() {
+        match folder() {
             None => println!("{}: nothing compared, SKILLRL_CONFORMANCE is not set", self.what),
             Some(_) => {
                 println!("{}: {} cases compared", self.what, self.n_cases);
@@ -34,9 +34,14 @@ impl Drop for Counted {
     }
 }
 
+/// The folder of the recorded data; `None` without the variable.
+pub(crate) fn folder() -> Option<PathBuf> {
+    std::env::var_os("SKILLRL_CONFORMANCE").map(|root| PathBuf::from(root).join("skillbank"))
+}
+
 /// A file of the recorded data; `None` without the variable.
 pub(crate) fn file(name: &str) -> Option<Value> {
-    let path = conformance()?.join(name);
+    let path = folder()?.join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     Some(serde_json::from_str(&text).unwrap())
 }

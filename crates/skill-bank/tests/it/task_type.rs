@@ -1,6 +1,6 @@
 //! Types of tasks: from environments, from words, and that a guess says that it is one.
 
-use crate::conformance::{Counted, bank_types, rows};
+use crate::recorded::{Counted, bank_types, rows};
 use skill_bank::BankError;
 use skill_bank::task_type::{Detected, Found, TypeTable};
 
