@@ -7,7 +7,8 @@
 //! - [`eprocess`]: evidence that may be looked at after every item, if the items come in random order;
 //! - [`interval`]: intervals for a difference and for a score, and the sign-flip permutation test;
 //! - [`power`]: what a number of items can show, and how many are needed;
-//! - [`normal`]: the normal distribution, which the two before need.
+//! - [`stratified`]: a candidate on rollouts that were split at random inside each task, and what a trial can show;
+//! - [`normal`]: the normal distribution, which the three before need.
 //!
 //! Nothing here decides about a skill; [`crate::rule`] does, with these. Counts are of exact comparisons
 //! ([`crate::exact`]), and sums are in the order of the items, so that neither rounding nor the order in which results
@@ -20,6 +21,7 @@ pub mod normal;
 pub mod paired;
 pub mod power;
 mod scaled;
+pub mod stratified;
 
 pub use eprocess::{EProcess, ln_e_value, ln_e_value_of};
 pub use interval::{difference_interval, score_interval, sign_flip_p};

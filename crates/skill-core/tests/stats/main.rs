@@ -9,4 +9,6 @@ mod oracle;
 mod inflation;
 mod order;
 mod rules;
+mod stratified;
+mod trials;
 mod vectors;

@@ -1,0 +1,173 @@
+//! The same for scores between 0 and 1, such as the rewards of WebShop.
+//!
+//! For the end of a trial, the rollouts of each group are relabelled: if the candidate makes no difference, each way
+//! to split a group into halves of these sizes was as likely as the one that chance has chosen. For any time there is
+//! a bet on the difference of means of each group, which asks for less: that the candidate is no better on average.
+
+use crate::random::PyRandom;
+use crate::stats::eprocess::EProcess;
+use serde::{Deserialize, Serialize};
+
+/// Up to so many ways to relabel all groups, every one is tried: about a million.
+const MOST_EXACT_WAYS: u64 = 1 << 20;
+
+/// The ways of a group are listed up to this many; beyond, they are sampled.
+const MOST_LISTED_WAYS: u64 = 20_000;
+
+/// How many random ways are tried where not all are.
+const RANDOM_WAYS: u32 = 20_000;
+
+/// The scores of the rollouts of one task in one policy step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreGroup {
+    /// Of those that saw the candidate.
+    pub new: Vec<f64>,
+    /// Of those that did not.
+    pub old: Vec<f64>,
+}
+
+impl ScoreGroup {
+    /// The mean score with the candidate less the one without it, in [-1, 1]; `None` with an empty half.
+    ///
+    /// A score outside [0, 1] counts as the nearest of both, and one that is not a number as 0.
+    pub fn difference(&self) -> Option<f64> {
+        Some(mean(self.new.iter())? - mean(self.old.iter())?)
+    }
+
+    /// Both halves, those with the candidate first.
+    fn all(&self) -> Vec<f64> {
+        self.new.iter().chain(&self.old).map(bounded).collect()
+    }
+
+    /// The ways to choose the half with the candidate, if there are at most so many.
+    fn n_ways(&self, most: u64) -> Option<u64> {
+        let (new, all) = (self.new.len() as u64, (self.new.len() + self.old.len()) as u64);
+        (0..new.min(all - new)).try_fold(1_u64, |ways, i| {
+            let ways = ways.checked_mul(all - i)? / (i + 1);
+            (ways <= most).then_some(ways)
+        })
+    }
+
+    /// The difference for every way to choose the half with the candidate.
+    fn differences(&self) -> Vec<f64> {
+        let all = self.all();
+        let total: f64 = all.iter().sum();
+        let (n_new, n_old) = (self.new.len(), self.old.len());
+        let mut sums = vec![vec![]; n_new + 1];
+        if let Some(none) = sums.first_mut() {
+            none.push(0.0);
+        }
+        for score in &all {
+            for n_chosen in (0..n_new).rev() {
+                let with: Vec<f64> =
+                    sums.get(n_chosen).into_iter().flatten().map(|sum: &f64| sum + score).collect();
+                if let Some(more) = sums.get_mut(n_chosen + 1) {
+                    more.extend(with);
+                }
+            }
+        }
+        let difference = |sum: f64| sum / n_new as f64 - (total - sum) / n_old as f64;
+        sums.pop().unwrap_or_default().into_iter().map(difference).collect()
+    }
+}
+
+fn bounded(score: &f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) }
+}
+
+fn mean<'a>(scores: impl ExactSizeIterator<Item = &'a f64>) -> Option<f64> {
+    let n_scores = scores.len();
+    (n_scores > 0).then(|| scores.map(bounded).sum::<f64>() / n_scores as f64)
+}
+
+/// The one-sided p-value of the permutation test inside groups: how often the sum of the groups' differences would be
+/// as large if chance had split each group otherwise. 1 without a group that has both halves.
+///
+/// With one rollout in each half this is the sign-flip test of [`sign_flip_p`](crate::stats::sign_flip_p). It is exact
+/// up to about a million ways. With more it comes from 20,000 random ways by this seed, and the split as it was counts
+/// as one of them, so that it is never 0 and never too small on average.
+///
+/// Source: R. A. Fisher, "The Design of Experiments", 1935, section 21; for the random ways B. Phipson and G. K. Smyth,
+/// "Permutation p-values should never be zero", Statistical Applications in Genetics and Molecular Biology 9 (2010).
+///
+/// ```
+/// use skill_core::stats::stratified::{ScoreGroup, relabel_p};
+///
+/// let group = ScoreGroup { new: vec![0.9, 1.0], old: vec![0.2, 0.5] };
+/// assert_eq!(relabel_p(&[group], 42), 1.0 / 6.0);
+/// ```
+pub fn relabel_p(groups: &[ScoreGroup], seed: u64) -> f64 {
+    let groups: Vec<&ScoreGroup> = groups.iter().filter(|group| group.difference().is_some()).collect();
+    let found: f64 = groups.iter().filter_map(|group| group.difference()).sum();
+    // Sums of the same numbers in another order differ in the last digits, and are as large all the same.
+    let threshold = found - 1e-9 * groups.len() as f64;
+    let ways: Vec<Ways> = groups.iter().map(|group| Ways::of(group)).collect();
+    let n_ways = ways.iter().try_fold(1_u64, |n, ways| {
+        let listed = ways.listed()?.len() as u64;
+        n.checked_mul(listed).filter(|n| *n <= MOST_EXACT_WAYS)
+    });
+    if let Some(n_ways) = n_ways {
+        let mut sums = vec![0.0];
+        for ways in ways.iter().filter_map(Ways::listed) {
+            sums = sums.iter().flat_map(|sum| ways.iter().map(move |each| sum + each)).collect();
+        }
+        return sums.iter().filter(|sum| **sum >= threshold).count() as f64 / n_ways as f64;
+    }
+    let mut random = PyRandom::new(seed);
+    let mut n_as_large = 1_u32;
+    for _ in 0..RANDOM_WAYS {
+        let sum: f64 = ways.iter().map(|ways| ways.sample(&mut random)).sum();
+        n_as_large += u32::from(sum >= threshold);
+    }
+    f64::from(n_as_large) / f64::from(RANDOM_WAYS + 1)
+}
+
+/// What the difference of a group could have been.
+enum Ways {
+    Listed(Vec<f64>),
+    Sampled { all: Vec<f64>, n_new: usize },
+}
+
+impl Ways {
+    fn of(group: &ScoreGroup) -> Self {
+        match group.n_ways(MOST_LISTED_WAYS) {
+            Some(_) => Self::Listed(group.differences()),
+            None => Self::Sampled { all: group.all(), n_new: group.new.len() },
+        }
+    }
+
+    fn listed(&self) -> Option<&[f64]> {
+        match self {
+            Self::Listed(differences) => Some(differences),
+            Self::Sampled { .. } => None,
+        }
+    }
+
+    fn sample(&self, random: &mut PyRandom) -> f64 {
+        match self {
+            Self::Listed(differences) => {
+                let way = random.randbelow(differences.len() as u64);
+                usize::try_from(way).ok().and_then(|way| differences.get(way)).copied().unwrap_or_default()
+            }
+            Self::Sampled { all, n_new } => {
+                let mut shuffled = all.clone();
+                random.shuffle(&mut shuffled);
+                let (new, old) = shuffled.split_at(*n_new);
+                mean(new.iter()).unwrap_or_default() - mean(old.iter()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// The e-process of the groups' differences of means, see [`EProcess`]: a bet on each group that the candidate scores
+/// higher on average. Groups with an empty half are left out.
+///
+/// For evidence that the candidate is worse, exchange the halves.
+pub fn score_e_process<'a>(groups: impl IntoIterator<Item = &'a ScoreGroup>) -> EProcess {
+    let mut process = EProcess::default();
+    groups.into_iter().filter_map(ScoreGroup::difference).for_each(|difference| {
+        process.push(difference);
+    });
+    process
+}
