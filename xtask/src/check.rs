@@ -100,6 +100,12 @@ const CHECKS: &[Check] = &[
         run: simulated_runs,
     },
     Check {
+        name: "trials",
+        about: "judges skills of known effect in 1,000 simulated trials each",
+        is_external: IsExternal::No,
+        run: simulated_trials,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -227,6 +233,13 @@ fn packages(sh: &Shell) -> anyhow::Result<()> {
 
 fn brief_benchmark(sh: &Shell) -> anyhow::Result<()> {
     crate::bench(sh, true, &[])
+}
+
+/// The long form of tests that `cargo xtask test` runs with fewer seeds.
+fn simulated_trials(sh: &Shell) -> anyhow::Result<()> {
+    let _seeds = sh.push_env("SKILLRL_TRIAL_SEEDS", "1000");
+    cmd!(sh, "cargo test --release --package skill-core --test stats trials:: -- --nocapture").run()?;
+    Ok(())
 }
 
 fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
