@@ -27,6 +27,7 @@ pub use odds::{CANDIDATE_ODDS, OddsEProcess};
 pub use power::{MOST_PLANNED_ROLLOUTS, TaskPrior, TrialPower};
 pub use scores::{ScoreGroup, relabel_p, score_e_process};
 
+use super::power::spent_alpha;
 use null::NullSum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -182,7 +183,7 @@ struct Margins {
 pub enum TrialRule {
     /// Once all planned groups are in: admit if the exact p-value is at most `alpha`.
     ///
-    /// Of several trials, number `t` gets [`spent_alpha`](super::spent_alpha)`(alpha, t)`.
+    /// Of several trials, each gets its share of it, see [`Self::for_trial`].
     FixedEnd {
         /// The share of useless candidates that may be admitted.
         alpha: f64,
@@ -200,6 +201,16 @@ pub enum TrialRule {
 }
 
 impl TrialRule {
+    /// The rule for trial number `trial` (from 1) of a run: at a fixed end it gets its share of `alpha`, so that all
+    /// trials together admit a useless candidate with a probability of at most `alpha`.
+    #[must_use]
+    pub fn for_trial(self, trial: u32) -> Self {
+        match self {
+            Self::FixedEnd { alpha } => Self::FixedEnd { alpha: spent_alpha(alpha, trial) },
+            Self::AnyTime { .. } => self,
+        }
+    }
+
     /// Whether a decision may be made when so many of the planned groups are in.
     pub fn is_look(self, n_seen: u64, n_planned: u64) -> bool {
         let is_end = n_seen >= n_planned;
@@ -235,7 +246,10 @@ pub fn has_reached(ln_e: f64, threshold: f64) -> bool {
 /// assert!((groups.difference() - 8.0 / 15.0).abs() < 1e-15);
 /// assert!((groups.mantel_haenszel_odds().unwrap() - 9.0).abs() < 1e-12);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+///
+/// In files it is a list of groups with their counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<(Group, u64)>", into = "Vec<(Group, u64)>")]
 pub struct Stratified {
     counts: BTreeMap<Group, u64>,
 }
@@ -260,6 +274,24 @@ impl Stratified {
     /// Rollouts of all groups.
     pub fn n_rollouts(&self) -> u64 {
         self.counts.iter().map(|(group, count)| u64::from(group.shape().rollouts()) * count).sum()
+    }
+
+    /// Successes and rollouts with the candidate, and without it.
+    pub fn totals(&self) -> [[u64; 2]; 2] {
+        let of = |arm: fn(Group) -> Arm| {
+            self.counts().fold([0, 0], |[successes, rollouts], (group, count)| {
+                let arm = arm(group);
+                [successes + u64::from(arm.successes) * count, rollouts + u64::from(arm.rollouts) * count]
+            })
+        };
+        [of(|group| group.new), of(|group| group.old)]
+    }
+
+    /// The e-process of these groups, whatever order they came in.
+    pub fn e_process(&self) -> OddsEProcess {
+        let mut process = OddsEProcess::default();
+        self.counts().for_each(|(group, count)| process.push_all(group, count));
+        process
     }
 
     /// The probability, given every group's total, of at least as many successes with the candidate when the candidate
@@ -296,7 +328,7 @@ impl Stratified {
     }
 
     /// Distinct groups with their counts, sorted.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (Group, u64)> + '_ {
+    fn counts(&self) -> impl Iterator<Item = (Group, u64)> + '_ {
         self.counts.iter().map(|(group, count)| (*group, *count))
     }
 
@@ -316,6 +348,23 @@ impl Stratified {
             *margins.entry(group.margins()).or_default() += count;
         }
         NullSum::of(&margins)
+    }
+}
+
+impl From<Vec<(Group, u64)>> for Stratified {
+    fn from(groups: Vec<(Group, u64)>) -> Self {
+        let mut stratified = Self::default();
+        for (group, count) in groups {
+            let all = stratified.counts.entry(group).or_default();
+            *all = all.saturating_add(count);
+        }
+        stratified
+    }
+}
+
+impl From<Stratified> for Vec<(Group, u64)> {
+    fn from(stratified: Stratified) -> Self {
+        stratified.counts.into_iter().collect()
     }
 }
 

@@ -414,6 +414,30 @@ proptest! {
 }
 
 #[test]
+fn counts_of_groups_come_back_from_a_file() {
+    let groups = [group([3, 4], [1, 4]), group([0, 1], [1, 1]), group([3, 4], [1, 4])];
+    let all: Stratified = groups.into_iter().collect();
+    let text = serde_json::to_string(&all).unwrap();
+    assert_eq!(text, r#"[[{"new":[0,1],"old":[1,1]},1],[{"new":[3,4],"old":[1,4]},2]]"#);
+    let read: Stratified = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, all);
+    assert_eq!(read.totals(), [[6, 9], [3, 9]]);
+    assert_eq!(read.e_process().ln_better(), e_process(groups).ln_better());
+}
+
+#[test]
+fn a_look_is_at_the_end_or_after_each_step() {
+    let end = TrialRule::FixedEnd { alpha: 0.05 };
+    let steps = TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 };
+    let looks = |rule: TrialRule| (1..=40_u64).filter(|n_seen| rule.is_look(*n_seen, 40)).collect::<Vec<_>>();
+    assert_eq!(looks(end), [40]);
+    assert_eq!(looks(steps), [16, 32, 40]);
+    assert_eq!(steps.for_trial(3), steps);
+    let TrialRule::FixedEnd { alpha } = end.for_trial(2) else { panic!("another rule") };
+    assert!((alpha - 0.05 * 6.0 / (4.0 * std::f64::consts::PI.powi(2))).abs() < 1e-15);
+}
+
+#[test]
 fn the_odds_are_those_of_the_data() {
     assert_eq!(CANDIDATE_ODDS, [1.5, 2.0, 3.0, 5.0]);
 }

@@ -51,7 +51,12 @@ struct Counted {
 impl OddsEProcess {
     /// Takes the next group; one that is not informative changes nothing.
     pub fn push(&mut self, group: Group) {
-        if !group.is_informative() {
+        self.push_all(group, 1);
+    }
+
+    /// Takes the same group so many times, and looks at the e-values once.
+    pub(super) fn push_all(&mut self, group: Group, count: u64) {
+        if !group.is_informative() || count == 0 {
             return;
         }
         let counted = self.margins.entry(group.margins()).or_insert_with_key(|margins| {
@@ -62,8 +67,9 @@ impl OddsEProcess {
                 ln_worse: CANDIDATE_ODDS.map(|odds| null.ln_moment(-odds.ln())),
             }
         });
-        counted.count = counted.count.saturating_add(1);
-        self.successes = self.successes.saturating_add(u64::from(group.new.successes()));
+        counted.count = counted.count.saturating_add(count);
+        let successes = u64::from(group.new.successes()).saturating_mul(count);
+        self.successes = self.successes.saturating_add(successes);
         self.highest_better = self.highest_better.max(self.ln_better());
         self.highest_worse = self.highest_worse.max(self.ln_worse());
     }
