@@ -47,6 +47,7 @@ pub mod retrieve;
 mod skill;
 mod source;
 pub mod task_type;
+pub mod trial;
 mod view;
 
 pub use bank::{Bank, log_header, log_line};

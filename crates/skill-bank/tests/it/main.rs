@@ -16,3 +16,4 @@ mod retrieve_recorded;
 mod source;
 mod support;
 mod task_type;
+mod trial;

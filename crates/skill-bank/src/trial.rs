@@ -1,0 +1,26 @@
+//! Trials: a skill becomes active when rollouts with it do better than rollouts without it.
+//!
+//! Everything here is data and functions of data; who makes the rollouts is not known here. A rollout that could not
+//! be made is not a result: it never comes here as a failure.
+//!
+//! - [`TrialItems`]: the tasks of a trial, none of which is among the candidate's evidence;
+//! - [`TrialDesign`]: what is run, how chance splits it in halves, and when it is decided;
+//! - [`TrialState`]: the results so far, and the [`Decision`];
+//! - [`preflight`]: the effects that a design can show, before anything is paid for;
+//! - [`HideRule`] and [`Standing`]: the standing check of active skills, and [`over_cap`] for tiers that are too large.
+
+mod design;
+mod error;
+mod items;
+mod numbers;
+mod preflight;
+mod standing;
+mod state;
+
+pub use design::{Half, PlannedGroup, TrialDesign, TrialSettings, halves};
+pub use error::TrialError;
+pub use items::{ItemRate, TrialItems};
+pub use numbers::TrialNumbers;
+pub use preflight::{Preflight, PreflightRow, preflight};
+pub use standing::{HideRule, Overflow, Standing, StandingRollout, over_cap};
+pub use state::{Decision, Ground, TrialState};

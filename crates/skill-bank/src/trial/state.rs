@@ -1,0 +1,199 @@
+//! The results of a trial so far, and its decision.
+
+use super::design::TrialDesign;
+use super::error::TrialError;
+use super::numbers::TrialNumbers;
+use crate::event::Verdict;
+use serde::{Deserialize, Serialize};
+use skill_core::stats::stratified::{
+    Group, GroupShape, OddsEProcess, Stratified, TrialRule, has_reached, is_at_most,
+};
+use std::collections::BTreeMap;
+
+/// The e-value at which a candidate is dropped because it harms: of harmless candidates at most one in twenty is.
+const HARM_THRESHOLD: f64 = 20.0;
+
+/// Why a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ground {
+    /// The candidate was shown to help.
+    Better,
+    /// The candidate was shown to harm.
+    Worse,
+    /// No outcome of the groups that are left could show that it helps.
+    OutOfReach,
+    /// The limit of groups was reached.
+    Limit,
+}
+
+/// The decision of a trial.
+///
+/// A candidate that can no longer be admitted is rejected if it did no better than nothing on the groups so far, and
+/// else undecided: it stays a candidate, and is shown to nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// What becomes of the candidate.
+    pub verdict: Verdict,
+    /// Why the trial ended here.
+    pub ground: Ground,
+    /// Groups that were needed for it, from the first one on.
+    pub n_groups: u64,
+    /// The numbers of these groups.
+    pub numbers: TrialNumbers,
+}
+
+/// A trial in progress.
+///
+/// Results may arrive in any order; they count in the order of the design, and the decision depends on nothing but the
+/// shortest prefix that decides. What is beyond that prefix is not looked at, so neither the number of workers nor a
+/// slow rollout decides anything.
+#[derive(Debug, Clone)]
+pub struct TrialState {
+    design: TrialDesign,
+    groups: Stratified,
+    process: OddsEProcess,
+    n_seen: u64,
+    /// Results that wait for one before them.
+    waiting: BTreeMap<u64, Group>,
+    decision: Option<Decision>,
+}
+
+impl TrialState {
+    /// A trial of which nothing is known yet.
+    pub fn new(design: TrialDesign) -> Self {
+        Self {
+            design,
+            groups: Stratified::default(),
+            process: OddsEProcess::default(),
+            n_seen: 0,
+            waiting: BTreeMap::new(),
+            decision: None,
+        }
+    }
+
+    /// Takes the result of the group at this place of the design, from 0, and returns the decision if there is one.
+    ///
+    /// The first result of a place counts. A half may have fewer rollouts than planned, where some could not be made.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::UnknownGroup`] and [`TrialError::WrongRollouts`]; nothing is taken then.
+    pub fn push(&mut self, place: u64, group: Group) -> Result<Option<&Decision>, TrialError> {
+        if place >= self.design.n_groups() {
+            return Err(TrialError::UnknownGroup { group: place, n_groups: self.design.n_groups() });
+        }
+        let (found, planned) = (group.shape(), self.design.shape());
+        if found.new > planned.new || found.old > planned.old {
+            return Err(TrialError::WrongRollouts {
+                group: place,
+                found: u64::from(found.rollouts()),
+                planned: u64::from(planned.rollouts()),
+            });
+        }
+        if place >= self.n_seen && self.decision.is_none() {
+            self.waiting.entry(place).or_insert(group);
+        }
+        while self.decision.is_none()
+            && let Some(next) = self.waiting.remove(&self.n_seen)
+        {
+            self.groups.push(next);
+            self.process.push(next);
+            self.n_seen += 1;
+            self.decision = self.decided();
+        }
+        if self.decision.is_some() {
+            self.waiting.clear();
+        }
+        Ok(self.decision.as_ref())
+    }
+
+    /// The decision, once there is one.
+    pub fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
+    /// The design.
+    pub fn design(&self) -> &TrialDesign {
+        &self.design
+    }
+
+    /// Groups that count so far: those from the first one on, without a gap, up to the decision.
+    pub fn n_seen(&self) -> u64 {
+        self.n_seen
+    }
+
+    /// The numbers of these groups.
+    pub fn numbers(&self) -> TrialNumbers {
+        TrialNumbers::of(&self.groups)
+    }
+
+    /// How many groups, from the first one on, may have been started by now with room for so many at a time; a caller
+    /// that keeps to it starts fewer than `in_flight` groups that the decision does not need.
+    pub fn n_startable(&self, in_flight: u64) -> u64 {
+        match self.decision {
+            Some(_) => self.n_seen,
+            None => self.n_seen.saturating_add(in_flight).min(self.design.n_groups()),
+        }
+    }
+
+    fn decided(&self) -> Option<Decision> {
+        let ground = self.ground()?;
+        let verdict = match ground {
+            Ground::Better => Verdict::Admit,
+            Ground::Worse => Verdict::Reject,
+            Ground::OutOfReach | Ground::Limit if self.groups.difference() <= 0.0 => Verdict::Reject,
+            Ground::OutOfReach | Ground::Limit => Verdict::Undecided,
+        };
+        Some(Decision { verdict, ground, n_groups: self.n_seen, numbers: self.numbers() })
+    }
+
+    fn ground(&self) -> Option<Ground> {
+        let n_informative = self.groups.n_informative();
+        let is_informed = self.design.max_informative_groups().is_some_and(|most| n_informative >= most);
+        let is_end = is_informed || self.n_seen >= self.design.n_groups();
+        let is_look = is_end || self.design.rule().is_look(self.n_seen, self.design.n_groups());
+        if is_look && self.is_better() {
+            return Some(Ground::Better);
+        }
+        if has_reached(self.process.ln_worse(), HARM_THRESHOLD) {
+            return Some(Ground::Worse);
+        }
+        if is_end {
+            return Some(Ground::Limit);
+        }
+        (!self.can_be_better()).then_some(Ground::OutOfReach)
+    }
+
+    fn is_better(&self) -> bool {
+        match self.design.rule() {
+            TrialRule::FixedEnd { alpha } => is_at_most(self.groups.p_better(), alpha),
+            TrialRule::AnyTime { threshold, .. } => has_reached(self.process.ln_better(), threshold),
+            // A rule that is not known admits nothing.
+            _ => false,
+        }
+    }
+
+    fn can_be_better(&self) -> bool {
+        let planned = self.planned();
+        match self.design.rule() {
+            TrialRule::FixedEnd { alpha } => is_at_most(self.groups.least_reachable_p(&planned), alpha),
+            TrialRule::AnyTime { threshold, .. } => {
+                has_reached(self.process.ln_reachable_better(&planned), threshold)
+            }
+            _ => false,
+        }
+    }
+
+    /// The groups that can still come.
+    fn planned(&self) -> BTreeMap<GroupShape, u64> {
+        let n_left = self.design.n_groups().saturating_sub(self.n_seen);
+        let n_left = match self.design.max_informative_groups() {
+            Some(most) => n_left.min(most.saturating_sub(self.groups.n_informative())),
+            None => n_left,
+        };
+        BTreeMap::from([(self.design.shape(), n_left)])
+    }
+}
