@@ -10,8 +10,12 @@ use xshell::{Shell, cmd};
 /// Where prompts are edited, for people to find them.
 const PROMPTS: &str = "prompts";
 /// Where the crates that use them keep their copies.
-const PROMPT_COPIES: [&str; 3] =
-    ["crates/skill-pipeline/prompts", "crates/skill-envs/prompts", "crates/skillrl/prompts"];
+const PROMPT_COPIES: [&str; 4] = [
+    "crates/skill-bank/prompts",
+    "crates/skill-pipeline/prompts",
+    "crates/skill-envs/prompts",
+    "crates/skillrl/prompts",
+];
 
 /// Writes the copies, or, to check, fails if one is not current.
 pub(crate) fn run(sh: &Shell, check: bool) -> anyhow::Result<()> {

@@ -38,10 +38,12 @@
 //! ```
 
 mod bank;
+pub mod distill;
 pub mod episode;
 mod error;
 mod event;
 pub mod format;
+pub mod lint;
 mod render;
 pub mod retrieve;
 mod skill;
@@ -51,6 +53,7 @@ pub mod trial;
 mod view;
 
 pub use bank::{Bank, log_header, log_line};
+pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPrompts, distill};
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
 pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};

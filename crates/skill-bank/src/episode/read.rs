@@ -183,8 +183,11 @@ pub fn read_episodes(text: &str) -> Result<EpisodeFile, EpisodeError> {
     Ok(EpisodeFile { episodes, format, skipped })
 }
 
+/// Tells records of a format by their shape.
+type HasShape = fn(&Value) -> bool;
+
 fn format_of(record: &Value) -> Option<EpisodeFormat> {
-    let shapes: [(fn(&Value) -> bool, EpisodeFormat); 5] = [
+    let shapes: [(HasShape, EpisodeFormat); 5] = [
         (own::is_episode, EpisodeFormat::Episodes),
         (memory::is_memory, EpisodeFormat::Memories),
         (eto::is_conversation, EpisodeFormat::Eto),

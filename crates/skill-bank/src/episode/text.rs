@@ -112,7 +112,7 @@ pub(crate) fn escape(text: &str) -> String {
             let tag = tag.trim_start_matches('<');
             after.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
         };
-        if TAGS.iter().any(|tag| begins_tag(&tag)) {
+        if TAGS.iter().any(begins_tag) {
             escaped.push('\\');
         }
         rest = after;

@@ -7,8 +7,10 @@
     reason = "tests say what they expect, and how many recorded cases they compared"
 )]
 
+mod distill;
 mod episode;
 mod format;
+mod lint;
 mod log;
 mod recorded;
 mod retrieve;
