@@ -177,7 +177,7 @@ impl Agent<'_> {
         let request = ChatRequest {
             sampling: Sampling { max_tokens: settings.max_tokens, ..Sampling::default() },
             tools,
-            ..ChatRequest::new(transcript.request(history))
+            ..ChatRequest::new(transcript.request(history, settings.max_prompt_tokens))
         };
         let call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
         let reply = self.target.chat(&request, &call).await?;

@@ -15,6 +15,10 @@ pub struct AgentSettings {
     pub show_admissible: bool,
     /// How many earlier turns the prompt holds; `None` for all. 10 by default.
     pub history_turns: Option<u32>,
+    /// The most tokens of a prompt, as [`skill_core::tokens::estimate_tokens`] counts them; `None`, the default, sets no
+    /// limit. A longer prompt loses its oldest turns first; the skill, the task and the turn under way always stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_prompt_tokens: Option<u64>,
     /// The most turns of an episode; 50 by default.
     pub max_turns: u32,
     /// The most tokens of all calls of an episode, prompts and replies; `None`, the default, sets no limit.
@@ -40,6 +44,7 @@ impl Default for AgentSettings {
             think: true,
             show_admissible: true,
             history_turns: Some(10),
+            max_prompt_tokens: None,
             max_turns: 50,
             max_episode_tokens: None,
             max_tokens: None,

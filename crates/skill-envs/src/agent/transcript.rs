@@ -3,6 +3,7 @@
 use super::action::{ACTION_FIELD, ACTION_TOOL};
 use crate::record;
 use serde_json::json;
+use skill_core::tokens::estimate_tokens;
 use skill_core::{Role, Trajectory, TrajectoryMessage};
 use skill_llm::{ChatReply, Message, ToolSpec};
 
@@ -68,12 +69,27 @@ impl Transcript {
         self.shown.push(shown);
     }
 
-    /// The messages of the turn under way, with so many turns before it.
-    pub(super) fn request(&mut self, history_turns: Option<usize>) -> Vec<Message> {
-        let messages = self.messages_of(history_turns);
+    /// The messages of the turn under way, with so many turns before it, and fewer where they have too many tokens.
+    pub(super) fn request(&mut self, history_turns: Option<usize>, max_tokens: Option<u64>) -> Vec<Message> {
+        let messages = self.messages_within(history_turns, max_tokens);
         self.request =
             messages.iter().map(|message| self.trajectory.intern(record::message(message))).collect();
         messages
+    }
+
+    /// The messages with as many turns as fit. Only turns are left out: without the skill they would be worth nothing.
+    fn messages_within(&self, history_turns: Option<usize>, max_tokens: Option<u64>) -> Vec<Message> {
+        let n_past = self.past.len();
+        let most = history_turns.map_or(n_past, |turns| turns.min(n_past));
+        let messages = self.messages_of(history_turns);
+        let Some(max_tokens) = max_tokens.filter(|max_tokens| tokens_of(&messages) > *max_tokens) else {
+            return messages;
+        };
+        let fitting = |turns: usize| {
+            let messages = self.messages_of(Some(turns));
+            (turns == 0 || tokens_of(&messages) <= max_tokens).then_some(messages)
+        };
+        (0..most).rev().find_map(fitting).unwrap_or(messages)
     }
 
     fn messages_of(&self, history_turns: Option<usize>) -> Vec<Message> {
@@ -150,6 +166,15 @@ impl Transcript {
         trajectory.set_conversation(conversation);
         trajectory
     }
+}
+
+/// The estimate of a prompt's tokens.
+fn tokens_of(messages: &[Message]) -> u64 {
+    let of_calls = |message: &Message| -> u64 {
+        let calls = message.tool_calls.iter();
+        calls.map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments)).sum()
+    };
+    messages.iter().map(|message| estimate_tokens(&message.text()) + of_calls(message)).sum()
 }
 
 /// The tool that an agent calls to act.

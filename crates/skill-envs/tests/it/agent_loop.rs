@@ -4,6 +4,7 @@
 use crate::requests::check_requests;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::tokens::estimate_tokens;
 use skill_core::{Ending, RolloutResult, SkillDoc, Usage};
 use skill_envs::agent::{ActionFormat, AgentSettings, NoAction, WorldEnv, parse_action};
 use skill_envs::{Env as _, EnvError, Episode, Item, Observation, RolloutCtx, Split, World};
@@ -194,6 +195,47 @@ async fn the_window_leaves_out_what_is_older() {
     - go on
     - go back
     ");
+}
+
+/// The skill is in every prompt from the first turn on, and a prompt that is too long loses its oldest turns, never the
+/// skill.
+#[tokio::test]
+async fn a_prompt_that_is_too_long_loses_history_and_never_the_skill() {
+    let replies = [BACK, ON, BACK, ON, ON, ON];
+    let long = format!("Always go on. {}", "Keep to it. ".repeat(200));
+    let requests = async |max_prompt_tokens: Option<u64>| {
+        let settings = AgentSettings {
+            max_prompt_tokens,
+            history_turns: None,
+            max_repetitions: None,
+            ..AgentSettings::default()
+        };
+        let (model, asked) = says(&replies);
+        let ctx = RolloutCtx { call: CallCtx::new(CallPlace::new("test")), ..RolloutCtx::default() };
+        let env = env(settings);
+        let item = &env.items(Split::Train)[0];
+        env.rollout(item, &SkillDoc::new(long.as_str()), &model, &ctx).await.unwrap();
+        asked.lock().unwrap().clone()
+    };
+    let tokens = |request: &ChatRequest| -> u64 {
+        request.messages.iter().map(|message| estimate_tokens(&message.text())).sum()
+    };
+    let whole = requests(None).await;
+    let [first, last] = [&whole[0], &whole[whole.len() - 1]].map(tokens);
+    for limit in [0, first, (first + last) / 2, last - 1, last] {
+        let limited = requests(Some(limit)).await;
+        assert_eq!(limited.len(), whole.len());
+        for (turn, (request, whole)) in limited.iter().zip(&whole).enumerate() {
+            let said = shown(request);
+            assert!(said.contains(long.trim()), "turn {turn} with {limit} tokens lacks the skill");
+            assert!(said.contains("go to the end"), "turn {turn} with {limit} tokens lacks the task");
+            assert_eq!(request == whole, tokens(whole) <= limit || turn == 0, "turn {turn}, {limit}: {said}");
+            let has_history = request.messages.len() > 2;
+            assert!(tokens(request) <= limit || !has_history, "turn {turn} has history over {limit}: {said}");
+            let now = whole.messages.last().unwrap().text();
+            assert!(said.ends_with(now.trim_end()), "turn {turn} lacks what is seen now: {said}");
+        }
+    }
 }
 
 #[tokio::test]
