@@ -16,6 +16,8 @@ pub use prompts::{PromptLimits, TeacherPrompt, TeacherPrompts};
 pub use proposal::{Admit, Applied, Change, LeftOut, LeftOutReason, Proposal, apply, normalised};
 pub use teacher::Teacher;
 
+pub(crate) use prompts::content_text;
+pub(crate) use proposal::changeable;
 pub(crate) use reply::{content, entries, name_of};
 pub(crate) use similar::{neighbours, text_of};
 pub(crate) use teacher::{Asked, Read};

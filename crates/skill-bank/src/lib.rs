@@ -42,6 +42,7 @@ pub mod distill;
 pub mod episode;
 mod error;
 mod event;
+pub mod evolve;
 pub mod format;
 pub mod lint;
 mod render;
@@ -57,6 +58,7 @@ pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPr
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
 pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
+pub use evolve::{EvolvePlan, EvolveSettings, evolve};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
 pub use source::BankSource;
 pub use view::BankView;

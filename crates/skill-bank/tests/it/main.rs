@@ -9,6 +9,7 @@
 
 mod distill;
 mod episode;
+mod evolve;
 mod format;
 mod lint;
 mod log;
