@@ -13,30 +13,31 @@ impl Episode {
         let is_world = trajectory.turns.iter().any(|turn| turn.action.is_some());
         let (steps, last_observation) =
             if is_world { world_steps(trajectory) } else { conversation_steps(trajectory) };
-        let goal = if result.task_description.trim().is_empty() {
-            &result.question
-        } else {
-            &result.task_description
-        };
+        // Some worlds tell the goal in their first observation alone.
+        let first = steps.first().map_or("", |step| step.observation.as_str());
+        let told = [result.task_description.as_str(), &result.question, first];
+        let goal = told.into_iter().map(str::trim).find(|text| !text.is_empty());
+        let goal = goal.unwrap_or_default().to_owned();
+        // The answer of a world is its last action.
+        let answer = if is_world { "" } else { result.predicted_answer.as_str() };
         Self {
             task_type: result.task_type.clone(),
             fail_reason: result.fail_reason.clone(),
-            answer: result.predicted_answer.clone(),
+            answer: answer.to_owned(),
             reference: result.reference_text.clone(),
             environment: environment.to_owned(),
             skills_shown: trajectory.shown_parts.clone(),
             steps,
             last_observation,
-            ..Self::new(id, result.id.clone(), goal.trim(), result.is_success(), result.soft)
+            ..Self::new(id, result.id.clone(), goal, result.is_success(), result.soft)
         }
     }
 }
 
 fn world_steps(trajectory: &Trajectory) -> (Vec<EpisodeStep>, String) {
-    let first = trajectory.turns.first().and_then(|turn| {
-        let asked = trajectory.request(turn).filter(|message| message.role == Role::User).last()?;
-        Some(asked.content.trim().to_owned())
-    });
+    // As the conversation has it: without the actions that were possible then.
+    let first = trajectory.conversation().find(|message| message.role == Role::User);
+    let first = first.map(|message| message.content.trim().to_owned());
     let mut seen = first.unwrap_or_default();
     let mut steps = Vec::with_capacity(trajectory.turns.len());
     for turn in &trajectory.turns {

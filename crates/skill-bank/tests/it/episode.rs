@@ -18,7 +18,9 @@ fn message(role: Role, text: &str) -> TrajectoryMessage {
 /// A house in which the agent did `actions`, each answered by `seen ACTION`.
 fn world(actions: &[&str]) -> RolloutResult {
     let mut trajectory = Trajectory::default();
-    let first = trajectory.say(message(Role::User, "You are in a room."));
+    trajectory.say(message(Role::System, "Play."));
+    trajectory.say(message(Role::User, "You are in a room."));
+    let first = trajectory.intern(message(Role::User, "You are in a room.\n\nPossible actions:\n- wait"));
     for action in actions {
         let reply = trajectory
             .say(message(Role::Assistant, &format!("<think>Try it.</think><action>{action}</action>")));
@@ -32,6 +34,7 @@ fn world(actions: &[&str]) -> RolloutResult {
     result.task_type = "heat".to_owned();
     result.task_description = "heat an egg".to_owned();
     result.fail_reason = "out of turns".to_owned();
+    result.predicted_answer = actions.last().unwrap().to_string();
     result.trajectory = trajectory;
     result
 }
@@ -51,9 +54,16 @@ fn a_rollout_of_a_world_has_a_step_for_each_action() {
             ("seen go to fridge 1", "take egg 2", "Try it."),
         ]
     );
-    assert_eq!(read.last_observation, "seen take egg 2");
+    assert_eq!((read.last_observation.as_str(), read.answer.as_str()), ("seen take egg 2", ""));
     assert_eq!((read.success, read.soft, read.goal.as_str()), (false, 0.25, "heat an egg"));
     assert_eq!((read.task_type.as_str(), read.fail_reason.as_str()), ("heat", "out of turns"));
+}
+
+#[test]
+fn the_first_observation_is_the_goal_of_a_world_that_names_none() {
+    let mut result = world(&["wait"]);
+    result.task_description = String::new();
+    assert_eq!(Episode::of_rollout("game", "", &result).goal, "You are in a room.");
 }
 
 #[test]
