@@ -325,7 +325,9 @@ impl Job<'_> {
             .skills
             .into_iter()
             .map(|(content, entry)| Draft { content, evidence: with_call(evidence_of(&entry)) });
-        Ok(CallOutput { drafts: drafts.collect(), left_out: list.left_out, notes: list.notes, asked })
+        let notes = asked.repaired.iter().chain(&list.notes);
+        let notes = notes.map(|note| format!("{}: {note}", call.place)).collect();
+        Ok(CallOutput { drafts: drafts.collect(), left_out: list.left_out, notes, asked })
     }
 
     /// Reads the reply of a chunk or a merge.

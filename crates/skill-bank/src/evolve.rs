@@ -118,6 +118,7 @@ pub async fn evolve(
     let call = call.child("evolve");
     let (read, asked) = teacher.ask(messages, &call, &|reply| round.read(reply)).await?;
     let Changes { changes, mut left_out, notes: own_notes } = read;
+    notes.extend(asked.repaired.clone());
     notes.extend(own_notes);
     let changes = round.by_similarity(changes, teacher, &call, &mut left_out).await?;
     let evidence = evidence_of(&shown, &asked);

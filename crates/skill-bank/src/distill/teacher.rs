@@ -46,6 +46,8 @@ pub(crate) struct Asked {
     pub(crate) teacher: String,
     pub(crate) calls: u64,
     pub(crate) usage: Usage,
+    /// Why the teacher was asked a second time.
+    pub(crate) repaired: Option<String>,
 }
 
 impl Teacher<'_> {
@@ -69,6 +71,7 @@ impl Teacher<'_> {
             Read::Unusable(_, problem) | Read::Broken(problem) => with_finish(problem, &first.finish),
         };
         tracing::debug!(place = %call.place, problem, "the teacher's reply is repaired");
+        asked.repaired = Some(format!("the first reply could not be used: {problem}"));
         let mut messages = messages;
         if !first.text.trim().is_empty() {
             messages.push(Message::assistant(first.text));

@@ -226,6 +226,44 @@ async fn a_repair_is_told_what_was_wrong() {
     assert_eq!(outcome.usage.input, 30);
     assert_eq!(log.lock().unwrap().len(), 3);
     assert_eq!(outcome.proposals[0].evidence.calls, 2, "the repair is a part of the evidence");
+    let [note] = outcome.notes.as_slice() else { panic!("{:?}", outcome.notes) };
+    assert!(note.starts_with("distill / general / chunk 1: "), "{note}");
+}
+
+#[tokio::test]
+async fn replies_are_read_however_they_are_wrapped() {
+    for (reply, n_skills, n_left_out) in [
+        (r#"[{"title": "A", "principle": "a"}]"#, 1, 0),
+        ("Sure!\n```json\n[{\"title\": \"A\", \"principle\": \"a\"}]\n```\nDone.", 1, 0),
+        (r#"{"title": "A", "principle": "a"}"#, 1, 0),
+        (r#"{"skills": [{"title": "A", "principle": "a"}]}"#, 1, 0),
+        (r#"{"general_skills": [{"title": "A", "principle": "a"}]}"#, 1, 0),
+        ("[{\"title\": \"A\", \"principle\": \"a\"}]\nSources: [a], [b]", 1, 0),
+        ("{\"title\": \"A\", \"principle\": \"a\"}\n{\"title\": \"B\", \"principle\": \"b\"}", 2, 0),
+        (r#"[{"title": "A", "principle": "a"}, {"title": "B", "princ"#, 1, 0),
+        (r#"[7, "x", {"title": "A", "principle": "a"}]"#, 1, 2),
+        (r#"[{"title": "A", "principle": "a"}, {"title": "B"}]"#, 1, 1),
+        (r#"[{"title": "A", "principle": "a"}, {"title": "B", "principle": ["b"]}]"#, 1, 1),
+        (r#"[{"title": "A", "principle": "a"}, {"title": " ", "principle": "b"}]"#, 1, 1),
+        (r#"[{"title": "A", "principle": "a"}, {"title": " a! ", "principle": "b"}]"#, 1, 1),
+        (r#"[{"title": "A", "principle": "a", "when_to_apply": null, "more": 1}]"#, 1, 0),
+        (
+            r#"[{"skill_id": "x_1", "title": "A", "principle": "a"},
+            {"skill_id": "x_1", "title": "B", "principle": "b"}]"#,
+            2,
+            0,
+        ),
+    ] {
+        let (outcome, n_calls) = with_general_reply(reply).await;
+        let outcome = outcome.unwrap();
+        let is_general = |change: &Change| matches!(change, Change::Add { tier: Tier::General, .. });
+        let n_general = outcome.proposals.iter().filter(|proposal| is_general(&proposal.change)).count();
+        assert_eq!((n_general, outcome.left_out.len(), n_calls), (n_skills, n_left_out, 1), "{reply}");
+        let mut bank = Bank::new();
+        let applied = apply(&mut bank, 1, &outcome.proposals, Admit::Candidate).unwrap();
+        let ids: Vec<String> = applied.proposed.iter().map(ToString::to_string).collect();
+        assert_eq!(ids[..n_skills], ["gen_001", "gen_002"][..n_skills], "ids are the bank's");
+    }
 }
 
 #[tokio::test]
@@ -245,7 +283,7 @@ async fn skills_over_the_limit_are_cut_and_reported() {
 async fn a_dead_teacher_is_an_error_and_nothing_is_proposed() {
     for dead_from in [0, 2] {
         let n_calls = Mutex::new(0);
-        let (model, _) = teacher_of(move |place, _| {
+        let (model, log) = teacher_of(move |place, _| {
             let mut n_calls = n_calls.lock().unwrap();
             *n_calls += 1;
             if *n_calls > dead_from {
@@ -256,6 +294,7 @@ async fn a_dead_teacher_is_an_error_and_nothing_is_proposed() {
         });
         let outcome = run(&mixed(8), &DistillSettings::default(), &model).await;
         assert!(matches!(outcome, Err(DistillError::Model { source: LlmError::Connection { .. }, .. })));
+        assert_eq!(log.lock().unwrap().len(), dead_from + 1, "nothing is begun after the error");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Episodes: from rollouts and files, faults of files, the sets, and how a teacher reads them.
 
 use crate::support::{conformance, conformance_json, episode, train};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::episode::{
     Episode, EpisodeError, EpisodeFormat, EpisodeStep, Fault, ItemSets, TestItems, TrainItems, TrialItems,
@@ -121,6 +122,37 @@ fn a_file_that_is_cut_off_gives_what_is_whole_and_names_the_line() {
     }
     let first = list.get(..40).unwrap();
     assert!(matches!(read_episodes(first), Err(EpisodeError::CutOff { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn a_file_may_be_cut_anywhere(at in 0_usize..2_000, as_list in any::<bool>()) {
+        let results: Vec<RolloutResult> = ["a", "é", "c"]
+            .map(|id| {
+                let mut result = world(&["wait"]);
+                result.id = ItemId::new(id);
+                result
+            })
+            .to_vec();
+        let text = if as_list {
+            serde_json::to_string(&results).unwrap()
+        } else {
+            results.iter().map(|one| serde_json::to_string(one).unwrap() + "\n").collect()
+        };
+        let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        if let Ok(read) = read_episodes(text.get(..at).unwrap()) {
+            let whole = read_episodes(&text).unwrap().episodes;
+            let n_read = read.episodes.len();
+            prop_assert_eq!(&read.episodes, &whole[..n_read]);
+            prop_assert!(n_read < 3 || at + 1 >= text.len() || read.cut_at().is_some());
+        }
+    }
+
+    #[test]
+    fn no_text_is_a_panic(text in "[\\[\\]{}\",:a-z0-9 \n]{0,80}") {
+        drop(read_episodes(&text));
+    }
 }
 
 #[test]
