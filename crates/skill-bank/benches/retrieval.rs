@@ -50,10 +50,12 @@ fn view(is_spread: bool) -> BankView {
 }
 
 fn prepared(mode: RetrievalMode, is_spread: bool) -> Option<PreparedBank> {
-    let mut settings = RetrievalSettings::default();
-    settings.mode = mode;
-    settings.task_top_k = Some(6);
-    settings.token_budget = Some(1_000);
+    let settings = RetrievalSettings {
+        mode,
+        task_top_k: Some(6),
+        token_budget: Some(1_000),
+        ..RetrievalSettings::default()
+    };
     Some(Retrieval::new(settings).ok()?.prepare(view(is_spread)))
 }
 

@@ -266,7 +266,7 @@ fn conformance_embedding_rankings() {
         for (skill, similarity) in view.skills().iter().zip(&similarities) {
             match (of(&skill.id.to_string()), similarity) {
                 (Some(recorded), Some(found)) => {
-                    assert!((recorded - found).abs() < TOLERANCE, "{}", row["id"])
+                    assert!((recorded - found).abs() < TOLERANCE, "{}", row["id"]);
                 }
                 (None, None) => assert_eq!(skill.tier, Tier::Mistakes),
                 (recorded, found) => panic!("{}: {recorded:?} {found:?}", row["id"]),
@@ -324,7 +324,8 @@ fn conformance_embedding_rankings() {
         }
         // A similarity that is recorded as the threshold itself was on one side of it or the other.
         for (delta, n_above) in row["above"].as_object().unwrap() {
-            let above = |delta: f64| top_k_over(&similarities, 0..view.skills().len(), delta, usize::MAX).len();
+            let above =
+                |delta: f64| top_k_over(&similarities, 0..view.skills().len(), delta, usize::MAX).len();
             let delta: f64 = delta.parse().unwrap();
             let found = above(delta + f64::from(TOLERANCE))..=above(delta - f64::from(TOLERANCE));
             assert!(found.contains(&number(n_above)), "{} above {delta}: {found:?}", row["id"]);

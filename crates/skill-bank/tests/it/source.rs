@@ -57,8 +57,7 @@ fn view() -> BankView {
 }
 
 fn retrieval(mode: RetrievalMode, change: impl FnOnce(&mut RetrievalSettings)) -> Retrieval {
-    let mut settings = RetrievalSettings::default();
-    settings.mode = mode;
+    let mut settings = RetrievalSettings { mode, ..RetrievalSettings::default() };
     change(&mut settings);
     Retrieval::new(settings).unwrap()
 }

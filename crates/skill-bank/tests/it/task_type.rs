@@ -1,6 +1,6 @@
 //! Types of tasks: from environments, from words, and that a guess says that it is one.
 
-use crate::recorded::{Counted, bank_types, rows};
+use crate::recorded::{Counted, bank_types, file, rows};
 use skill_bank::BankError;
 use skill_bank::task_type::{Detected, Found, TypeTable};
 
@@ -125,6 +125,25 @@ fn conformance_detect() {
             let name = found.task_type.as_deref().unwrap_or_default();
             assert!(right.contains(&name), "{}: {goal:?} by its words is {found:?}", row["id"]);
         }
+        counted.add();
+    }
+}
+
+/// Of the recorded trajectories whose environment says its type, the words of the goal alone find the same one.
+#[test]
+fn conformance_types_of_memories() {
+    let mut counted = Counted::new("memories/alfworld.json types");
+    let memories = file("memories/alfworld.json").map(|memories| memories.as_array().unwrap().clone());
+    let types = ALFWORLD;
+    let detector = TypeTable::default().detector(types);
+    for memory in memories.unwrap_or_default() {
+        let said = memory["contextual_description"].as_str().unwrap();
+        let named = said.split_once("classified as '").and_then(|(_, rest)| rest.split_once('\''));
+        let Some((environment_type, _)) = named else { continue };
+        let goal = memory["content"]["task_meta"]["original_goal"].as_str().unwrap();
+        let by_name = detector.detect(environment_type, goal);
+        assert_eq!(by_name.found, Found::Environment);
+        assert_eq!(detector.detect("", goal).task_type, by_name.task_type, "{goal:?}");
         counted.add();
     }
 }
