@@ -2,7 +2,7 @@
 
 use crate::identity::{SettingChange, describe_changes};
 use crate::settings::SettingsError;
-use skill_bank::BankError;
+use skill_bank::{BankError, DistillError};
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
 use skill_llm::error::after_failure;
@@ -164,6 +164,15 @@ pub enum PipelineError {
         /// What is wrong.
         #[source]
         source: BankError,
+    },
+    /// A teacher's replies cannot be used; nothing of them got into the bank.
+    #[error("stopped at {place}")]
+    Teacher {
+        /// Where in the run.
+        place: String,
+        /// What happened.
+        #[source]
+        source: Box<DistillError>,
     },
     /// Another process changes the bank.
     #[error("another process is changing the bank in {}", path.display())]
@@ -339,6 +348,9 @@ impl PipelineError {
             }
             Self::Bank { source: BankError::Pinned { .. }, .. } => "unpin it first, if it is to change",
             Self::Bank { .. } => "correct the file, or take a copy of it; nothing was changed",
+            Self::Teacher { .. } => {
+                "the reply is kept: look at it in the journal, change the teacher or its prompt, and train again"
+            }
             Self::BankLocked { .. } => "wait until it is done, then try again",
             Self::NotMeasured { .. } => {
                 "ask again when the first skill is measured; if no process works on the run, train in its directory again"

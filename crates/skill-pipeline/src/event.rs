@@ -2,6 +2,7 @@
 //!
 //! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
 
+use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
 use crate::warning::Warning;
@@ -51,6 +52,14 @@ pub enum Stage {
     TestBaseline,
     /// The best skill on the test split, after the last step.
     TestBest,
+    /// Episodes for a teacher, before there is a bank.
+    Collect,
+    /// A teacher writes the skills of a bank from episodes.
+    Distill,
+    /// Tasks with a candidate of a bank and without it.
+    Trial,
+    /// A teacher changes a bank after failures of weak types.
+    Evolve,
 }
 
 impl Stage {
@@ -101,6 +110,40 @@ pub enum Event {
         epoch: EpochIdx,
         /// Items of all micro-batches.
         batch_size: usize,
+    },
+    /// A trial of a bank's candidate begins.
+    TrialStarted {
+        /// The round.
+        round: u32,
+        /// Its number in the run, from 1.
+        trial: u32,
+        /// The candidate.
+        skill: String,
+        /// Its title.
+        title: String,
+        /// Its tier.
+        tier: String,
+        /// Tasks that it is made on.
+        n_items: usize,
+        /// Rollouts at most.
+        max_rollouts: u64,
+    },
+    /// A trial is over.
+    TrialFinished {
+        /// The round.
+        round: u32,
+        /// What it came to.
+        record: Box<TrialRecord>,
+    },
+    /// A round of a bank's training is over.
+    RoundFinished {
+        /// What it came to.
+        record: Box<RoundRecord>,
+    },
+    /// The run that trains a bank is complete.
+    BankFinished {
+        /// What it came to.
+        summary: Box<BankSummary>,
     },
     /// A stage begins; `step` is absent outside of steps.
     StageStarted {

@@ -66,6 +66,7 @@ fn is_newer(name: &str) -> bool {
 fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" => Some(json!(1)),
+        "train.mode" => Some(json!("document")),
         _ => None,
     }
 }

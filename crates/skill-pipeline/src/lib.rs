@@ -46,6 +46,7 @@
 //! The [`trainer::Trainer`] owns the state, writes each arrow of that flow into the [`run_dir`] and emits
 //! [`event::Event`]s. Nothing here names a provider or an environment, and nothing prints.
 
+pub mod bank;
 pub mod bank_dir;
 pub mod error;
 pub mod event;

@@ -338,6 +338,8 @@ fn n_done(journal: &JournalReader, stage: &StageAt) -> u64 {
         Stage::Appendix,
         Stage::SlowUpdate,
         Stage::MetaSkill,
+        Stage::Distill,
+        Stage::Evolve,
     ];
     let counted = if asks_the_optimizer.iter().any(|asking| asking.as_str() == stage.name) {
         journal.n_replies_within(&place)

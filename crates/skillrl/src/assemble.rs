@@ -2,6 +2,7 @@
 
 #[cfg(feature = "alfworld")]
 mod alfworld;
+mod bank;
 #[cfg(feature = "exec")]
 mod exec;
 mod live;
@@ -10,10 +11,13 @@ mod tasks;
 mod webshop;
 mod worlds;
 
+pub use bank::{
+    bank_settings, bank_source, bank_trainer, initial_bank, retrieval, retrieval_model, teacher_prompts,
+};
 pub use worlds::world;
 
 use crate::config::keys::declare::{Carry as _, Fill as _};
-use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule};
+use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
@@ -45,24 +49,36 @@ pub enum ModelRole {
     Optimizer,
     /// The model that grades answers.
     Judge,
+    /// The model that writes the skills of a bank.
+    Teacher,
 }
 
 impl ModelRole {
+    /// The models that training asks, besides a judge.
+    pub fn of_training(config: &Config) -> [Self; 2] {
+        match config.train.mode {
+            TrainMode::Document => [Self::Target, Self::Optimizer],
+            TrainMode::Bank => [Self::Target, Self::Teacher],
+        }
+    }
+
     /// The name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Target => "target",
             Self::Optimizer => "optimizer",
             Self::Judge => "judge",
+            Self::Teacher => "teacher",
         }
     }
 
-    /// The section of the configuration; a judge need not have one.
+    /// The section of the configuration; a judge need not have one, and without a teacher the optimizer is it.
     pub fn config(self, config: &Config) -> Option<&ModelConfig> {
         match self {
             Self::Target => Some(&config.models.target),
             Self::Optimizer => Some(&config.models.optimizer),
             Self::Judge => config.models.judge.as_ref(),
+            Self::Teacher => Some(config.models.teacher.as_ref().unwrap_or(&config.models.optimizer)),
         }
     }
 }

@@ -116,6 +116,7 @@ pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
         ModelRole::Target | ModelRole::Judge if shares_stages_at_other_prices(config) => return None,
         ModelRole::Target | ModelRole::Judge => &config.models.target,
         ModelRole::Optimizer => &config.models.optimizer,
+        ModelRole::Teacher => config.models.teacher.as_ref().unwrap_or(&config.models.optimizer),
     };
     price(model, usage)
 }
@@ -134,7 +135,7 @@ fn judge_at_other_prices(config: &Config) -> Option<&ModelConfig> {
     let judge = match judge_role(config) {
         Some(ModelRole::Judge) => config.models.judge.as_ref(),
         Some(ModelRole::Optimizer) => Some(&config.models.optimizer),
-        Some(ModelRole::Target) | None => None,
+        Some(ModelRole::Target | ModelRole::Teacher) | None => None,
     };
     judge.filter(|judge| prices(judge) != prices(&config.models.target))
 }
@@ -151,7 +152,14 @@ fn role_at(stage: &str) -> ModelRole {
         Stage::MetaSkill,
     ]
     .map(Stage::as_str);
-    if of_optimizer.contains(&stage) { ModelRole::Optimizer } else { ModelRole::Target }
+    let of_teacher = [Stage::Distill, Stage::Evolve].map(Stage::as_str);
+    if of_optimizer.contains(&stage) {
+        ModelRole::Optimizer
+    } else if of_teacher.contains(&stage) {
+        ModelRole::Teacher
+    } else {
+        ModelRole::Target
+    }
 }
 
 /// Whether the configuration says what the tokens of a model cost.

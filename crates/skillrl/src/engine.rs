@@ -4,7 +4,7 @@ mod agent;
 mod served;
 mod simulated;
 
-pub(crate) use served::key_variable;
+pub(crate) use served::{embedding_key_variable, key_variable};
 
 use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
@@ -15,8 +15,9 @@ use crate::secrets;
 use served::Access;
 use skill_llm::listing::ModelList;
 use skill_llm::{
-    Budget, BudgetCaps, Budgeted, ChatModel, LlmError, ModelId, PaceConfig, Paced, Pacer, Prices,
-    ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble, scripted,
+    Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced, Pacer,
+    Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
+    scripted,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
@@ -190,6 +191,31 @@ impl<'config> Engine<'config> {
         Ok(made)
     }
 
+    /// The model that gives vectors to texts, with all layers but the journal; `None` where none is configured.
+    ///
+    /// # Errors
+    ///
+    /// A key that is not in the environment, an address that cannot be one.
+    pub fn embedding(&mut self) -> Result<Option<Arc<dyn EmbeddingModel>>, Error> {
+        let Some(asked) = &self.loaded.config.models.embedding else { return Ok(None) };
+        let failed = |source: LlmError| Error::Model { role: "embedding", source };
+        let transport = self.transport().map_err(failed)?;
+        let plain = served::embedding(asked, transport, self.access()).map_err(failed)?;
+        let name = plain.id().provider.clone();
+        if !self.providers.contains_key(&name) {
+            let provider = self.provider(&name);
+            self.providers.insert(name.clone(), provider);
+        }
+        let Some(provider) = self.providers.get(&name) else { return Ok(None) };
+        let price = asked.price_input.unwrap_or(0.0);
+        let prices = Prices { input: price, cached: price, output: 0.0 };
+        let paced = Arc::new(Paced::embedding(plain, Arc::clone(&provider.pacer)));
+        let budgeted = Arc::new(Budgeted::embedding(paced, Arc::clone(&self.budget), prices));
+        let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
+        let retried = Arc::new(Retried::embedding(budgeted, policy, Arc::clone(&provider.retries)));
+        Ok(Some(Arc::new(Traced::embedding(retried))))
+    }
+
     /// What all models of a provider share; the configuration has one rate for each.
     fn provider(&self, name: &str) -> Provider {
         let config = &self.loaded.config;
@@ -238,7 +264,9 @@ fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
 
 /// All models that are configured.
 pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
-    [&config.models.target, &config.models.optimizer].into_iter().chain(&config.models.judge)
+    let asked = [&config.models.target, &config.models.optimizer];
+    let optional = [&config.models.judge, &config.models.teacher];
+    asked.into_iter().chain(optional.into_iter().flatten())
 }
 
 /// Which model grades answers; `None` if none does.

@@ -207,6 +207,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
     match error {
         PipelineError::Rollout { source, .. } => of_env(source),
         PipelineError::Optimizer { source, .. } => of_model(source),
+        PipelineError::Teacher { .. } => Failure::Outage,
         PipelineError::Prompt(_) | PipelineError::Settings(_) | PipelineError::NoStep { .. } => {
             Failure::Usage
         }

@@ -456,7 +456,9 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
             | Stage::Select
             | Stage::Appendix
             | Stage::SlowUpdate
-            | Stage::MetaSkill,
+            | Stage::MetaSkill
+            | Stage::Distill
+            | Stage::Evolve,
             _,
         ) => of_optimizer(argument),
         (
@@ -470,7 +472,9 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
-            | Stage::TestBest,
+            | Stage::TestBest
+            | Stage::Collect
+            | Stage::Trial,
             _,
         ) => probe.target_reply(assumptions),
     }

@@ -97,6 +97,8 @@ pub use skill_report as reports;
 #[cfg(feature = "sim")]
 pub use skill_sim as sim;
 
+use skill_bank::distill::TeacherPrompt;
+
 /// The name of the linter's prompt.
 const CONTRADICTIONS_PROMPT_NAME: &str = "lint_contradictions";
 /// The text of the linter's prompt; `prompts.dir` may replace it in a build without the linter too.
@@ -109,7 +111,13 @@ pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> 
 
 /// The prompts that are not the trainer's, by name.
 fn other_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    environment_prompts().chain([(CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT)])
+    let linter = (CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT);
+    environment_prompts().chain([linter]).chain(teacher_prompts())
+}
+
+/// The prompts of a bank's teacher, by name.
+fn teacher_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TeacherPrompt::ALL.into_iter().map(|prompt| (prompt.as_str(), prompt.embedded_source()))
 }
 
 /// The prompts of the environments, by name.

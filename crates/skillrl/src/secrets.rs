@@ -1,7 +1,7 @@
 //! Which secrets a run has: what its servers and programs may send back, and nothing else may see.
 
 use crate::config::{LoadedConfig, ModelConfig};
-use crate::engine::{key_variable, models};
+use crate::engine::{embedding_key_variable, key_variable, models};
 use skill_llm::process::Passed;
 use skill_llm::{ApiKey, Secrets};
 
@@ -25,6 +25,12 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
             }
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {}
         }
+    }
+    if let Some(asked) = &loaded.config.models.embedding
+        && let Some(Ok(key)) =
+            embedding_key_variable(asked).map(|name| ApiKey::from_env(name, &asked.base_url))
+    {
+        secrets.add(&key);
     }
     Passed::new(loaded.config.env.pass_env()).tell(&secrets);
     secrets

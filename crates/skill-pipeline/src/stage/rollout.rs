@@ -139,6 +139,45 @@ pub async fn rollout_batches(
     Ok(results)
 }
 
+/// One rollout of several that share no order but that of a list: an item, the number of the sample, and which of the
+/// sources says what is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'run> {
+    /// The item.
+    pub item: &'run Item,
+    /// The number of the sample, from 0: samples of an item share no reply.
+    pub draw: usize,
+    /// The place of the source in the list of sources.
+    pub source_idx: usize,
+}
+
+/// Makes these rollouts and returns the results in their order.
+///
+/// # Errors
+///
+/// As [`rollout`], and an attempt whose source is not there.
+pub async fn rollout_attempts(
+    rollouts: &Rollouts,
+    attempts: &[Attempt<'_>],
+    sources: &[Arc<dyn SkillSource>],
+    ctx: &StageCtx<'_>,
+) -> Result<Vec<RolloutResult>, PipelineError> {
+    let agents: Vec<Agent<'_>> = sources.iter().map(|source| Agent::new(rollouts, source, ctx)).collect();
+    let made = ctx
+        .map_ordered(attempts.to_vec(), async |_, attempt: Attempt<'_>| {
+            match agents.get(attempt.source_idx) {
+                Some(agent) => agent.work_on(attempt.item, attempt.draw).await,
+                None => Err(PipelineError::Halted),
+            }
+        })
+        .await?;
+    let counted = |Rollout { result, used, .. }: Rollout| {
+        ctx.used.add(used);
+        result
+    };
+    Ok(made.into_iter().map(counted).collect())
+}
+
 /// Runs the agent on each item and returns the results in the order of the items.
 ///
 /// # Errors
@@ -189,7 +228,11 @@ impl<'run> Agent<'run> {
             | Stage::RolloutPrev
             | Stage::RolloutCurr
             | Stage::SlowUpdate
-            | Stage::MetaSkill => ctx.place().to_string(),
+            | Stage::MetaSkill
+            | Stage::Collect
+            | Stage::Distill
+            | Stage::Trial
+            | Stage::Evolve => ctx.place().to_string(),
         };
         let env = rollouts.env();
         let before = vec![scope, env.name().to_owned(), canonical_json(&env.settings())];

@@ -47,22 +47,22 @@ pub struct RunConfig {
 /// Everything but the environment and the two models has a default; see [`TrainSettings`].
 #[derive(Clone)]
 pub struct Trainer {
-    env: Arc<dyn Env>,
-    target: Arc<dyn ChatModel>,
-    optimizer: Arc<dyn ChatModel>,
-    settings: TrainSettings,
-    prompts: Option<PromptLibrary>,
-    initial_skill: Option<SkillDoc>,
-    events: Arc<dyn EventSink>,
-    stop: StopSignal,
-    config: RunConfig,
-    journal: JournalOptions,
-    may_have_lost_journal: bool,
-    recording: Option<Recording>,
-    budget: Option<RunBudget>,
-    trouble: Option<ReadTrouble>,
-    runner: Option<Arc<dyn RolloutRunner>>,
-    advice: Arc<dyn Advice>,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) target: Arc<dyn ChatModel>,
+    pub(crate) optimizer: Arc<dyn ChatModel>,
+    pub(crate) settings: TrainSettings,
+    pub(crate) prompts: Option<PromptLibrary>,
+    pub(crate) initial_skill: Option<SkillDoc>,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) stop: StopSignal,
+    pub(crate) config: RunConfig,
+    pub(crate) journal: JournalOptions,
+    pub(crate) may_have_lost_journal: bool,
+    pub(crate) recording: Option<Recording>,
+    pub(crate) budget: Option<RunBudget>,
+    pub(crate) trouble: Option<ReadTrouble>,
+    pub(crate) runner: Option<Arc<dyn RolloutRunner>>,
+    pub(crate) advice: Arc<dyn Advice>,
 }
 
 /// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
@@ -70,7 +70,7 @@ pub type ReadTrouble = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The caps of a run, and what its models cost.
 #[derive(Clone)]
-struct RunBudget {
+pub(crate) struct RunBudget {
     budget: Arc<Budget>,
     prices: Vec<(ModelId, Prices)>,
 }
@@ -202,7 +202,7 @@ impl Trainer {
 }
 
 impl RunBudget {
-    fn begin(&self, journal: &Journal) {
+    pub(crate) fn begin(&self, journal: &Journal) {
         count_spent(&self.budget, &self.prices, journal);
     }
 }

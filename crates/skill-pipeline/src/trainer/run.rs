@@ -441,7 +441,11 @@ impl Run<'_> {
             | Stage::SlowUpdate
             | Stage::MetaSkill
             | Stage::TestBaseline
-            | Stage::TestBest => Draws::default(),
+            | Stage::TestBest
+            | Stage::Collect
+            | Stage::Distill
+            | Stage::Trial
+            | Stage::Evolve => Draws::default(),
         }
     }
 

@@ -57,7 +57,9 @@ impl Run<'_> {
             | Stage::Update
             | Stage::Appendix
             | Stage::SlowUpdate
-            | Stage::MetaSkill => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
+            | Stage::MetaSkill
+            | Stage::Distill
+            | Stage::Evolve => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
             Stage::Baseline
             | Stage::Rollout
             | Stage::Evaluate
@@ -68,7 +70,9 @@ impl Run<'_> {
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
-            | Stage::TestBest => (RunModel::Target, &mut self.warned.of_uncounted_target),
+            | Stage::TestBest
+            | Stage::Collect
+            | Stage::Trial => (RunModel::Target, &mut self.warned.of_uncounted_target),
         };
         if !std::mem::replace(is_warned, true) {
             self.warn(watch.step(), Warning::UncountedTokens { model });

@@ -1,18 +1,30 @@
 //! From TOML and overrides to checked settings, one JSON value per dotted key, with all problems collected.
 
 mod env;
+mod mode;
 mod models;
 
 use super::Origin;
 use super::error::{ConfigError, Place, Problem, ProblemKind};
 use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
+use super::types::TrainMode;
 use super::{suggest, value};
+use models::ROLES;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Two models each, which may be of one server.
+const PAIRS: [(&str, &str); 6] = [
+    ("target", "optimizer"),
+    ("target", "judge"),
+    ("optimizer", "judge"),
+    ("target", "teacher"),
+    ("optimizer", "teacher"),
+    ("judge", "teacher"),
+];
 /// Longer arguments are cut in messages.
 const MAX_SHOWN_CHARS: usize = 60;
 
@@ -255,7 +267,17 @@ impl Draft {
 
     /// Whether a section that need not be there is not.
     pub(super) fn lacks(&self, section: &SectionSpec) -> bool {
-        section.is_optional && !section.keys().any(|key| self.given.contains(&section.path_of(key)))
+        let is_needed = section.mode.is_some_and(|mode| self.mode() == mode);
+        section.is_optional
+            && !is_needed
+            && !section.keys().any(|key| self.given.contains(&section.path_of(key)))
+    }
+
+    /// What is trained, as `train.mode` says.
+    pub(super) fn mode(&self) -> &str {
+        self.entry("train.mode")
+            .and_then(|entry| entry.value.as_str())
+            .unwrap_or(TrainMode::Document.as_str())
     }
 
     /// Reports keys of other kinds than the one that is chosen.
@@ -313,6 +335,7 @@ impl Draft {
 
     /// Reports values that do not go together.
     pub(super) fn check_conflicts(&mut self) {
+        self.check_mode();
         self.check_edit_budgets();
         self.check_rates();
         self.check_prices();
@@ -349,7 +372,7 @@ impl Draft {
         let value = |role: &str, key: &str| self.entries.get(&format!("models.{role}.{key}"));
         let address = |role| value(role, "base_url").map(|entry| &entry.value);
         let mut problems = Vec::new();
-        for (first, second) in [("target", "optimizer"), ("target", "judge"), ("optimizer", "judge")] {
+        for (first, second) in PAIRS {
             if address(first) != address(second) {
                 continue;
             }
@@ -374,7 +397,7 @@ impl Draft {
     fn check_prices(&mut self) {
         let Some(cap) = self.entries.get("budget.money") else { return };
         let has = |role: &str, key: &str| self.entries.contains_key(&format!("models.{role}.{key}"));
-        let unpriced = ["target", "optimizer", "judge"].into_iter().find(|role| {
+        let unpriced = ROLES.into_iter().find(|role| {
             (has(role, "base_url") || has(role, "agent"))
                 && !has(role, "price_input")
                 && !has(role, "price_output")

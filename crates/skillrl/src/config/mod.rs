@@ -9,6 +9,7 @@
 //! the configuration only names. It opens two files: the configuration, and `config.json` of a run that exists already,
 //! which keeps its split.
 
+pub mod bank;
 mod default_file;
 mod draft;
 pub mod env;
@@ -28,6 +29,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 pub use default_file::default_file;
 pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
 pub use error::{ConfigError, Place, Problem, ProblemKind};
@@ -41,7 +43,7 @@ pub(crate) use suggest::nearest as nearest_name;
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,
-    RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig,
+    RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig, TrainMode,
 };
 
 #[cfg(feature = "import")]
@@ -166,18 +168,47 @@ impl Config {
 
     /// Visits the paths that are set, each with its key.
     fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
-        let Self { run, models, env, skill, train, gate, eval, prompts, limits, retry, budget } = self;
-        let ModelsConfig { target, optimizer, judge } = models;
+        let Self {
+            run,
+            models,
+            env,
+            skill,
+            train,
+            gate,
+            bank,
+            retrieval,
+            evolution,
+            eval,
+            prompts,
+            limits,
+            retry,
+            budget,
+        } = self;
+        let ModelsConfig { target, optimizer, judge, teacher, embedding } = models;
         run.visit_paths("run", visit);
         target.visit_paths("models.target", visit);
         optimizer.visit_paths("models.optimizer", visit);
-        if let Some(judge) = judge {
-            judge.visit_paths("models.judge", visit);
+        if let Some(embedding) = embedding {
+            embedding.visit_paths("models.embedding", visit);
+        }
+        for (role, model) in [("judge", judge), ("teacher", teacher)] {
+            if let Some(model) = model {
+                model.visit_paths(&format!("models.{role}"), visit);
+            }
         }
         env.visit_paths("env", visit);
         skill.visit_paths("skill", visit);
         train.visit_paths("train", visit);
         gate.visit_paths("gate", visit);
+        if let Some(bank) = bank {
+            bank.visit_paths("bank", visit);
+        }
+        if let Some(retrieval) = retrieval {
+            retrieval.visit_paths("retrieval", visit);
+        }
+        if let Some(evolution) = evolution {
+            evolution.visit_paths("evolution", visit);
+        }
         eval.visit_paths("eval", visit);
         prompts.visit_paths("prompts", visit);
         limits.visit_paths("limits", visit);

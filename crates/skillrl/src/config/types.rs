@@ -3,6 +3,7 @@
 //! A row of `settings!` declares a key once, see `keys/declare.rs`. The configuration is written as JSON into
 //! the run directory, so nothing in it may be a secret.
 
+use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use super::env::EnvConfig;
 use super::keys::KeyDefault::{Absent, Value};
 use super::keys::ValueType::Flag;
@@ -38,6 +39,15 @@ pub struct Config {
     pub train: TrainConfig,
     /// What a changed skill must do to be kept.
     pub gate: GateConfig,
+    /// The bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<BankConfig>,
+    /// Which skills of a bank a task is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrieval: Option<RetrievalConfig>,
+    /// How a bank is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evolution: Option<EvolutionConfig>,
     /// What is measured after training.
     pub eval: EvalConfig,
     /// The optimizer's prompts.
@@ -63,6 +73,12 @@ pub struct ModelsConfig {
     /// The model that grades answers, where one is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<ModelConfig>,
+    /// The model that writes skills of a bank, if it is not the optimizer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<ModelConfig>,
+    /// The model that gives vectors to texts, where one is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<EmbeddingConfig>,
 }
 
 settings! {
@@ -96,6 +112,8 @@ settings! {
 settings! {
     /// `[train]`.
     TrainConfig for TrainSettings {
+        /// What is trained. document: a skill, by edits. bank: many small skills, of which each task is shown a few.
+        mode: TrainMode = decisive(choice::<TrainMode>(), Value("\"document\""));
         /// How often the training split is gone through. A run can go on with more.
         epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
         /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.
@@ -151,6 +169,16 @@ settings! {
         anchors: Anchors = decisive(choice::<Anchors>(), Value("\"folded\""));
         /// Whether an edit is left out that adds what the skill says already.
         drop_duplicates: bool = decisive(Flag, Value("true")) => edit_rules.drop_duplicates;
+    }
+}
+
+named_enum! {
+    /// What is trained.
+    pub enum TrainMode {
+        /// A skill document.
+        Document = "document",
+        /// A bank of small skills.
+        Bank = "bank",
     }
 }
 

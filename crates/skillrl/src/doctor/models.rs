@@ -76,7 +76,7 @@ pub(super) async fn examine(
 }
 
 fn roles(loaded: &LoadedConfig) -> Vec<ModelRole> {
-    let mut roles = vec![ModelRole::Target, ModelRole::Optimizer];
+    let mut roles = ModelRole::of_training(&loaded.config).to_vec();
     roles.extend(judge_role(&loaded.config).filter(|role| *role == ModelRole::Judge));
     roles
 }
@@ -278,7 +278,7 @@ impl Examined<'_> {
         let request = match (self.role, first_request) {
             (ModelRole::Optimizer, _) => optimizer_request(self.max_reply_tokens, self.skill_aware),
             (ModelRole::Target, Some(request)) => request.clone(),
-            (ModelRole::Target, None) | (ModelRole::Judge, _) => {
+            (ModelRole::Target, None) | (ModelRole::Judge | ModelRole::Teacher, _) => {
                 ChatRequest::new(vec![Message::user(QUESTION)])
             }
         };

@@ -1,14 +1,15 @@
 //! From the configuration of a model to the dialect that asks its server.
 
-use crate::config::{ResponseFormat, SeedField, ServedConfig};
+use crate::config::{EmbeddingConfig, ResponseFormat, SeedField, ServedConfig};
 use skill_llm::http::TokenCommand;
 use skill_llm::listing::ModelList;
 use skill_llm::{
-    AnthropicChat, AnthropicConfig, ApiKey, ChatModel, Dialect, KeySource, LlmError, OpenAiChat,
-    OpenAiConfig, Reasoning, ResponsesChat, ResponsesConfig, Sampling, SchemaMode, Secrets, Server,
-    Transport, openai,
+    AnthropicChat, AnthropicConfig, ApiKey, ChatModel, Dialect, EmbeddingModel, KeySource, LlmError,
+    OpenAiChat, OpenAiConfig, OpenAiEmbeddings, OpenAiEmbeddingsConfig, Reasoning, ResponsesChat,
+    ResponsesConfig, Sampling, SchemaMode, Secrets, Server, Transport, openai,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where everybody keeps the key of the one server that never answers without one.
 const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -47,6 +48,31 @@ pub(super) fn list(
     server.key_header = dialect.key_header();
     fill_server(&mut server, asked, access)?;
     ModelList::new(server, dialect, transport)
+}
+
+/// The embedding model that a server answers for.
+pub(super) fn embedding(
+    asked: &EmbeddingConfig,
+    transport: Arc<dyn Transport>,
+    access: Access<'_>,
+) -> Result<Arc<dyn EmbeddingModel>, LlmError> {
+    let mut config = OpenAiEmbeddingsConfig::new(&asked.base_url, &asked.model);
+    config.server.secrets = access.secrets.clone();
+    config.server.timeout = Duration::from_secs(asked.timeout_s);
+    if access.has_key
+        && let Some(variable) = embedding_key_variable(asked)
+    {
+        config.server.key = KeySource::Key(ApiKey::from_env(variable, &asked.base_url)?);
+    }
+    config.dimensions = asked.dimensions.and_then(|length| usize::try_from(length).ok());
+    config.max_texts = usize::try_from(asked.max_texts).unwrap_or(usize::MAX);
+    Ok(Arc::new(OpenAiEmbeddings::with_transport(config, transport)?))
+}
+
+/// The variable that holds the key of an embedding model, if one does.
+pub(crate) fn embedding_key_variable(asked: &EmbeddingConfig) -> Option<&str> {
+    let is_openai = openai::is_openai_address(&asked.base_url);
+    asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE))
 }
 
 fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiConfig, LlmError> {

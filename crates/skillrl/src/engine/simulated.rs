@@ -26,7 +26,7 @@ pub(super) fn model(
             }
         },
         ModelRole::Judge => Arc::new(SimulatedTarget::new(seed)),
-        ModelRole::Optimizer => {
+        ModelRole::Optimizer | ModelRole::Teacher => {
             let optimizer = SimulatedOptimizer::new(seed);
             Arc::new(match asked.flaw_rate {
                 Some(rate) => optimizer.with_flaw_rate(rate),

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A model whose replies have no limit, under a cap that counts their tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ApproximateCap {
-    /// `target`, `optimizer` or `judge`.
+    /// `target`, `optimizer`, `judge` or `teacher`.
     pub role: &'static str,
     /// The key that limits its replies; `None` for a program that takes no limit.
     pub set: Option<&'static str>,
@@ -35,7 +35,7 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
         return Vec::new();
     }
     let judge = judge_role(config);
-    let mut roles = vec![ModelRole::Target, ModelRole::Optimizer];
+    let mut roles = ModelRole::of_training(config).to_vec();
     roles.extend(judge.filter(|role| *role == ModelRole::Judge));
     let approximate = |role: ModelRole| {
         let model = role.config(config)?;
@@ -45,6 +45,7 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
             ModelRole::Target => "models.target.max_tokens",
             ModelRole::Optimizer => "models.optimizer.max_tokens",
             ModelRole::Judge => "models.judge.max_tokens",
+            ModelRole::Teacher => "models.teacher.max_tokens",
         };
         let has_limit = match model {
             ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => true,
@@ -56,7 +57,7 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
                         && match role {
                             ModelRole::Target => config.env.max_tokens().is_some(),
                             // Its requests carry `limits.max_reply_tokens`.
-                            ModelRole::Optimizer => true,
+                            ModelRole::Optimizer | ModelRole::Teacher => true,
                             ModelRole::Judge => false,
                         }
             }

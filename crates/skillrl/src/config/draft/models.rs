@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use skill_llm::{Dialect, KeyHeader, Provider};
 
 /// The sections of models.
-const ROLES: [&str; 3] = ["target", "optimizer", "judge"];
+pub(super) const ROLES: [&str; 4] = ["target", "optimizer", "judge", "teacher"];
 
 impl Draft {
     /// Sets the kind that a provider's interface has, where nobody has given one.

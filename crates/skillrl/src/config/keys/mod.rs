@@ -241,17 +241,26 @@ pub struct SectionSpec {
     /// What it is for, in sentences.
     pub doc: &'static str,
     groups: &'static [&'static [KeySpec]],
-    /// Whether the section is there only if a key of it is given.
+    /// Whether the section is there only if a key of it is given, or what is trained needs it.
     pub is_optional: bool,
+    /// The value of `train.mode` that needs the section.
+    pub mode: Option<&'static str>,
 }
 
 impl SectionSpec {
     const fn new(path: &'static str, doc: &'static str, groups: &'static [&'static [KeySpec]]) -> Self {
-        Self { path, doc, groups, is_optional: false }
+        Self { path, doc, groups, is_optional: false, mode: None }
     }
 
     const fn optional(mut self) -> Self {
         self.is_optional = true;
+        self
+    }
+
+    /// The same, but that it is always there where this is trained.
+    const fn of_mode(mut self, mode: &'static str) -> Self {
+        self.is_optional = true;
+        self.mode = Some(mode);
         self
     }
 
@@ -270,6 +279,12 @@ impl SectionSpec {
     pub fn path_of(&self, key: &KeySpec) -> String {
         format!("{}.{}", self.path, key.name)
     }
+}
+
+/// The value that a text of TOML is for a key; `None` for one that it does not take.
+pub(in crate::config) fn value_of(key: &KeySpec, toml: &str) -> Option<serde_json::Value> {
+    let value = toml::de::DeValue::parse(toml).ok()?;
+    super::value::check(key.name, key.value, value.get_ref()).ok()
 }
 
 /// All sections, in the order of the file.

@@ -1,11 +1,12 @@
 //! The sections in the order of the file, and the bounds that several keys share.
 
 use super::{SectionSpec, ValueType};
+use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use crate::config::env::{self, ENV};
 use crate::config::models::{self, MODEL};
 use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, PromptsConfig, RetryConfig, RunConfig, SkillConfig,
-    TrainConfig,
+    TrainConfig, TrainMode,
 };
 
 /// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
@@ -35,6 +36,18 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         &[models::KIND, MODEL],
     )
     .optional(),
+    SectionSpec::new(
+        "models.teacher",
+        "The model that reads trajectories and writes skills of a bank. Without it [models.optimizer] does that.",
+        &[models::KIND, MODEL],
+    )
+    .optional(),
+    SectionSpec::new(
+        "models.embedding",
+        "The model that gives vectors to goals and skills, where retrieval.mode is \"embedding\".",
+        &[EmbeddingConfig::KEYS],
+    )
+    .optional(),
     SectionSpec::new("env", "The tasks.", &[env::KIND, ENV]),
     SectionSpec::new("skill", "The skill that training starts from.", &[SkillConfig::KEYS]),
     SectionSpec::new("train", "The training loop. The defaults are the paper's.", &[TrainConfig::KEYS]),
@@ -43,6 +56,12 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         "What a changed skill must do to be kept: score strictly higher on the selection split, and what mode asks for.",
         &[GateConfig::KEYS],
     ),
+    SectionSpec::new("bank", "The bank, where train.mode is \"bank\".", &[BankConfig::KEYS])
+        .of_mode(TrainMode::Bank.as_str()),
+    SectionSpec::new("retrieval", "Which skills of a bank a task is shown.", &[RetrievalConfig::KEYS])
+        .of_mode(TrainMode::Bank.as_str()),
+    SectionSpec::new("evolution", "How a bank is changed, round by round.", &[EvolutionConfig::KEYS])
+        .of_mode(TrainMode::Bank.as_str()),
     SectionSpec::new("eval", "What is measured after training.", &[EvalConfig::KEYS]),
     SectionSpec::new("prompts", "The prompts of the optimizer.", &[PromptsConfig::KEYS]),
     SectionSpec::new("limits", "Bounds on single calls.", &[LimitsConfig::KEYS]),

@@ -1,0 +1,11 @@
+//! Training of a bank: collect, distil, try, evolve.
+
+pub mod collect;
+mod live;
+pub mod record;
+mod sets;
+mod settings;
+mod trainer;
+
+pub use settings::{Admission, BankSettings, TrialKind};
+pub use trainer::{BankTrainer, read_record};

@@ -1,0 +1,99 @@
+//! The bank of a run: it is built from the run's journal again by each process, beside the log on the disk.
+
+use crate::bank_dir::BankDir;
+use crate::error::PipelineError;
+use skill_bank::format::BankFormat;
+use skill_bank::{Author, Bank, BankEvent, Record};
+use std::path::{Path, PathBuf};
+
+/// A bank that grows as its log says, and beyond it.
+///
+/// A process that goes on with a run comes to the events that are on the disk again, one by one: each is compared, and
+/// only what comes after them is written. What a person did to the bank in between counts from the same place on.
+pub(super) struct LiveBank {
+    path: PathBuf,
+    dir: BankDir,
+    log: Vec<Record>,
+    bank: Bank,
+}
+
+impl LiveBank {
+    /// The bank in this directory, or a new one that starts as `initial`.
+    ///
+    /// # Errors
+    ///
+    /// A directory that holds another bank, or cannot be read or written.
+    pub(super) fn open(
+        path: &Path,
+        initial: &Bank,
+        source: Option<(BankFormat, &str)>,
+    ) -> Result<Self, PipelineError> {
+        let dir = match crate::bank_dir::is_bank(path) {
+            true => BankDir::open(path)?,
+            false => BankDir::create(path, initial.clone(), source)?,
+        };
+        let log = dir.bank().log().to_vec();
+        if log.get(..initial.log().len()) != Some(initial.log()) {
+            return Err(Self::differs(path, 0));
+        }
+        let mut live = Self { path: path.to_owned(), dir, log, bank: initial.clone() };
+        live.follow_people()?;
+        Ok(live)
+    }
+
+    /// The bank as it is now.
+    pub(super) fn bank(&self) -> &Bank {
+        &self.bank
+    }
+
+    /// Adds events of the run.
+    ///
+    /// # Errors
+    ///
+    /// An event that does not follow, a log that says something else, or one that cannot be written.
+    pub(super) fn record(
+        &mut self,
+        round: u32,
+        events: impl IntoIterator<Item = BankEvent>,
+    ) -> Result<(), PipelineError> {
+        let n_before = self.bank.log().len();
+        let mut new = Vec::new();
+        for event in events {
+            self.bank
+                .record(round, Author::Process, event.clone())
+                .map_err(|source| PipelineError::Bank { path: self.path.clone(), source })?;
+            let at = self.bank.log().len();
+            match self.log.get(at - 1) {
+                Some(known) if Some(known) == self.bank.log().last() => {}
+                Some(_) => return Err(Self::differs(&self.path, at)),
+                None => new.push(event),
+            }
+        }
+        if !new.is_empty() {
+            self.dir.record(round, Author::Process, new)?;
+            self.log = self.bank.log().to_vec();
+        } else if self.bank.log().len() > n_before {
+            self.follow_people()?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what people did next, as far as the log goes.
+    fn follow_people(&mut self) -> Result<(), PipelineError> {
+        while let Some(record) = self.log.get(self.bank.log().len()).filter(|next| next.by == Author::Person)
+        {
+            let Record { round, by, event, .. } = record.clone();
+            self.bank
+                .record(round, by, event)
+                .map_err(|source| PipelineError::Bank { path: self.path.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    fn differs(path: &Path, event: usize) -> PipelineError {
+        PipelineError::Corrupt {
+            path: path.to_owned(),
+            message: format!("its log differs from what the run comes to, from event {} on", event.max(1)),
+        }
+    }
+}

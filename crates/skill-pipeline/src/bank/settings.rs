@@ -1,0 +1,90 @@
+//! The settings of training a bank.
+
+use skill_core::named_enum;
+
+named_enum! {
+    /// What a proposed skill must do to become active.
+    pub enum Admission {
+        /// It must help in a trial.
+        Measured = "measured",
+        /// Nothing, as in the SkillRL paper; every report says so.
+        Unmeasured = "unmeasured",
+    }
+}
+
+named_enum! {
+    /// When a trial may decide.
+    pub enum TrialKind {
+        /// After each group of rollouts, by an e-value.
+        AnyTime = "any_time",
+        /// At the end, by an exact p-value.
+        FixedEnd = "fixed_end",
+    }
+}
+
+/// How a bank is made and kept.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct BankSettings {
+    /// What a proposed skill must do to become active.
+    pub admission: Admission,
+    /// The share of the training items that the teacher never sees, on which trials are made; in `0.0..1.0`.
+    pub trial_share: f64,
+    /// Active skills of a tier at most.
+    pub max_active: usize,
+    /// Rounds of evolution after the first distillation.
+    pub rounds: usize,
+    /// Attempts at each training item in a round.
+    pub samples: usize,
+    /// Skills that a round may propose.
+    pub max_new_skills: usize,
+    /// A type is weak if the upper bound of its success rate is below this.
+    pub weak_below: f64,
+    /// A type is judged from so many rollouts on.
+    pub min_rollouts: usize,
+    /// The bank is measured on the validation split after each so many rounds.
+    pub validation_interval: usize,
+    /// Failures that the teacher reads if the weakest type succeeds in less than a fifth of its rollouts.
+    pub max_analysis_deep: usize,
+    /// Failures that it reads otherwise.
+    pub max_analysis_shallow: usize,
+    /// Skills that may become active between two validations.
+    pub max_admissions: usize,
+    /// Trials of a round; further candidates wait for the next one.
+    pub max_trials: usize,
+    /// When a trial may decide.
+    pub trial: TrialKind,
+    /// How probable it may be that a skill that helps nothing is admitted.
+    pub alpha: f64,
+    /// Rollouts of each task in a trial, half of them with the candidate.
+    pub trial_samples: usize,
+    /// Rollouts of a trial at most.
+    pub max_trial_rollouts: usize,
+    /// Training rollouts in which one shown skill is hidden at random, as a share.
+    pub hide_share: f64,
+}
+
+impl Default for BankSettings {
+    fn default() -> Self {
+        Self {
+            admission: Admission::Measured,
+            trial_share: 0.5,
+            max_active: 20,
+            rounds: 3,
+            samples: 2,
+            max_new_skills: 3,
+            weak_below: 0.4,
+            min_rollouts: 4,
+            validation_interval: 5,
+            max_analysis_deep: 10,
+            max_analysis_shallow: 5,
+            max_admissions: 3,
+            max_trials: 8,
+            trial: TrialKind::AnyTime,
+            alpha: 0.05,
+            trial_samples: 8,
+            max_trial_rollouts: 640,
+            hide_share: 0.125,
+        }
+    }
+}
