@@ -1,6 +1,7 @@
 //! The command `skillrl`: arguments, progress, exit codes. What it does is in the crates below it.
 
 mod args;
+mod bank_line;
 mod command;
 mod exit_code;
 mod log;
@@ -38,6 +39,8 @@ fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => command::train::run(&args),
         Command::Eval(args) => command::eval::run(&args),
+        Command::Collect(args) => command::collect::run(&args),
+        Command::Distill(args) => command::distill::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Try(args) => command::try_item::run(&args),
         Command::Estimate(args) => command::estimate::run(&args),

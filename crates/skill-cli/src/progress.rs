@@ -1,5 +1,6 @@
 //! Readers of events that show a run to a person or to a program.
 
+use crate::bank_line::{round_line, trial_line};
 use crate::progress_bar::StageBar;
 use crate::report_line::{slow_update_line, step_line};
 use crate::table::counted;
@@ -92,6 +93,10 @@ impl State {
             }
             Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
             Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
+            Event::TrialStarted { .. } => self.bar = None,
+            Event::TrialFinished { round, record } => self.line(&trial_line(*round, record)),
+            Event::RoundFinished { record } => self.line(&round_line(record)),
+            Event::BankFinished { .. } => {}
             Event::EpochEnded { epoch, slow_update, .. } => {
                 if let Some(record) = slow_update {
                     self.line(&slow_update_line(*epoch, record));

@@ -1,11 +1,13 @@
 //! The command line, as clap reads it.
 
+mod bank;
 mod first;
 pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
 
+pub(crate) use bank::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs,
@@ -58,6 +60,10 @@ pub(crate) enum Command {
     Train(TrainArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
+    /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
+    Collect(CollectArgs),
+    /// Has a teacher turn episodes into a bank of skills.
+    Distill(DistillArgs),
     /// Looks for everything that stands between a configuration and a run: files, data, keys, models, cost.
     Doctor(DoctorArgs),
     /// Runs one item with the real models and shows everything: prompts, replies, answer, score, tokens, cost.
@@ -142,6 +148,8 @@ impl Command {
         match self {
             Self::Train(_)
             | Self::Eval(_)
+            | Self::Collect(_)
+            | Self::Distill(_)
             | Self::Doctor(_)
             | Self::Try(_)
             | Self::Noise(_)
@@ -236,6 +244,11 @@ pub(crate) struct EvalArgs {
     /// A Markdown file, or a folder with a SKILL.md.
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
+
+    /// Measures the split without this bank and with it, and compares item by item: a directory, or a file of any
+    /// format. The skill is shown in both cases.
+    #[arg(long, value_name = "BANK")]
+    pub(crate) bank: Option<PathBuf>,
 
     /// The split to measure it on: train, val or test.
     #[arg(long, default_value = "val")]

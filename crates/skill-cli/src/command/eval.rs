@@ -25,6 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    if let Some(bank) = &args.bank {
+        return super::eval_bank::run(args, bank);
+    }
     let loaded = super::load_to_run(&args.config)?;
     let split = assemble::split(&args.split)?;
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;

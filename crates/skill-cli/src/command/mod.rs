@@ -3,20 +3,24 @@
 mod against;
 pub(crate) mod blame;
 pub(crate) mod check;
+pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod distill;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
+mod eval_bank;
 mod eval_out;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod journal;
+mod kept;
 pub(crate) mod lint;
 pub(crate) mod mcp;
 pub(crate) mod noise;
@@ -41,6 +45,7 @@ use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::llm::Spent;
+use skillrl::pipeline::bank::record::BankSummary;
 use skillrl::pipeline::{StopSignal, Summary};
 use std::future::Future;
 use std::io::Write as _;
@@ -114,6 +119,15 @@ pub(crate) fn train(
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_run(&dir, &outcome);
     Ok((outcome.map_err(skillrl::Error::Pipeline)?, trainer.spent(), dir))
+}
+
+/// Trains a bank as configured; returns what the run came to, and its directory.
+pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(BankSummary, PathBuf)> {
+    let stop = StopSignal::default();
+    let (trainer, dir) =
+        skillrl::assemble::bank_trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let summary = block_on(stop, STOPPING_RUN, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
+    Ok((summary, dir))
 }
 
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.

@@ -1,8 +1,10 @@
 //! `skillrl train`: from a configuration to a better skill.
 
 use crate::args::TrainArgs;
+use crate::bank_line::bank_lines;
 use crate::progress::Show;
 use crate::report_line::summary_lines;
+use skillrl::config::TrainMode;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
@@ -11,6 +13,13 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         (false, true) => Show::Quiet,
         (false, false) => Show::Progress,
     };
+    if loaded.config.train.mode == TrainMode::Bank {
+        let (summary, dir) = super::train_bank(&loaded, show)?;
+        if !args.json {
+            super::print_wrapped(&bank_lines(&summary, &dir))?;
+        }
+        return Ok(());
+    }
     let (summary, spent, dir) = super::train(&loaded, show, args.new_journal)?;
     if args.json {
         return Ok(());

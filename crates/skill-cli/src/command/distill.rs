@@ -1,0 +1,192 @@
+//! `skillrl distill`: episodes become a bank of skills.
+
+use super::UsageError;
+use super::kept::{KeptCalls, described_spend};
+use crate::args::DistillArgs;
+use crate::table::counted;
+use serde_json::json;
+use skillrl::assemble::{self, ModelRole};
+use skillrl::bank::distill::{
+    Admit, DistillError, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill,
+};
+use skillrl::bank::episode::{Episode, TrainItems, assign_types};
+use skillrl::bank::format::{BankFormat, write};
+use skillrl::bank::lint::Forbidden;
+use skillrl::bank::task_type::TypeTable;
+use skillrl::bank::{Bank, BankError, Tier, read_episodes};
+use skillrl::engine::Engine;
+use skillrl::envs::Split;
+use skillrl::llm::{CallCtx, CallPlace};
+use skillrl::pipeline::bank_dir::BankDir;
+use skillrl::pipeline::run_dir::atomic;
+use skillrl::pipeline::run_dir::vacant::check_vacant;
+use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What the file of a bank of the paper is called, as opposed to a directory.
+const JSON: &str = "json";
+
+pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
+    let Some(path) = args.file.as_ref().or(args.trajectories.as_ref()) else {
+        return Err(UsageError::new("no trajectories are named")
+            .with_hint("name a file that `skillrl collect` has written")
+            .into());
+    };
+    let loaded = super::load_to_run(&args.config.as_args())?;
+    let is_file = args.out.extension().is_some_and(|extension| extension == JSON);
+    if is_file && args.out.exists() && !args.force {
+        let message = format!("{} is there already", args.out.display());
+        return Err(UsageError::new(message)
+            .with_hint("name another file, or replace it with --force")
+            .into());
+    }
+    if !is_file {
+        check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
+    }
+    let episodes = read(path, &loaded)?;
+    let mut engine = Engine::new(&loaded);
+    let teacher = engine.model(ModelRole::Teacher)?;
+    let prompts = assemble::teacher_prompts(&loaded)?;
+    let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
+    let kept = KeptCalls::beside(&args.out)?;
+    kept.count_spent(&engine);
+    let n_before = engine.budget().spent().calls;
+    let teacher = kept.chat(teacher);
+    let embedding = embedding.map(|model| kept.embedding(model));
+    let settings = DistillSettings::default();
+    let forbidden = forbidden(&loaded, &episodes);
+    let (episodes, _) = TrainItems::of_collection(&episodes).take(episodes);
+    let plan = DistillPlan::new(&episodes, &settings);
+    let tiers: Vec<String> = plan.tiers().map(Tier::to_string).collect();
+    if !args.quiet {
+        super::say(&format!(
+            "{} for {}: {} and at most {} repairs",
+            counted(episodes.len() as u64, "episode"),
+            tiers.join(", "),
+            counted(plan.n_calls() as u64, "call"),
+            plan.n_calls(),
+        ));
+    }
+    let stop = StopSignal::default();
+    let call = CallCtx {
+        cancel: stop.now.clone(),
+        halt: stop.soon.clone(),
+        ..CallCtx::new(CallPlace::new(Stage::Distill.as_str()))
+    };
+    let asked = Teacher {
+        model: teacher.as_ref(),
+        embedding: embedding.as_deref(),
+        prompts: &prompts,
+        max_reply_tokens: loaded.config.limits.max_reply_tokens,
+        workers: assemble::settings(&loaded.config)?.workers,
+    };
+    let distilling = distill(&episodes, &plan, &settings, &asked, &forbidden, &call);
+    let distilled = super::block_on(stop, "stopping", distilling)?.map_err(|error| {
+        let place = call.place.to_string();
+        skillrl::Error::Pipeline(match error {
+            DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
+            DistillError::Prompt(error) => PipelineError::Prompt(error),
+            error => PipelineError::Teacher { place, source: Box::new(error) },
+        })
+    })?;
+    let mut bank = Bank::new();
+    let admit = if args.admit_unmeasured() { Admit::Unmeasured } else { Admit::Candidate };
+    let failed =
+        |source: BankError| skillrl::Error::Pipeline(PipelineError::Bank { path: args.out.clone(), source });
+    let applied = apply(&mut bank, 0, &distilled.proposals, admit).map_err(failed)?;
+    if is_file {
+        let written = write(&bank, BankFormat::Paper, None, "").map_err(failed)?;
+        atomic::write(&args.out, written.text.as_bytes()).map_err(skillrl::Error::Pipeline)?;
+    } else {
+        BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
+    }
+    let left_out: Vec<String> =
+        distilled.left_out.iter().chain(&applied.left_out).map(LeftOut::to_string).collect();
+    let mut by_tier: BTreeMap<String, usize> = BTreeMap::new();
+    for skill in bank.skills() {
+        *by_tier.entry(skill.tier.to_string()).or_default() += 1;
+    }
+    if args.json {
+        let value = json!({
+            "out": args.out,
+            "skills": bank.skills().len(),
+            "by_tier": by_tier,
+            "left_out": left_out,
+            "notes": distilled.notes,
+            "calls": distilled.calls,
+        });
+        return super::print(&format!("{value}\n"));
+    }
+    let state = match admit {
+        Admit::Unmeasured => "active and not measured",
+        Admit::Candidate => "candidates: nothing shows them before a trial admits them",
+    };
+    let mut text = format!(
+        "{}: {} from {}, {state}\n",
+        args.out.display(),
+        counted(bank.skills().len() as u64, "skill"),
+        counted(episodes.len() as u64, "episode"),
+    );
+    for (tier, n) in by_tier {
+        let _ = writeln!(text, "  {tier}: {n}");
+    }
+    for note in distilled.notes.iter().chain(&left_out) {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let _ = writeln!(
+        text,
+        "calls are kept in {}; {}",
+        kept.path().display(),
+        described_spend(&loaded, &engine, n_before)
+    );
+    super::print_wrapped(&text)
+}
+
+/// The episodes of a file, each with a type where its environment or its goal tells one.
+fn read(path: &PathBuf, loaded: &skillrl::config::LoadedConfig) -> anyhow::Result<Vec<Episode>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
+    let read = read_episodes(&text).map_err(|error| {
+        UsageError::new(format!("{}: {error}", path.display()))
+            .with_hint("episodes come from `skillrl collect`, or from SkillRL, ETO and krill")
+    })?;
+    if let Some(line) = read.cut_at() {
+        super::say(&format!(
+            "warning: {} is cut in line {line}; {} before it are read",
+            path.display(),
+            counted(read.episodes.len() as u64, "episode")
+        ));
+    }
+    for skipped in &read.skipped {
+        super::say(&format!("warning: {}: {skipped}", path.display()));
+    }
+    let mut episodes = read.episodes;
+    let retrieval = assemble::retrieval(loaded, None)?;
+    let table: &TypeTable = retrieval.types();
+    let known: Vec<String> = episodes.iter().map(|episode| episode.task_type.clone()).collect();
+    let detector = table.detector(known.iter().map(String::as_str).filter(|name| !name.is_empty()));
+    assign_types(&mut episodes, &|episode| {
+        let found = detector.detect(&episode.task_type, &episode.goal).task_type;
+        found.unwrap_or_else(|| episode.task_type.clone())
+    });
+    Ok(episodes)
+}
+
+/// What no skill may hold: goals and ids of all sets that are known here.
+fn forbidden(loaded: &skillrl::config::LoadedConfig, episodes: &[Episode]) -> Forbidden {
+    let mut forbidden = Forbidden::of_episodes(episodes);
+    if let Ok(env) = assemble::environment(loaded) {
+        for item in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
+            forbidden.add_id(item.id.as_str());
+            if let Some(goal) = env.goal(item) {
+                forbidden.add_goal(&goal);
+            }
+            if let Some(answer) = env.reference_reply(item) {
+                forbidden.add_answer(&answer);
+            }
+        }
+    }
+    forbidden
+}

@@ -1,0 +1,246 @@
+//! `skillrl eval --bank`: the tasks of a split with a bank and without it.
+
+use super::UsageError;
+use super::eval::warn_of_silence;
+use super::kept::{KeptCalls, described_spend};
+use crate::args::EvalArgs;
+use crate::progress::{Progress, Show};
+use crate::table::counted;
+use serde_json::json;
+use skillrl::assemble::{self, ModelRole};
+use skillrl::bank::{BankSource, SkillRef, State};
+use skillrl::engine::Engine;
+use skillrl::envs::source::document;
+use skillrl::envs::{SkillSource, TaskView};
+use skillrl::llm::{CallCtx, CallPlace, ChatModel};
+use skillrl::pipeline::bank_dir::read_bank;
+use skillrl::pipeline::run_dir::atomic;
+use skillrl::pipeline::stage::StageCtx;
+use skillrl::pipeline::stage::evaluate::{Evaluation, evaluate};
+use skillrl::pipeline::stage::rollout::Rollouts;
+use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use skillrl::reports::Comparison;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The file that a measurement is written to in its directory.
+const RESULT_FILE: &str = "bank_evaluation.json";
+/// Tasks of this many types are named at most.
+const MAX_NAMED: usize = 12;
+
+pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
+    let loaded = super::load_to_run(&args.config)?;
+    let split = assemble::split(&args.split)?;
+    if args.against.is_some() {
+        let message = "a bank is compared with no bank; `--against` is for skills";
+        return Err(UsageError::new(message).with_hint("leave out `--against` or `--bank`").into());
+    }
+    let read = read_bank(bank_path).map_err(skillrl::Error::Pipeline)?;
+    let view = read.bank.view();
+    if view.skills().is_empty() {
+        let waiting = read.bank.skills().filter(|skill| skill.state() == State::Candidate).count();
+        let message = format!(
+            "{} has no active skill, so no task would be shown anything; {waiting} candidates wait for a trial",
+            bank_path.display()
+        );
+        let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    let frame = match &args.skill {
+        Some(path) => assemble::read_skill(path)?,
+        None => match assemble::initial_skill(&loaded)? {
+            Some(skill) => skill,
+            None => assemble::environment(&loaded)?.initial_skill().unwrap_or_default(),
+        },
+    };
+    let mut engine = Engine::new(&loaded);
+    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let target = engine.model(ModelRole::Target)?;
+    let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
+    if env.items(split).is_empty() {
+        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
+        return Err(skillrl::Error::Pipeline(error).into());
+    }
+    let kept = args.out.as_deref().map(|out| KeptCalls::beside(&out.join(RESULT_FILE))).transpose()?;
+    if let Some(kept) = &kept {
+        kept.count_spent(&engine);
+    }
+    let n_before = engine.budget().spent().calls;
+    let chat = |model: Arc<dyn ChatModel>| match &kept {
+        Some(kept) => kept.chat(model),
+        None => model,
+    };
+    let embedding = embedding.map(|model| match &kept {
+        Some(kept) => kept.embedding(model),
+        None => model,
+    });
+    let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
+    let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
+    let retrieval = assemble::retrieval(&loaded, embedding.as_deref())?;
+    let has_frame = !frame.source_text().trim().is_empty();
+    let with = Arc::new(assemble::bank_source(
+        view.clone(),
+        &retrieval,
+        embedding,
+        has_frame.then(|| frame.clone()),
+    )?);
+    let stop = StopSignal::default();
+    let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
+    let ctx = StageCtx {
+        workers: assemble::settings(&loaded.config)?.workers,
+        halt: stop.soon.clone(),
+        cancel: stop.now.clone(),
+        journal: kept.as_ref().map(|kept| kept.journal.clone()),
+        ..StageCtx::new(Stage::Evaluate, &progress)
+    };
+    let source: Arc<dyn SkillSource> = Arc::clone(&with) as Arc<dyn SkillSource>;
+    let measuring = async {
+        let without = evaluate(&rollouts, split, &document(&frame), &ctx).await?;
+        let with_bank = evaluate(&rollouts, split, &source, &ctx).await?;
+        let shown = shown_to_all(&rollouts, split, &with, &ctx).await;
+        Ok::<_, PipelineError>((without, with_bank, shown))
+    };
+    let (without, with_bank, shown) =
+        super::block_on(stop, "stopping", measuring)?.map_err(skillrl::Error::Pipeline)?;
+    without.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    warn_of_silence(&with_bank.results);
+    let gate = assemble::settings(&loaded.config)?.gate;
+    let compared = Comparison::of(gate, &without.results, &with_bank.results);
+    let has_changed = read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version());
+    if has_changed {
+        super::say(&format!(
+            "warning: {} has changed since this measurement began, which is of the bank as it was then",
+            bank_path.display()
+        ));
+    }
+    let n_unmeasured = view.skills().iter().filter(|skill| skill.utility.is_none()).count();
+    let value = json!({
+        "bank": bank_path,
+        "bank_version": view.version(),
+        "split": split,
+        "skills": view.skills().len(),
+        "unmeasured": n_unmeasured,
+        "without": scores(&without),
+        "with": scores(&with_bank),
+        "difference": compared,
+        "shown": shown.counts.iter().map(|(id, n)| (id.to_string(), *n)).collect::<BTreeMap<_, _>>(),
+        "items": shown.items,
+        "types": shown.types,
+    });
+    if let Some(out) = &args.out {
+        atomic::write_json(&out.join(RESULT_FILE), &value).map_err(skillrl::Error::Pipeline)?;
+    }
+    if args.json {
+        return super::print(&format!("{value}\n"));
+    }
+    let mut text = format!(
+        "bank    {}: {} active, {n_unmeasured} of them not measured\nsplit   {split}, {}\n",
+        bank_path.display(),
+        counted(view.skills().len() as u64, "skill"),
+        counted(env.items(split).len() as u64, "item"),
+    );
+    for (label, evaluation) in [("without", &without), ("with   ", &with_bank)] {
+        let _ =
+            writeln!(text, "{label} hard {:.4}, soft {:.4}", evaluation.score.hard, evaluation.score.soft);
+    }
+    for (task_type, [before, after, n]) in by_type(&without, &with_bank).into_iter().take(MAX_NAMED) {
+        let name = if task_type.is_empty() { "without a type" } else { &task_type };
+        let _ = writeln!(text, "  {name}: {before:.4} without, {after:.4} with, {n} items");
+    }
+    if let Some(compared) = &compared {
+        text.push_str(&super::against::describe(compared));
+    }
+    text.push_str(&shown.described());
+    if kept.is_some() {
+        let _ = writeln!(text, "{}", described_spend(&loaded, &engine, n_before));
+    }
+    super::print_wrapped(&text)
+}
+
+fn scores(evaluation: &Evaluation) -> serde_json::Value {
+    json!({"hard": evaluation.score.hard, "soft": evaluation.score.soft, "n": evaluation.results.len()})
+}
+
+fn by_type(without: &Evaluation, with: &Evaluation) -> BTreeMap<String, [f64; 3]> {
+    let mut sums: BTreeMap<String, [f64; 3]> = BTreeMap::new();
+    for (before, after) in without.results.iter().zip(&with.results) {
+        let [one, other, n] = sums.entry(before.task_type.clone()).or_default();
+        *one += before.hard;
+        *other += after.hard;
+        *n += 1.0;
+    }
+    for [one, other, n] in sums.values_mut() {
+        *one /= *n;
+        *other /= *n;
+    }
+    sums
+}
+
+/// Which items were shown which skills.
+#[derive(Default)]
+struct ShownToAll {
+    counts: BTreeMap<SkillRef, usize>,
+    items: BTreeMap<String, Vec<String>>,
+    /// How often each type was found, and how.
+    types: BTreeMap<String, usize>,
+    unknown: usize,
+    without_task_skills: BTreeSet<String>,
+}
+
+impl ShownToAll {
+    fn described(&self) -> String {
+        let mut text = String::new();
+        let shown = self.counts.len();
+        let _ = writeln!(text, "shown   {} of the bank to these items", counted(shown as u64, "skill"));
+        if self.unknown > 0 {
+            let _ = writeln!(
+                text,
+                "warning: {} of no type that the bank knows; they are shown general skills alone",
+                counted(self.unknown as u64, "item")
+            );
+        }
+        if !self.without_task_skills.is_empty() {
+            let names: Vec<&str> = self.without_task_skills.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "warning: the bank has no skills for the types {}", names.join(", "));
+        }
+        text
+    }
+}
+
+/// What every item of the split was shown; what cannot be told before a reset is left out.
+async fn shown_to_all(
+    rollouts: &Rollouts,
+    split: skillrl::envs::Split,
+    source: &BankSource,
+    ctx: &StageCtx<'_>,
+) -> ShownToAll {
+    let mut shown = ShownToAll::default();
+    let env = rollouts.env();
+    for item in env.items(split) {
+        let Some(goal) = env.goal(item) else { continue };
+        let call = CallCtx {
+            cancel: ctx.cancel.clone(),
+            halt: ctx.halt.clone(),
+            ..CallCtx::new(CallPlace::new(Stage::Evaluate.as_str()).child(&item.id).child("skill"))
+        };
+        let Ok(selection) = source.selection(&TaskView::new(item, &goal), &call).await else { continue };
+        for part in &selection.shown {
+            *shown.counts.entry(part.id.clone()).or_default() += 1;
+        }
+        let ids = selection.shown.iter().map(|part| part.id.to_string()).collect();
+        shown.items.insert(item.id.to_string(), ids);
+        match &selection.task_type.task_type {
+            Some(found) => {
+                *shown.types.entry(found.clone()).or_default() += 1;
+                let has_skills = source.bank().view().task_types().any(|known| known == found);
+                if !has_skills {
+                    shown.without_task_skills.insert(found.clone());
+                }
+            }
+            None => shown.unknown += 1,
+        }
+    }
+    shown
+}
