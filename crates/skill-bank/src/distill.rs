@@ -95,6 +95,9 @@ pub enum DistillError {
     /// There is nothing to read.
     #[error("there are no episodes to distil")]
     NoEpisodes,
+    /// The plan was made from other episodes.
+    #[error("the plan does not fit the episodes: it was made from others")]
+    OtherEpisodes,
     /// A reply and its repair hold no list of skills.
     #[error("{place}: the teacher's reply cannot be used, and neither can its repair: {problem}")]
     BrokenReply {
@@ -160,6 +163,9 @@ pub async fn distill(
 ) -> Result<Distillation, DistillError> {
     if plan.calls.is_empty() {
         return Err(DistillError::NoEpisodes);
+    }
+    if !plan.calls.iter().all(|planned| planned.is_of(episodes)) {
+        return Err(DistillError::OtherEpisodes);
     }
     let call = call.child("distill");
     let job = Job { episodes, settings, teacher, forbidden, call: &call };

@@ -37,6 +37,14 @@ pub struct PlannedCall {
     pub tokens: u64,
 }
 
+impl PlannedCall {
+    /// True if its episodes lie at their places.
+    pub(super) fn is_of(&self, episodes: &[TrainEpisode]) -> bool {
+        let found = self.places.iter().map(|place| episodes.get(*place).map(|episode| episode.id.as_str()));
+        found.eq(self.episodes.iter().map(|id| Some(id.as_str())))
+    }
+}
+
 impl DistillPlan {
     /// The plan for these episodes.
     ///

@@ -307,6 +307,21 @@ async fn nothing_to_read_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_plan_for_other_episodes_is_refused_before_the_first_call() {
+    let (model, log) = teacher_of(|place, _| Ok(good(place)));
+    let prompts = TeacherPrompts::embedded().unwrap();
+    let teacher =
+        Teacher { model: &model, embedding: None, prompts: &prompts, max_reply_tokens: 9, workers: 1 };
+    let (settings, forbidden, ctx) = (DistillSettings::default(), Forbidden::new(), CallCtx::default());
+    let mut others = mixed(8);
+    let plan = DistillPlan::new(&others, &settings);
+    others.remove(0);
+    let outcome = distill(&others, &plan, &settings, &teacher, &forbidden, &ctx).await;
+    assert!(matches!(outcome, Err(DistillError::OtherEpisodes)));
+    assert!(log.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_skill_with_the_goal_of_a_task_is_refused() {
     let mut task = episode("task-1", "heat", true);
     task.goal = "put a hot mug in the small cabinet".to_owned();
