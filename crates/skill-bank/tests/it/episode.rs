@@ -204,6 +204,116 @@ fn missing_optional_fields_of_krill_are_fine() {
 }
 
 #[test]
+fn memories_have_three_nestings() {
+    let steps = json!([
+        {"step_index": -1, "action": "look", "critical_observation": "A kiln is cold.", "reasoning": "Find it."},
+        {"step_index": 0, "action": "fire kiln", "critical_observation": "It glows.", "reasoning": "Heat it."},
+    ]);
+    let guide = json!({"planning_pattern": "Find -> Fire", "mistakes_to_avoid": []});
+    let memory = |id: &str, trajectory: Value, guidelines: Value| {
+        json!({
+            "memory_id": id,
+            "contextual_description": "A pottery task classified as 'firing' to fire a bowl.",
+            "tags": {"environment": "SearchAgent", "outcome": "Success"},
+            "content": {
+                "task_meta": {"original_goal": "fire a bowl", "data_source": "kilns"},
+                "refined_trajectory": trajectory,
+                "strategic_guidelines": guidelines,
+            },
+        })
+    };
+    let mut failure = memory(
+        "m3",
+        Value::Null,
+        json!({"strategic_guidelines": {"planning_pattern": null, "mistakes_to_avoid": [
+            {"trigger_condition": "kiln is closed", "bad_action": "waited"},
+        ]}}),
+    );
+    failure["tags"]["outcome"] = json!("Failure");
+    let mut bad = failure.clone();
+    bad["memory_id"] = json!("m4");
+    bad["tags"]["outcome"] = json!("Perhaps");
+    let file = json!([
+        memory("m1", json!({"refined_trajectory": steps}), guide.clone()),
+        memory("m2", steps, json!({"strategic_guidelines": guide})),
+        failure,
+        bad,
+    ]);
+    let read = read_episodes(&file.to_string()).unwrap();
+    let [first, second, third] = read.episodes.as_slice() else { panic!("{read:?}") };
+    for episode in [first, second] {
+        let seen: Vec<_> = episode.steps.iter().map(|step| (&*step.observation, &*step.action)).collect();
+        assert_eq!(seen, [("", "look"), ("A kiln is cold.", "fire kiln")]);
+        assert_eq!((&*episode.last_observation, episode.success), ("It glows.", true));
+        assert_eq!(episode.planning_pattern.as_deref(), Some("Find -> Fire"));
+        assert_eq!((&*episode.task_type, &*episode.environment), ("firing", "search"));
+        assert_eq!(episode.data_source, "kilns");
+    }
+    assert_eq!((third.success, third.steps.len(), third.planning_pattern.is_none()), (false, 0, true));
+    assert_eq!(
+        (&*third.mistakes[0].trigger_condition, &*third.mistakes[0].bad_action),
+        ("kiln is closed", "waited")
+    );
+    assert!(matches!(read.skipped.as_slice(), [skipped] if skipped.record == 4));
+}
+
+#[test]
+fn conversations_keep_every_action_and_their_reward_decides() {
+    let said = |from: &str, value: &str| json!({"from": from, "value": value});
+    let conversation = |id: u64, reward: Option<f64>, turns: Vec<Value>| {
+        let mut record = json!({"id": id, "conversations": turns});
+        if let Some(reward) = reward {
+            record["reward"] = json!(reward);
+        }
+        record
+    };
+    let start = || {
+        vec![
+            said("human", "Play."),
+            said("gpt", "OK"),
+            said("human", "You stand at a kiln.\n\nYour task is to: fire a bowl.\nBe quick."),
+        ]
+    };
+    let mut expert = start();
+    expert.extend([
+        said("gpt", "Thought: It is closed.\nAction: open kiln 1\nand look"),
+        said("gpt", "Action: look"),
+        said("human", "It is open."),
+        said("gpt", "Action: fire bowl 1"),
+        said("human", "Observation: It glows."),
+    ]);
+    let mut lost = start();
+    lost.push(said("gpt", "Action: wait"));
+    let file = json!([
+        conversation(1, None, expert),
+        conversation(2, Some(0.4), lost),
+        conversation(3, None, start()),
+        conversation(4, None, vec![said("human", "Hello"), said("gpt", "Action: wave")]),
+    ]);
+    let read = read_episodes(&file.to_string()).unwrap();
+    let [expert, lost] = read.episodes.as_slice() else { panic!("{read:?}") };
+    let steps: Vec<_> = expert
+        .steps
+        .iter()
+        .map(|step| (&*step.observation, &*step.reasoning, &*step.action, step.reward))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            ("You stand at a kiln.", "It is closed.", "open kiln 1", Some(0.0)),
+            ("", "", "look", Some(0.0)),
+            ("It is open.", "", "fire bowl 1", Some(1.0)),
+        ]
+    );
+    assert_eq!(
+        (&*expert.goal, &*expert.last_observation, expert.success),
+        ("fire a bowl.", "It glows.", true)
+    );
+    assert_eq!((lost.success, lost.soft), (false, 0.4));
+    assert_eq!(read.skipped.iter().map(|skipped| skipped.record).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
 fn an_item_is_in_one_set_and_only_training_items_give_episodes() {
     let items = |ids: &[&str]| ids.iter().map(|id| ItemId::new(*id)).collect::<Vec<_>>();
     let error = ItemSets::new(
