@@ -5,7 +5,8 @@
 //! - [`json`]: 1 MB of hostile text is read in under 50 ms, and twice the text takes twice the time;
 //! - [`editor`]: a patch of 16 edits on a skill of 100 kB takes less than 1 ms;
 //! - [`plan`]: an epoch plan of 100,000 items takes less than 50 ms;
-//! - [`gate`]: the exact sum over 10,000 items takes less than 1 ms, and feeding them to early rejection less than 2 ms.
+//! - [`gate`]: the exact sum over 10,000 items takes less than 1 ms, and feeding them to early rejection less than 2 ms;
+//! - [`trials`]: a question about the power of a trial takes less than 50 ms.
 
 fn main() {
     divan::main();
@@ -280,5 +281,32 @@ mod gate {
         let seen = candidate.iter().copied().zip(current.iter().copied());
         flips.record(ids.iter().zip(seen).map(|(id, (candidate, current))| (id, candidate, current)));
         bencher.bench_local(|| evaluation_order(black_box(&ids), black_box(&current), &flips));
+    }
+}
+
+mod trials {
+    use divan::{Bencher, black_box};
+    use skill_core::stats::stratified::{GroupShape, TaskPrior, TrialPower, TrialRule};
+
+    const RULES: [TrialRule; 2] =
+        [TrialRule::FixedEnd { alpha: 0.05 }, TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 }];
+
+    fn power(rule: TrialRule) -> TrialPower {
+        TrialPower { prior: TaskPrior::default(), shape: GroupShape::halves(8), rule, seed: 1 }
+    }
+
+    #[divan::bench]
+    fn chance_at_the_end(bencher: Bencher) {
+        bencher.bench_local(|| black_box(power(END)).chance_to_admit(0.05, 160));
+    }
+
+    #[divan::bench]
+    fn chance_at_any_time(bencher: Bencher) {
+        bencher.bench_local(|| black_box(power(ANY)).chance_to_admit(0.05, 160));
+    }
+
+    #[divan::bench]
+    fn rollouts_that_are_never_enough(bencher: Bencher) {
+        bencher.bench_local(|| black_box(power(ANY)).rollouts_needed(0.0, 0.8));
     }
 }

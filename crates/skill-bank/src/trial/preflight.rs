@@ -36,8 +36,8 @@ pub struct Preflight {
 
 /// Computes what a design can show on tasks of this difficulty.
 ///
-/// The tasks are taken as independent of each other and their difficulties as unknown. Where tasks with success rates
-/// near 1/2 were chosen, it takes fewer rollouts.
+/// The tasks are taken as independent of each other. Where tasks with success rates near 1/2 were chosen, the same skill
+/// gains more points on them than on all tasks, and takes fewer rollouts to show.
 pub fn preflight(design: &TrialDesign, prior: TaskPrior) -> Preflight {
     let power = TrialPower { prior, shape: design.shape(), rule: design.rule(), seed: 1 };
     let n_groups = u32::try_from(design.n_groups()).unwrap_or(u32::MAX);

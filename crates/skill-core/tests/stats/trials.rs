@@ -4,7 +4,9 @@
 //! A candidate shifts all of them. The policy may drift: it improves by so many logits over the trial.
 
 use skill_core::PyRandom;
-use skill_core::stats::stratified::{Group, OddsEProcess, Stratified, TaskPrior, has_reached, is_at_most};
+use skill_core::stats::stratified::{
+    Group, GroupShape, OddsEProcess, Stratified, TaskPrior, TrialPower, TrialRule, has_reached, is_at_most,
+};
 
 const N_TASKS: usize = 16;
 /// Rollouts of a task in one step.
@@ -173,5 +175,42 @@ fn what_smaller_effects_take_is_as_the_page_says() {
                 assert!(found.fixed_end <= 0.01 && found.any_time <= 0.01, "{points}: {found:?}");
             }
         }
+    }
+}
+
+/// The table of docs/trials.md: rollouts for a chance of 0.8 to see +5, +10 and +20 points.
+#[test]
+#[expect(clippy::print_stdout, reason = "the table of docs/trials.md is made of these lines")]
+fn the_rollouts_that_effects_take_are_as_the_page_says() {
+    let all = TaskPrior::default();
+    let end = TrialRule::FixedEnd { alpha: ALPHA };
+    let any = TrialRule::AnyTime { threshold: THRESHOLD, groups_per_look: 16 };
+    for (rollouts, rule, expect) in [
+        (8, end, [1552, 408, 120]),
+        (8, any, [3328, 768, 256]),
+        (4, end, [1548, 408, 112]),
+        (4, any, [3200, 640, 192]),
+        (2, end, [1550, 408, 114]),
+        (2, any, [3008, 672, 160]),
+    ] {
+        let power = TrialPower { prior: all, shape: GroupShape::halves(rollouts), rule, seed: 1 };
+        let found = [0.05, 0.10, 0.20].map(|points| power.rollouts_needed(points, 0.8).unwrap());
+        println!("groups of {rollouts}, {rule:?}: {found:?}");
+        // A look is after 16 groups, and a mathematical library may differ in the last digit.
+        let is_near = |(found, expect): (u32, u32)| found.abs_diff(expect) <= 16 * rollouts;
+        assert!(found.into_iter().zip(expect).all(is_near), "{rollouts} {rule:?}: {found:?}");
+    }
+    // The same skill on tasks whose success rates are near 1/2.
+    let near_half = TaskPrior { mean: 0.0, deviation: 1.0 };
+    for (rule, expect) in [(end, [1112, 296, 80]), (any, [2304, 640, 128])] {
+        let power = TrialPower { prior: near_half, shape: GroupShape::halves(8), rule, seed: 1 };
+        let found = [0.05, 0.10, 0.20].map(|points| {
+            let shift = all.shift_for(points).unwrap();
+            let gained = near_half.success_rate(shift) - near_half.success_rate(0.0);
+            (100.0 * gained, power.rollouts_needed(gained, 0.8).unwrap())
+        });
+        println!("near 1/2, {rule:?}: {found:?}");
+        let is_near = |((_, found), expect): ((f64, u32), u32)| found.abs_diff(expect) <= 128;
+        assert!(found.into_iter().zip(expect).all(is_near), "{rule:?}: {found:?}");
     }
 }

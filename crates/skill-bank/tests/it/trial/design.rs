@@ -77,7 +77,7 @@ fn a_written_design_is_checked_against_the_evidence() {
     let one_sided = text.replace(r#""new":4"#, r#""new":0"#);
     assert!(matches!(read(&one_sided, &Evidence::default()), Err(TrialError::EmptyHalf { .. })));
     assert!(TrialDesign::from_json(&text.replace("seed", "sead"), &Evidence::default()).is_err());
-    assert!(TrialDesign::from_json(&text[1..], &Evidence::default()).is_err());
+    assert!(TrialDesign::from_json(text.trim_start_matches('{'), &Evidence::default()).is_err());
 }
 
 #[track_caller]
