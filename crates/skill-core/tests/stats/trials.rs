@@ -180,7 +180,6 @@ fn what_smaller_effects_take_is_as_the_page_says() {
 
 /// The table of docs/trials.md: rollouts for a chance of 0.8 to see +5, +10 and +20 points.
 #[test]
-#[expect(clippy::print_stdout, reason = "the table of docs/trials.md is made of these lines")]
 fn the_rollouts_that_effects_take_are_as_the_page_says() {
     let all = TaskPrior::default();
     let end = TrialRule::FixedEnd { alpha: ALPHA };
