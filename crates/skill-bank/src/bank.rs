@@ -56,7 +56,7 @@ impl Bank {
         let mut bank = Self::new();
         for (line, text) in (2..).zip(lines) {
             let bad = |message: String| BankError::BadLog { line, message };
-            let record: Record = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+            let record: Record = serde_json::from_str(text).map_err(|error| bad(cause(&error)))?;
             let expected = bank.next_number();
             if record.n != expected {
                 return Err(bad(format!("event {} where event {expected} was expected", record.n)));
@@ -362,6 +362,13 @@ impl Bank {
             Basis::Unmeasured | Basis::Person => Ok(()),
         }
     }
+}
+
+/// What a parser says about one line, with the column alone: the number of the line is that of the log.
+fn cause(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let cause = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
+    format!("{cause} at column {}", error.column())
 }
 
 /// The first line of a log.

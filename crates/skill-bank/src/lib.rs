@@ -38,6 +38,7 @@
 //! ```
 
 mod bank;
+mod diff;
 pub mod distill;
 pub mod episode;
 mod error;
@@ -49,11 +50,13 @@ mod render;
 pub mod retrieve;
 mod skill;
 mod source;
+mod summary;
 pub mod task_type;
 pub mod trial;
 mod view;
 
 pub use bank::{Bank, log_header, log_line};
+pub use diff::{BankDiff, Change, SkillChange};
 pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPrompts, distill};
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
@@ -61,4 +64,5 @@ pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
 pub use evolve::{EvolvePlan, EvolveSettings, evolve};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
 pub use source::BankSource;
+pub use summary::{BankSummary, LongestSkill, TierSummary};
 pub use view::BankView;

@@ -284,6 +284,11 @@ impl Skill {
         self.versions.last()
     }
 
+    /// The version that represents the skill: the active one, else the newest.
+    pub fn current(&self) -> Option<&Version> {
+        self.active().or_else(|| self.latest())
+    }
+
     /// A version by its number.
     pub fn version(&self, number: u32) -> Option<&Version> {
         self.versions.iter().find(|version| version.number == number)

@@ -25,12 +25,7 @@ pub fn agent_skills(bank: &Bank) -> Vec<AgentSkill> {
     let mut names = BTreeSet::new();
     let mut skills = Vec::new();
     for skill in active(bank) {
-        let own = name_of(skill.content.title());
-        let name = if names.contains(&own) || own.is_empty() {
-            name_of(&format!("{} {own}", skill.id))
-        } else {
-            own
-        };
+        let name = free_name(skill.content.title(), skill.id.as_str(), &names);
         names.insert(name.clone());
         let (description, body) = match skill.content {
             Content::Principle { title, principle, when_to_apply } => {
@@ -53,13 +48,30 @@ pub fn agent_skills(bank: &Bank) -> Vec<AgentSkill> {
         };
         let description: String = format!("{of_tier}{description}").chars().take(MAX_DESCRIPTION).collect();
         let description = serde_json::Value::from(description.replace('\n', " "));
-        let metadata = format!("metadata:\n  id: \"{}\"\n  tier: \"{}\"\n", skill.id, skill.tier);
+        let quoted = |text: String| serde_json::Value::from(text);
+        let (id, tier) = (quoted(skill.id.to_string()), quoted(skill.tier.to_string()));
+        let metadata = format!("metadata:\n  id: {id}\n  tier: {tier}\n");
         skills.push(AgentSkill {
             text: format!("---\nname: {name}\ndescription: {description}\n{metadata}---\n\n{body}"),
             name,
         });
     }
     skills
+}
+
+/// A name that no other skill has: from the title, then from id and title, then with a number.
+fn free_name(title: &str, id: &str, names: &BTreeSet<String>) -> String {
+    let is_free = |name: &String| !name.is_empty() && !names.contains(name);
+    let own = name_of(title);
+    if is_free(&own) {
+        return own;
+    }
+    let with_id = name_of(&format!("{id} {own}"));
+    if is_free(&with_id) {
+        return with_id;
+    }
+    let numbered = (2_u64..).map(|number| name_of(&format!("skill {number} {id} {own}"))).find(is_free);
+    numbered.unwrap_or(with_id)
 }
 
 /// Lower-case letters and digits, words joined by single hyphens.

@@ -4,7 +4,7 @@ use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value};
 use skill_core::SkillPartId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A skill of a file.
 pub(super) struct Entry {
@@ -22,10 +22,14 @@ pub(super) struct Entry {
 pub(super) fn give_ids(entries: &mut [Entry]) {
     let mut taken: BTreeSet<String> =
         entries.iter().filter(|entry| !entry.is_id_given).map(|entry| entry.id.as_str().to_owned()).collect();
+    // Where the search for a free number begins, so that it never looks at a number twice.
+    let mut next: BTreeMap<String, u32> = BTreeMap::new();
     for entry in entries.iter_mut().filter(|entry| entry.is_id_given) {
         let prefix = entry.tier.id_prefix();
-        let free = (1_u32..).map(|number| format!("{prefix}_{number:03}")).find(|id| !taken.contains(id));
-        if let Some(id) = free {
+        let number = next.entry(prefix.clone()).or_insert(1);
+        let mut free = (*number..).map(|number| (number, format!("{prefix}_{number:03}")));
+        if let Some((found, id)) = free.find(|(_, id)| !taken.contains(id)) {
+            *number = found.saturating_add(1);
             taken.insert(id.clone());
             entry.id = SkillPartId::new(id);
         }
@@ -85,6 +89,14 @@ pub(super) fn id(
 ) -> Result<(SkillPartId, bool), BankError> {
     let found = text(place, object, key)?;
     let is_missing = found.trim().is_empty();
+    if let Some((_, version)) = found.rsplit_once('@')
+        && version.parse::<u32>().is_ok()
+    {
+        return Err(BankError::BadSkill {
+            place: place.to_owned(),
+            message: format!("the id `{found}` ends like the version of a skill; take out its `@{version}`"),
+        });
+    }
     Ok((SkillPartId::new(if is_missing { String::new() } else { found }), is_missing))
 }
 

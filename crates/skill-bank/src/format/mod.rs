@@ -34,6 +34,9 @@ skill_core::named_enum! {
     }
 }
 
+/// So many ids are named in a note.
+const MAX_NAMED: usize = 8;
+
 /// The longest text of a skill that is read without a note, in bytes.
 pub const LONG_SKILL_BYTES: usize = 4_096;
 
@@ -70,6 +73,11 @@ pub enum Note {
         /// The tier.
         tier: Tier,
     },
+    /// The log ends within a line: a process was stopped while it wrote that, and the event did not happen.
+    CutLog {
+        /// The bytes of the line.
+        bytes: usize,
+    },
 }
 
 impl std::fmt::Display for Note {
@@ -77,14 +85,42 @@ impl std::fmt::Display for Note {
         match self {
             Self::IdsGiven { ids } => {
                 let ids: Vec<&str> = ids.iter().map(SkillPartId::as_str).collect();
-                write!(f, "{} skills had no id and got one: {}", ids.len(), ids.join(", "))
+                let noun = if ids.len() == 1 { "skill" } else { "skills" };
+                let named: Vec<&str> = ids.iter().copied().take(MAX_NAMED).collect();
+                let more = ids.len().saturating_sub(MAX_NAMED);
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                write!(f, "{} {noun} had no id and got one: {}{more}", ids.len(), named.join(", "))
             }
             Self::LongSkill { id, bytes } => {
                 write!(f, "`{id}` has {bytes} bytes of text; agents are shown its beginning")
             }
             Self::EmptyTier { tier } => write!(f, "the tier `{tier}` has no skills"),
+            Self::CutLog { bytes } => {
+                write!(
+                    f,
+                    "the log ends within a line, whose {bytes} bytes are left out; the events before it are whole"
+                )
+            }
         }
     }
+}
+
+/// The keys that only banks have.
+const KEYS: [&str; 4] =
+    ["\"general_skills\"", "\"task_specific_skills\"", "\"query_type_skills\"", "\"common_mistakes\""];
+
+/// Whether a text was meant to be a bank, readable or not: what is wrong with others is not that they are bad banks.
+pub fn is_meant_as_bank(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.lines().next().is_some_and(is_log_header) {
+        return true;
+    }
+    text.starts_with(['{', '[']) && KEYS.iter().any(|key| text.contains(key))
+        || text.starts_with('{') && text.contains("\"principle\"")
+}
+
+fn is_log_header(line: &str) -> bool {
+    line.contains("\"skillrl-bank\"")
 }
 
 /// Reads a bank of any format.
@@ -94,7 +130,7 @@ impl std::fmt::Display for Note {
 /// A text that is not JSON or not a bank, a skill that cannot be used, two skills with one id.
 pub fn read(text: &str) -> Result<ReadBank, BankError> {
     let first_line = text.lines().next().unwrap_or_default();
-    if first_line.contains("\"skillrl-bank\"") {
+    if is_log_header(first_line) {
         return Ok(ReadBank { bank: Bank::from_log(text)?, format: BankFormat::Log, notes: Vec::new() });
     }
     let (format, entries) = entries(&parse(text)?)?;
@@ -108,6 +144,12 @@ pub fn read(text: &str) -> Result<ReadBank, BankError> {
     if !given.is_empty() {
         notes.push(Note::IdsGiven { ids: given });
     }
+    let can_be_empty = |tier: &Tier| format == BankFormat::Krill && *tier == Tier::Mistakes;
+    let is_empty = |tier: &Tier| entries.iter().all(|entry| entry.tier != *tier);
+    let empty: Vec<Tier> = [Tier::General, Tier::Mistakes]
+        .into_iter()
+        .filter(|tier| !can_be_empty(tier) && is_empty(tier))
+        .collect();
     for Entry { id, tier, content, .. } in entries {
         let bytes = content.texts().iter().map(|text| text.len()).sum();
         if bytes > LONG_SKILL_BYTES {
@@ -126,12 +168,7 @@ pub fn read(text: &str) -> Result<ReadBank, BankError> {
         let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };
         bank.record(0, Author::Process, admitted)?;
     }
-    for tier in [Tier::General, Tier::Mistakes] {
-        let can_be_empty = format == BankFormat::Krill && tier == Tier::Mistakes;
-        if !can_be_empty && bank.view().tier(&tier).next().is_none() {
-            notes.push(Note::EmptyTier { tier });
-        }
-    }
+    notes.extend(empty.into_iter().map(|tier| Note::EmptyTier { tier }));
     Ok(ReadBank { bank, format, notes })
 }
 

@@ -195,3 +195,49 @@ fn conformance_with_recorded_banks() {
         counted.add();
     }
 }
+
+#[test]
+fn an_id_that_ends_like_a_version_is_refused() {
+    let text = PAPER.replace("gen_001", "gen_001@2");
+    let refused = read(&text).unwrap_err();
+    assert!(
+        matches!(&refused, BankError::BadSkill { place, .. } if place == "general_skills[0]"),
+        "{refused:?}"
+    );
+    assert!(read(&PAPER.replace("gen_001", "me@home")).is_ok());
+}
+
+#[test]
+fn folders_of_skills_with_one_title_have_names_of_their_own() {
+    let skill =
+        |id: &str| format!(r#"{{"skill_id": "{id}", "title": "Look", "principle": "Look \"there\"."}}"#);
+    let ids = ["a_1", "a-1", "A 1", r#"\"1\""#];
+    let text = format!(r#"{{"general_skills": [{}]}}"#, ids.map(skill).join(", "));
+    let folders = agent_skills(&read(&text).unwrap().bank);
+    let names: std::collections::BTreeSet<&str> = folders.iter().map(|folder| folder.name.as_str()).collect();
+    assert_eq!(names.len(), ids.len(), "{names:?}");
+    assert!(folders.iter().all(|folder| folder.name.len() <= 64));
+    assert!(folders[3].text.contains(r#"  id: "\"1\"""#), "{}", folders[3].text);
+}
+
+#[test]
+fn a_text_that_is_meant_as_a_bank_is_told_from_other_data() {
+    use skill_bank::format::is_meant_as_bank;
+    let of_banks = [PAPER, KRILL, &PAPER[..40], r#"{"skills": [{"title": "x", "principle": "y"}]}"#];
+    let of_others =
+        ["", "{}", r#"{"id": 1, "question": "Who?"}"#, "# Skill\n\nIts \"principle\" is this.\n", "[1]"];
+    assert!(of_banks.iter().all(|text| is_meant_as_bank(text)));
+    assert!(is_meant_as_bank(&read(PAPER).unwrap().bank.log_text()));
+    assert!(!of_others.iter().any(|text| is_meant_as_bank(text)));
+}
+
+#[test]
+fn ten_thousand_skills_without_ids_are_numbered_in_a_moment() {
+    let skill = |number: usize| format!(r#"{{"title": "Skill {number}", "principle": "Do {number}."}}"#);
+    let skills: Vec<String> = (0..10_000).map(skill).collect();
+    let read = read(&format!(r#"{{"general_skills": [{}]}}"#, skills.join(", "))).unwrap();
+    let last = read.bank.skills().last().unwrap();
+    assert_eq!(last.id.as_str(), "gen_10000");
+    let note = read.notes.iter().find(|note| matches!(note, Note::IdsGiven { ids } if ids.len() == 10_000));
+    assert!(note.unwrap().to_string().len() < 200, "a note stays short");
+}

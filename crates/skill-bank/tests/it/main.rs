@@ -7,6 +7,7 @@
     reason = "tests say what they expect, and how many recorded cases they compared"
 )]
 
+mod diff;
 mod distill;
 mod episode;
 mod evolve;
@@ -17,6 +18,7 @@ mod recorded;
 mod retrieve;
 mod retrieve_recorded;
 mod source;
+mod summary;
 mod support;
 mod task_type;
 mod trial;
