@@ -8,10 +8,10 @@
 //! | `source.json` | the file that the bank was imported from, as it was |
 
 use crate::error::PipelineError;
-use crate::run_dir::atomic;
 use crate::run_dir::vacant::check_vacant;
+use crate::run_dir::{atomic, is_run};
 use serde_json::{Value, json};
-use skill_bank::format::{self, BankFormat, ReadBank};
+use skill_bank::format::{self, BankFormat, Note, ReadBank};
 use skill_bank::{Author, Bank, BankError, BankEvent, log_line};
 use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
@@ -37,6 +37,7 @@ pub fn is_bank(dir: &Path) -> bool {
 ///
 /// [`PipelineError::RunDir`] for what cannot be read, [`PipelineError::Bank`] for what is not a bank.
 pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
+    check_is_bank(path)?;
     let file = if path.is_dir() { path.join(LOG_FILE) } else { path.to_owned() };
     let bytes = fs::read(&file).map_err(|source| PipelineError::RunDir {
         action: "read",
@@ -46,8 +47,38 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     let bad = |source: BankError| PipelineError::Bank { path: file.clone(), source };
     let text = String::from_utf8(bytes)
         .map_err(|error| bad(BankError::NotJson { message: format!("it is not text: {error}") }))?;
-    let text = if path.is_dir() { whole_lines(&text) } else { &text };
-    format::read(text).map_err(bad)
+    let whole = if path.is_dir() { whole_lines(&text) } else { &text };
+    let mut read = format::read(whole).map_err(bad)?;
+    if whole.len() < text.len() {
+        read.notes.push(Note::CutLog { bytes: text.len() - whole.len() });
+    }
+    Ok(read)
+}
+
+/// The text that a bank was imported from, with its format: that of the file itself, or what its directory keeps.
+///
+/// `bank` is what [`read_bank`] has read there. `None` for a bank that was never in another format.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] for a file that is there and cannot be read.
+pub fn read_source(path: &Path, bank: &Bank) -> Result<Option<(BankFormat, String)>, PipelineError> {
+    let Some(format) = imported_format(bank) else { return Ok(None) };
+    let file = if path.is_dir() { path.join(SOURCE_FILE) } else { path.to_owned() };
+    match fs::read_to_string(&file) {
+        Ok(text) => Ok(Some((format, text))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PipelineError::RunDir { action: "read", path: file, source }),
+    }
+}
+
+/// Refuses a directory that holds no bank.
+fn check_is_bank(path: &Path) -> Result<(), PipelineError> {
+    if !path.is_dir() || is_bank(path) {
+        return Ok(());
+    }
+    let source = BankError::NotABank { message: format!("the directory holds no {LOG_FILE}") };
+    Err(PipelineError::Bank { path: path.to_owned(), source })
 }
 
 /// The lines that were written whole: what comes after the last line feed was under way when a process was killed.
@@ -79,6 +110,10 @@ impl BankDir {
         source: Option<(BankFormat, &str)>,
     ) -> Result<Self, PipelineError> {
         check_vacant(path)?;
+        if is_run(path) {
+            let found = "a run".to_owned();
+            return Err(PipelineError::NotVacant { path: path.to_owned(), found });
+        }
         atomic::create_dir(path)?;
         if let Some((_, text)) = source {
             atomic::write(&path.join(SOURCE_FILE), text.as_bytes())?;
@@ -95,6 +130,7 @@ impl BankDir {
     ///
     /// [`PipelineError::BankLocked`] while another process changes it, and as [`read_bank`].
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
+        check_is_bank(path)?;
         let file = path.join(LOG_FILE);
         let failed = |action: &'static str| {
             let path = file.clone();
@@ -165,7 +201,7 @@ impl BankDir {
 }
 
 /// What new entries of krill's history get: a bank's files do not depend on when they were written.
-const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
+pub const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
 
 /// The format that a bank was imported from.
 fn imported_format(bank: &Bank) -> Option<BankFormat> {

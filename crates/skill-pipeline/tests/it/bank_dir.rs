@@ -1,10 +1,14 @@
 //! Banks on the disk.
 
-use skill_bank::format::BankFormat;
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier};
+use skill_bank::format::{BankFormat, Note};
+use skill_bank::{
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,
+};
 use skill_core::SkillPartId;
 use skill_pipeline::PipelineError;
-use skill_pipeline::bank_dir::{BANK_FILE, BankDir, LOG_FILE, MEASUREMENTS_FILE, read_bank};
+use skill_pipeline::bank_dir::{
+    BANK_FILE, BankDir, LOG_FILE, MEASUREMENTS_FILE, SOURCE_FILE, read_bank, read_source,
+};
 use std::fs;
 
 const PAPER: &str =
@@ -64,7 +68,9 @@ fn a_line_that_was_cut_by_a_kill_is_left_out_and_written_over() {
     let whole = fs::read_to_string(path.join(LOG_FILE)).unwrap();
     drop(bank_dir);
     fs::write(path.join(LOG_FILE), format!("{whole}{{\"n\":2,\"by\":\"proc")).unwrap();
-    assert_eq!(read_bank(&path).unwrap().bank.log().len(), 1);
+    let read = read_bank(&path).unwrap();
+    assert_eq!(read.bank.log().len(), 1);
+    assert!(matches!(read.notes[..], [Note::CutLog { bytes: 20 }]), "{:?}", read.notes);
     let mut bank_dir = BankDir::open(&path).unwrap();
     let retired =
         BankEvent::Retired { skill: SkillRef::new(SkillPartId::new("gen_001"), 1), reason: Reason::Person };
@@ -83,4 +89,35 @@ fn one_process_at_a_time_changes_a_bank() {
     assert!(BankDir::open(&path).is_ok());
     let refused = BankDir::create(&path, Bank::new(), None).unwrap_err();
     assert!(matches!(refused, PipelineError::NotVacant { .. }));
+}
+
+#[test]
+fn a_directory_without_a_log_is_no_bank_and_one_with_a_run_does_not_become_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for refused in [read_bank(dir.path()).map(drop), BankDir::open(dir.path()).map(drop)] {
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(refused, PipelineError::Bank { source: BankError::NotABank { .. }, .. }),
+            "{refused:?}"
+        );
+    }
+    fs::write(dir.path().join("config.json"), "{}").unwrap();
+    let refused = BankDir::create(dir.path(), Bank::new(), None).unwrap_err();
+    assert!(matches!(refused, PipelineError::NotVacant { .. }), "{refused:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written there");
+}
+
+#[test]
+fn the_text_that_a_bank_was_imported_from_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, path) = (dir.path().join("paper.json"), dir.path().join("bank"));
+    fs::write(&file, PAPER).unwrap();
+    let read = read_bank(&file).unwrap();
+    let expect = Some((BankFormat::Paper, PAPER.to_owned()));
+    assert_eq!(read_source(&file, &read.bank).unwrap(), expect);
+    let bank_dir = BankDir::create(&path, read.bank, Some((read.format, PAPER))).unwrap();
+    assert_eq!(read_source(&path, bank_dir.bank()).unwrap(), expect);
+    fs::remove_file(path.join(SOURCE_FILE)).unwrap();
+    assert_eq!(read_source(&path, bank_dir.bank()).unwrap(), None);
+    assert_eq!(read_source(&path, &Bank::new()).unwrap(), None);
 }
