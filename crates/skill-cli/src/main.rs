@@ -51,6 +51,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Env(EnvCommand::Check(args)) => command::env::check(&args),
         Command::Env(EnvCommand::Play(args)) => command::env::play(&args),
         Command::Journal(journal) => command::journal::run(&journal),
+        Command::Bank(bank) => command::bank::run(&bank),
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Status(args) => command::status::run(&args),

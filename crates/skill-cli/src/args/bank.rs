@@ -1,106 +1,136 @@
-//! Commands that make banks.
+//! Arguments of the commands about skill banks.
 
-use super::ConfigArgs;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-#[derive(Debug, Args)]
-pub(crate) struct CollectArgs {
-    #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+#[derive(Debug, Subcommand)]
+pub(crate) enum BankCommand {
+    /// Lists the skills of a bank by tier, or shows everything that is known about one.
+    Show(BankShowArgs),
+    /// Lists what happened to a bank, event by event.
+    Log(BankLogArgs),
+    /// Shows what changed between two banks, or between two versions of a skill.
+    Diff(BankDiffArgs),
+    /// Says where each skill comes from: source, round, tasks and trajectories, teacher, parents.
+    Blame(BankBlameArgs),
+    /// Keeps skills as they are: no run retires or revises them from then on.
+    Pin(BankSkillsArgs),
+    /// Lets runs change pinned skills again.
+    Unpin(BankSkillsArgs),
+    /// Takes skills out of use; agents are no longer shown them, and they can be restored.
+    Retire(BankSkillsArgs),
+    /// Puts retired skills back into use, under their ids.
+    Restore(BankSkillsArgs),
+    /// Makes a bank of a file of the SkillRL paper or of krill; its skills are active, and not measured.
+    Import(BankImportArgs),
+    /// Writes the active skills of a bank for another program.
+    Export(BankExportArgs),
+}
 
-    /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command goes on
-    /// after it was stopped.
-    #[arg(long, visible_alias = "output", value_name = "FILE")]
+#[derive(Debug, Args)]
+pub(crate) struct BankArg {
+    /// A bank: its directory, or a file of the SkillRL paper or of krill.
+    #[arg(value_name = "BANK")]
+    pub(crate) bank: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankShowArgs {
+    #[command(flatten)]
+    pub(crate) bank: BankArg,
+
+    /// A skill, of which everything is shown: texts, versions, evidence, parents, measurements, events.
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankLogArgs {
+    #[command(flatten)]
+    pub(crate) bank: BankArg,
+
+    /// Prints the events as they are in the log, one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankDiffArgs {
+    /// The earlier bank, or the one that both versions are in.
+    #[arg(value_name = "BANK")]
+    pub(crate) bank: PathBuf,
+
+    /// The later bank; or, with a second version behind it, the first version of a skill, such as `gen_003@1`.
+    #[arg(value_name = "OTHER|VERSION")]
+    pub(crate) other: String,
+
+    /// The second version, such as `gen_003@2`.
+    #[arg(value_name = "VERSION")]
+    pub(crate) to: Option<String>,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankBlameArgs {
+    #[command(flatten)]
+    pub(crate) bank: BankArg,
+
+    /// A skill, of which every version, task and trajectory is named.
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankSkillsArgs {
+    /// The directory of a bank.
+    #[arg(value_name = "BANK")]
+    pub(crate) bank: PathBuf,
+
+    /// The skills, all or none of which are changed; `retire` and `restore` take versions too, such as `gen_003@1`.
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BankImportArgs {
+    /// A bank of the SkillRL paper or of krill, as JSON.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The directory to make; it must not exist, or must be empty.
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 
-    /// How many episodes; each task is tried once before any is tried again. Without it, one for each task.
-    #[arg(long, value_name = "N")]
-    pub(crate) episodes: Option<usize>,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
-    /// The split whose tasks are tried: train, val or test.
-    #[arg(long, default_value = "train")]
-    pub(crate) split: String,
+#[derive(Debug, Args)]
+pub(crate) struct BankExportArgs {
+    #[command(flatten)]
+    pub(crate) bank: BankArg,
 
-    /// The skill that the agent is shown; without it, the best skill of the run, else the initial one.
+    /// `skillrl` and `krill` write one JSON file; `agent-skills` writes a folder for each skill.
+    #[arg(long, value_name = "FORMAT", value_parser = ["skillrl", "krill", "agent-skills"])]
+    pub(crate) format: String,
+
+    /// The file or the folder to write; it must not exist yet.
     #[arg(long, value_name = "PATH")]
-    pub(crate) skill: Option<PathBuf>,
-
-    /// Writes what was collected to standard output as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Says nothing but errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-/// The configuration of a command whose first argument is something else.
-#[derive(Debug, Args)]
-pub(crate) struct ConfigOption {
-    /// The configuration file.
-    #[arg(long, default_value = "skillrl.toml", value_name = "FILE")]
-    pub(crate) config: PathBuf,
-
-    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
-}
-
-impl ConfigOption {
-    /// The same as the arguments of other commands.
-    pub(crate) fn as_args(&self) -> ConfigArgs {
-        ConfigArgs { config: self.config.clone(), overrides: self.overrides.clone() }
-    }
-}
-
-/// How skills enter a new bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AdmitChoice {
-    /// As candidates, which trials admit.
-    Measured,
-    /// At once, as in the SkillRL paper.
-    Unmeasured,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DistillArgs {
-    /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, or trajectories of krill.
-    pub(crate) file: Option<PathBuf>,
-
-    /// The same, under the name that other programs have for it.
-    #[arg(long, value_name = "FILE", conflicts_with = "file", hide = true)]
-    pub(crate) trajectories: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) config: ConfigOption,
-
-    /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
-    #[arg(long, visible_alias = "output", value_name = "PATH")]
     pub(crate) out: PathBuf,
 
-    /// How the skills enter the bank. By default they are candidates in a directory, and active in a file, which has no
-    /// place for candidates.
-    #[arg(long, value_enum)]
-    pub(crate) admit: Option<AdmitChoice>,
-
-    /// Replaces a file that is there.
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    /// Writes what came out to standard output as one JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// Says nothing but errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-impl DistillArgs {
-    /// Whether skills are active at once.
-    pub(crate) fn admit_unmeasured(&self) -> bool {
-        let is_file = self.out.extension().is_some_and(|extension| extension == "json");
-        self.admit.map_or(is_file, |admit| admit == AdmitChoice::Unmeasured)
-    }
 }

@@ -100,8 +100,8 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A skill (a file or a package), the directory of a run, or a journal.
-    #[arg(value_name = "SKILL|RUN|JOURNAL")]
+    /// A skill (a file or a package), a skill bank (a directory or a file), the directory of a run, or a journal.
+    #[arg(value_name = "SKILL|BANK|RUN|JOURNAL")]
     pub(crate) path: PathBuf,
 
     /// Prints one JSON object.

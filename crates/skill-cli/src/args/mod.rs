@@ -1,13 +1,14 @@
 //! The command line, as clap reads it.
 
-mod bank;
+pub(crate) mod bank;
+mod distill;
 mod first;
 pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
 
-pub(crate) use bank::{CollectArgs, DistillArgs};
+pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs,
@@ -15,6 +16,7 @@ pub(crate) use look::{
 };
 pub(crate) use prune::PruneArgs;
 
+use bank::BankCommand;
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
@@ -108,7 +110,7 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Puts two runs side by side: settings, cost, and their best skills on the items of both.
     Compare(CompareArgs),
-    /// Says what a file is: a skill, a run or a journal, and what there is to know about it.
+    /// Says what a file is: a skill, a skill bank, a run or a journal, and what there is to know about it.
     Inspect(InspectArgs),
     /// Looks at the tasks before anything is paid for.
     #[command(subcommand)]
@@ -121,6 +123,9 @@ pub(crate) enum Command {
     Lint(LintArgs),
     /// Takes rules out of a skill one by one, and leaves out those without which the score is no lower.
     Prune(PruneArgs),
+    /// Looks at a skill bank, and changes it as a person wants: pins, retires and restores skills, imports and exports.
+    #[command(subcommand)]
+    Bank(BankCommand),
     /// Works with the prompts that the optimizer is asked with.
     #[command(subcommand)]
     Prompts(PromptsCommand),
@@ -176,6 +181,7 @@ impl Command {
             | Self::Export(_)
             | Self::Import(_)
             | Self::Lint(_)
+            | Self::Bank(_)
             | Self::Prompts(_)
             | Self::Completions { .. }
             | Self::Man { .. }

@@ -1,14 +1,16 @@
 //! `skillrl inspect`: what a file is, and what there is to know about it.
 
-use super::{UsageError, status};
+use super::{UsageError, inspect_bank, status};
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{InspectArgs, StatusArgs};
 use crate::table::{counted, harmless};
 use anyhow::Context as _;
 use serde::Serialize;
+use skillrl::bank::format::is_meant_as_bank;
 use skillrl::core::package::MAIN_FILE;
 use skillrl::core::{RegionKind, SkillDoc, SkillPackage, estimate_tokens, protected_regions};
 use skillrl::not_a_skill::NotASkill;
+use skillrl::pipeline::bank_dir::is_bank;
 use skillrl::pipeline::run_dir::is_run;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -20,13 +22,17 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// A file that has more bytes is no skill: no model reads that much.
 const MAX_SKILL_BYTES: u64 = 64 << 20;
 /// What to name instead.
-const EXPECTED: &str = "name a skill, a skill's folder, the directory of a run, or a journal.sqlite";
+const EXPECTED: &str =
+    "name a skill, a skill's folder, a skill bank, the directory of a run, or a journal.sqlite";
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let path = &args.path;
     if path.is_dir() && path.join(MAIN_FILE).is_file() && !is_run(path) {
         let skill = skillrl::assemble::read_skill(path)?;
         return say(args, &SkillFacts::of_folder(path, &skill));
+    }
+    if is_bank(path) && !is_run(path) {
+        return inspect_bank::run(path, args.json);
     }
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.clone(), json: args.json });
@@ -43,13 +49,17 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     }
     file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
-        let message = format!("{} is no skill, run or journal: it is too large for a skill", path.display());
+        let message =
+            format!("{} is no skill, bank, run or journal: it is too large for a skill", path.display());
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     }
     let Ok(text) = String::from_utf8(bytes) else {
-        let message = format!("{} is no skill, run or journal: it is not text", path.display());
+        let message = format!("{} is no skill, bank, run or journal: it is not text", path.display());
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     };
+    if is_meant_as_bank(&text) {
+        return inspect_bank::run(path, args.json);
+    }
     if let Some(what) = NotASkill::of(path, &text) {
         return Err(skillrl::Error::NotASkill { path: path.clone(), what }.into());
     }

@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod against;
+pub(crate) mod bank;
 pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod collect;
@@ -19,6 +20,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
+mod inspect_bank;
 pub(crate) mod journal;
 mod kept;
 pub(crate) mod lint;

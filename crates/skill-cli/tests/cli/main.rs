@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod bank;
 mod caps;
 mod changed;
 mod check;

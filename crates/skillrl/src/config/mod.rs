@@ -38,8 +38,7 @@ pub use models::{
     ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
-pub use suggest::Suggestion;
-pub(crate) use suggest::nearest as nearest_name;
+pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,

@@ -49,8 +49,8 @@ pub(super) fn any_of(words: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// The most similar of some words, if one is similar enough.
-pub(crate) fn nearest<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The most similar of some words, if one is similar enough to be what was meant by the name.
+pub fn nearest<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(name);
     let mut best: Option<(f64, &'a str)> = None;
     for word in words {

@@ -1,0 +1,106 @@
+//! Commands that make banks.
+
+use super::ConfigArgs;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct CollectArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command goes on
+    /// after it was stopped.
+    #[arg(long, visible_alias = "output", value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// How many episodes; each task is tried once before any is tried again. Without it, one for each task.
+    #[arg(long, value_name = "N")]
+    pub(crate) episodes: Option<usize>,
+
+    /// The split whose tasks are tried: train, val or test.
+    #[arg(long, default_value = "train")]
+    pub(crate) split: String,
+
+    /// The skill that the agent is shown; without it, the best skill of the run, else the initial one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// Writes what was collected to standard output as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// The configuration of a command whose first argument is something else.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigOption {
+    /// The configuration file.
+    #[arg(long, default_value = "skillrl.toml", value_name = "FILE")]
+    pub(crate) config: PathBuf,
+
+    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+}
+
+impl ConfigOption {
+    /// The same as the arguments of other commands.
+    pub(crate) fn as_args(&self) -> ConfigArgs {
+        ConfigArgs { config: self.config.clone(), overrides: self.overrides.clone() }
+    }
+}
+
+/// How skills enter a new bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdmitChoice {
+    /// As candidates, which trials admit.
+    Measured,
+    /// At once, as in the SkillRL paper.
+    Unmeasured,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DistillArgs {
+    /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, or trajectories of krill.
+    pub(crate) file: Option<PathBuf>,
+
+    /// The same, under the name that other programs have for it.
+    #[arg(long, value_name = "FILE", conflicts_with = "file", hide = true)]
+    pub(crate) trajectories: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) config: ConfigOption,
+
+    /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
+    #[arg(long, visible_alias = "output", value_name = "PATH")]
+    pub(crate) out: PathBuf,
+
+    /// How the skills enter the bank. By default they are candidates in a directory, and active in a file, which has no
+    /// place for candidates.
+    #[arg(long, value_enum)]
+    pub(crate) admit: Option<AdmitChoice>,
+
+    /// Replaces a file that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Writes what came out to standard output as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Says nothing but errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl DistillArgs {
+    /// Whether skills are active at once.
+    pub(crate) fn admit_unmeasured(&self) -> bool {
+        let is_file = self.out.extension().is_some_and(|extension| extension == "json");
+        self.admit.map_or(is_file, |admit| admit == AdmitChoice::Unmeasured)
+    }
+}

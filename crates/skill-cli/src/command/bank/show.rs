@@ -1,0 +1,155 @@
+//! `skillrl bank show`: the skills of a bank by tier, or everything about one.
+
+use super::{evidence_name, measurement, names, state_name, tier_name, title_line, utility_name};
+use crate::args::bank::BankShowArgs;
+use crate::table::{Column, counted, harmless, table, terminal_width};
+use serde_json::{Value, json};
+use skillrl::bank::format::ReadBank;
+use skillrl::bank::{Bank, Content, Record, Skill, Tier, Version};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+pub(super) fn run(args: &BankShowArgs) -> anyhow::Result<()> {
+    let path = &args.bank.bank;
+    let read = super::read(path)?;
+    let Some(id) = &args.id else {
+        if args.json {
+            return print_json(&bank_value(path.display().to_string(), &read));
+        }
+        return super::super::print(&listed(&read.bank));
+    };
+    let skill = super::skill(&read.bank, path, id)?;
+    if args.json {
+        return print_json(&skill_value(&read.bank, skill));
+    }
+    super::super::print_wrapped(&described(&read.bank, skill))
+}
+
+fn print_json(value: &Value) -> anyhow::Result<()> {
+    super::super::print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// The skills of each tier: general, the types in alphabetical order, mistakes.
+fn by_tier(bank: &Bank) -> BTreeMap<&Tier, Vec<&Skill>> {
+    let mut tiers: BTreeMap<&Tier, Vec<&Skill>> = BTreeMap::new();
+    for skill in bank.skills() {
+        tiers.entry(&skill.tier).or_default().push(skill);
+    }
+    tiers
+}
+
+fn listed(bank: &Bank) -> String {
+    let columns =
+        [Column::name("id"), Column::name("state"), Column::name("utility at 95 %"), Column::text("title")];
+    let mut text = String::new();
+    for (tier, skills) in by_tier(bank) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}: {}", tier_name(tier), counted(skills.len() as u64, "skill"));
+        let row = |skill: &&Skill| {
+            let current = skill.current();
+            let utility = current.and_then(|version| version.utility.as_ref());
+            let title = current.map(|version| title_line(version.content.title())).unwrap_or_default();
+            vec![harmless(skill.id.as_str()), state_name(skill), utility_name(utility), title]
+        };
+        let rows: Vec<Vec<String>> = skills.iter().map(row).collect();
+        text.push_str(&table(&columns, &rows, terminal_width()));
+    }
+    if text.is_empty() {
+        text.push_str("the bank has no skills\n");
+    }
+    text
+}
+
+fn bank_value(path: String, read: &ReadBank) -> Value {
+    let tiers: Vec<Value> = by_tier(&read.bank)
+        .into_iter()
+        .map(|(tier, skills)| {
+            let skills: Vec<Value> = skills.into_iter().map(skill_row).collect();
+            json!({"tier": tier, "skills": skills})
+        })
+        .collect();
+    let notes: Vec<String> = read.notes.iter().map(ToString::to_string).collect();
+    json!({
+        "path": path,
+        "format": read.format.as_str(),
+        "bank_version": read.bank.view().version(),
+        "round": read.bank.round(),
+        "notes": notes,
+        "tiers": tiers,
+    })
+}
+
+fn skill_row(skill: &Skill) -> Value {
+    let current = skill.current();
+    json!({
+        "id": skill.id,
+        "state": skill.state(),
+        "pinned": skill.is_pinned,
+        "measured": current.is_some_and(|version| version.utility.is_some()),
+        "utility": current.and_then(|version| version.utility),
+        "version": current.map(|version| version.number),
+        "versions": skill.versions.len(),
+        "title": current.map(|version| version.content.title()),
+    })
+}
+
+fn skill_value(bank: &Bank, skill: &Skill) -> Value {
+    let events: Vec<&Record> = events_of(bank, skill).collect();
+    json!({
+        "id": skill.id,
+        "tier": skill.tier,
+        "state": skill.state(),
+        "pinned": skill.is_pinned,
+        "measured": skill.current().is_some_and(|version| version.utility.is_some()),
+        "versions": skill.versions,
+        "events": events,
+    })
+}
+
+fn events_of<'bank>(bank: &'bank Bank, skill: &'bank Skill) -> impl Iterator<Item = &'bank Record> {
+    bank.log().iter().filter(|record| super::log::names_skill(&record.event, &skill.id))
+}
+
+fn described(bank: &Bank, skill: &Skill) -> String {
+    let mut text =
+        format!("{}: {}, {}\n", harmless(skill.id.as_str()), tier_name(&skill.tier), state_name(skill));
+    for version in skill.versions.iter().rev() {
+        version_lines(&mut text, version);
+    }
+    text.push_str("\nevents\n");
+    for record in events_of(bank, skill) {
+        let _ = writeln!(text, "  {}", super::log::line(record));
+    }
+    text
+}
+
+fn version_lines(text: &mut String, version: &Version) {
+    let _ = writeln!(text, "\nversion {}, {}", version.number, version.state.as_str());
+    content_lines(text, &version.content);
+    let worth = version.utility.as_ref().map_or_else(|| "not measured".to_owned(), measurement);
+    let _ = writeln!(text, "  utility: {worth}");
+    let _ = writeln!(text, "  source: {}, round {}", version.source.as_str(), version.round);
+    if !version.parents.is_empty() {
+        let _ = writeln!(text, "  made from: {}", names(&version.parents));
+    }
+    let evidence = evidence_name(&version.evidence);
+    if !evidence.is_empty() {
+        let _ = writeln!(text, "  evidence: {evidence}; `skillrl bank blame` names them");
+    }
+    if let Some(teacher) = &version.evidence.teacher {
+        let _ = writeln!(text, "  teacher: {}", harmless(teacher));
+    }
+}
+
+/// Each text of a content with its name; empty texts are left out.
+pub(super) fn content_lines(text: &mut String, content: &Content) {
+    let names = match content {
+        Content::Principle { .. } => ["title", "principle", "when to apply"],
+        Content::Mistake { .. } => ["description", "why it happens", "how to avoid"],
+    };
+    for (name, value) in names.into_iter().zip(content.texts()).filter(|(_, value)| !value.is_empty()) {
+        let _ = writeln!(text, "  {name}: {}", harmless(value).replace('\n', "\n    "));
+    }
+}
