@@ -114,6 +114,15 @@ impl BankDir {
             let found = "a run".to_owned();
             return Err(PipelineError::NotVacant { path: path.to_owned(), found });
         }
+        Self::create_in_run(path, bank, source)
+    }
+
+    /// As [`create`](Self::create), in the directory of a run that this process holds.
+    pub(crate) fn create_in_run(
+        path: &Path,
+        bank: Bank,
+        source: Option<(BankFormat, &str)>,
+    ) -> Result<Self, PipelineError> {
         atomic::create_dir(path)?;
         if let Some((_, text)) = source {
             atomic::write(&path.join(SOURCE_FILE), text.as_bytes())?;

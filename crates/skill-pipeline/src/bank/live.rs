@@ -30,7 +30,7 @@ impl LiveBank {
     ) -> Result<Self, PipelineError> {
         let dir = match crate::bank_dir::is_bank(path) {
             true => BankDir::open(path)?,
-            false => BankDir::create(path, initial.clone(), source)?,
+            false => BankDir::create_in_run(path, initial.clone(), source)?,
         };
         let log = dir.bank().log().to_vec();
         if log.get(..initial.log().len()) != Some(initial.log()) {

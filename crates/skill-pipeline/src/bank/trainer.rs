@@ -153,6 +153,7 @@ impl BankTrainer {
             tokens: IndexMap::new(),
             trial_rollouts: 0,
             n_admissions: 0,
+            retirements: Vec::new(),
         };
         let outcome = run.work().await;
         if let Err(error) = &outcome {
@@ -247,6 +248,8 @@ struct BankRun<'run> {
     tokens: IndexMap<String, StageTokens>,
     trial_rollouts: u64,
     n_admissions: u32,
+    /// Active skills whose retirement was proposed and is not tried yet.
+    retirements: Vec<SkillRef>,
 }
 
 impl BankRun<'_> {
@@ -477,6 +480,9 @@ impl BankRun<'_> {
             record.admitted.extend(applied.proposed.iter().cloned());
             record.retired.extend(applied.retirements.iter().cloned());
         }
+        if admit == Admit::Candidate {
+            self.retirements.extend(applied.retirements);
+        }
         record.proposed.extend(applied.proposed);
         Ok(())
     }
@@ -493,6 +499,19 @@ impl BankRun<'_> {
     }
 
     async fn try_candidates(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let mut room = self.settings().max_trials;
+        for skill in std::mem::take(&mut self.retirements) {
+            let is_active =
+                self.bank.bank().version(&skill).is_some_and(|version| version.state == State::Active);
+            match room {
+                0 => self.retirements.push(skill),
+                _ if !is_active => {}
+                _ => {
+                    room -= 1;
+                    self.try_one(&skill, record).await?;
+                }
+            }
+        }
         let rate_of = |tier: &Tier| {
             let rate = record.rates.iter().find(|rate| Some(rate.task_type.as_str()) == tier.task_type());
             rate.map_or(1.0, skill_bank::evolve::TypeRate::rate)
@@ -508,21 +527,18 @@ impl BankRun<'_> {
             .collect();
         // Stable: of equal ones the first in the bank comes first.
         queue.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.total_cmp(&other.1)));
-        for (_, _, candidate) in queue.into_iter().take(self.settings().max_trials) {
+        for (_, _, candidate) in queue.into_iter().take(room) {
             if self.n_admitted_since_validation >= self.settings().max_admissions {
                 break;
             }
             self.check_stop(record.round, u32::try_from(self.settings().rounds).unwrap_or(u32::MAX))?;
-            self.try_candidate(&candidate, record).await?;
+            self.try_one(&candidate, record).await?;
         }
         Ok(())
     }
 
-    async fn try_candidate(
-        &mut self,
-        candidate: &SkillRef,
-        record: &mut RoundRecord,
-    ) -> Result<(), PipelineError> {
+    /// Tries a candidate, or whether an active skill is worth its place.
+    async fn try_one(&mut self, candidate: &SkillRef, record: &mut RoundRecord) -> Result<(), PipelineError> {
         *self.n_tried.entry(candidate.clone()).or_default() += 1;
         self.n_trials += 1;
         let bank = self.bank.bank();
@@ -534,7 +550,7 @@ impl BankRun<'_> {
             skill: candidate.clone(),
             title: version.content.title().to_owned(),
             tier: skill.tier.to_string(),
-            is_retirement: false,
+            is_retirement: version.state == State::Active,
             items: Vec::new(),
             preflight: None,
             rollouts: 0,
@@ -544,7 +560,12 @@ impl BankRun<'_> {
         };
         let evidence = version.evidence.clone();
         let view = bank.view();
-        let with = view.with(first_of_its_tier(bank, candidate), &bank.replaced_by(candidate));
+        let [without, with] = if trial.is_retirement {
+            [view.without(candidate), view]
+        } else {
+            let with = view.with(first_of_its_tier(bank, candidate), &bank.replaced_by(candidate));
+            [view, with]
+        };
         let eligible = self.eligible(candidate, &with, record.round).await?;
         let seed = self.seed();
         let rule = self.rule().for_trial(self.n_trials);
@@ -587,7 +608,7 @@ impl BankRun<'_> {
             n_items: trial.items.len(),
             max_rollouts: design.n_rollouts(),
         });
-        let arms = [self.shown_source(view)?, self.shown_source(with)?];
+        let arms = [self.shown_source(without)?, self.shown_source(with)?];
         let state = self.run_trial(design, &arms, record.round, &mut trial).await?;
         let Some(decision) = state.decision().copied() else {
             return Err(PipelineError::Halted);
@@ -596,6 +617,8 @@ impl BankRun<'_> {
         let mut events =
             vec![measured(candidate, Occasion::Trial, &decision.numbers, Some(decision.verdict))];
         match decision.verdict {
+            // It helps, so it stays.
+            Verdict::Admit if trial.is_retirement => {}
             Verdict::Admit => {
                 events.push(admission(self.bank.bank(), candidate));
                 record.admitted.push(candidate.clone());
@@ -603,13 +626,14 @@ impl BankRun<'_> {
                 self.n_admissions += 1;
             }
             Verdict::Reject => {
-                events.push(BankEvent::Retired { skill: candidate.clone(), reason: Reason::Trial });
+                let reason = if trial.is_retirement { Reason::Proposed } else { Reason::Trial };
+                events.push(BankEvent::Retired { skill: candidate.clone(), reason });
                 record.retired.push(candidate.clone());
             }
             Verdict::Undecided => {}
         }
         self.bank.record(record.round, events)?;
-        if decision.verdict == Verdict::Admit {
+        if decision.verdict == Verdict::Admit && !trial.is_retirement {
             let fresh = self.measure_afresh(state.design(), &arms, record.round, &mut trial).await?;
             self.bank.record(record.round, [measured(candidate, Occasion::AfterAdmission, &fresh, None)])?;
             trial.fresh = Some(fresh);

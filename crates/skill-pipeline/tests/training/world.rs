@@ -177,7 +177,7 @@ pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
     counted(inner, fails_from, Value::Null)
 }
 
-fn counted(inner: ScriptedModel, fails_from: usize, parameters: Value) -> Arc<Counted> {
+pub(crate) fn counted(inner: ScriptedModel, fails_from: usize, parameters: Value) -> Arc<Counted> {
     let (n_calls, n_replies) = (AtomicUsize::new(0), AtomicUsize::new(0));
     Arc::new(Counted { inner, n_calls, n_replies, fails_from, parameters })
 }

@@ -1,0 +1,292 @@
+//! Whole runs that train a bank, on a world with two kinds of doors.
+
+use crate::read;
+use crate::run_files::files;
+use crate::world::{Counted, counted};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_bank::distill::TeacherPrompts;
+use skill_bank::retrieve::{Retrieval, RetrievalSettings};
+use skill_bank::{Author, BankEvent, State};
+use skill_core::{RolloutResult, SkillPartId};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{ChatModel, ChatRequest, Message, Role};
+use skill_pipeline::bank::record::{BankSummary, RoundRecord};
+use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, read_record};
+use skill_pipeline::bank_dir::{BankDir, read_bank};
+use skill_pipeline::{PipelineError, TrainSettings, Trainer};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The kinds of doors, each with the words that open it.
+const DOORS: [(&str, &str); 2] = [("locked", "turn the key"), ("stuck", "push hard")];
+
+struct Doors([Vec<Item>; 3]);
+
+impl Doors {
+    fn new() -> Self {
+        let split = |split: &str, n: usize| {
+            let item = |number: usize| {
+                let (kind, _) = DOORS[number % DOORS.len()];
+                let mut item = Item::new(
+                    format!("{split}-{number}"),
+                    json!(format!("pass the {kind} gate of hall {split}{number}")),
+                );
+                kind.clone_into(&mut item.task_type);
+                item
+            };
+            (0..n).map(item).collect()
+        };
+        Self([split("tr", 16), split("va", 6), split("te", 6)])
+    }
+}
+
+#[async_trait]
+impl Env for Doors {
+    fn name(&self) -> &str {
+        "doors"
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        &self.0[split as usize]
+    }
+
+    fn goal(&self, item: &Item) -> Option<String> {
+        item.data.as_str().map(str::to_owned)
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        source: &dyn SkillSource,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let goal = item.data.as_str().unwrap();
+        let (skill, ctx) = ctx.show(source, item, goal).await?;
+        let request = ChatRequest::new(vec![Message::system(skill.agent_view()), Message::user(goal)]);
+        let did = target.chat(&request, &ctx.call).await?.text;
+        let hard = f64::from(u8::from(did == "open"));
+        let mut result = RolloutResult::new(item.id.clone(), hard, hard);
+        result.task_type.clone_from(&item.task_type);
+        result.task_description = goal.to_owned();
+        result.predicted_answer = did;
+        Ok(result)
+    }
+}
+
+/// Opens a door if its skills say how.
+fn opens(request: &ChatRequest) -> String {
+    let (skill, goal) = (request.text_of(Role::System), request.text_of(Role::User));
+    let knows = DOORS.iter().any(|(kind, words)| goal.contains(kind) && skill.contains(words));
+    if knows { "open" } else { "shut" }.to_owned()
+}
+
+fn skill(title: &str, principle: &str) -> Value {
+    json!({"title": title, "principle": principle, "when_to_apply": "At a door."})
+}
+
+/// A teacher that knows at once how locked doors open, and how stuck ones do only when it is asked to change skills.
+fn teaches(request: &ChatRequest) -> String {
+    let asked = request.text_of(Role::User);
+    let said = if asked.contains("Type of the tasks: locked") {
+        json!({"skills": [skill("Use the lock", "First turn the key, then go through."), skill("Admire the frame", "Look at the frame for a while.")]})
+    } else if asked.contains("Type of the tasks: stuck") {
+        json!({"skills": [skill("Knock", "Knock twice and wait.")]})
+    } else if asked.contains("mistakes to avoid") {
+        json!({"mistakes": [{"description": "Walking away", "why_it_happens": "Haste", "how_to_avoid": "Stay."}]})
+    } else if asked.contains("general skills") {
+        json!({"skills": [skill("Be calm", "Take a breath before you begin.")]})
+    } else if asked.contains("Weak types") {
+        json!({"changes": [{"op": "add", "task_type": "stuck", "title": "Use force",
+            "principle": "Lean in and push hard.", "when_to_apply": "It does not move."}]})
+    } else {
+        panic!("the teacher is asked something else: {asked}")
+    };
+    said.to_string()
+}
+
+struct Run {
+    target: Arc<Counted>,
+    teacher: Arc<Counted>,
+    bank: BankSettings,
+    seed: u64,
+}
+
+fn bank_settings() -> BankSettings {
+    let mut settings = BankSettings::default();
+    settings.rounds = 2;
+    settings.max_trial_rollouts = 64;
+    settings.trial_samples = 4;
+    settings
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            target: counted(ScriptedModel::answering("target", opens), usize::MAX, Value::Null),
+            teacher: counted(ScriptedModel::answering("teacher", teaches), usize::MAX, Value::Null),
+            bank: bank_settings(),
+            seed: 42,
+        }
+    }
+}
+
+impl Run {
+    fn run(&self, dir: &Path) -> Result<BankSummary, PipelineError> {
+        let settings = TrainSettings { seed: self.seed, workers: 4, ..TrainSettings::default() };
+        let base = Trainer::new(
+            Arc::new(Doors::new()),
+            Arc::clone(&self.target) as Arc<dyn ChatModel>,
+            Arc::clone(&self.teacher) as Arc<dyn ChatModel>,
+        )
+        .with_settings(settings);
+        let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
+        let trainer = BankTrainer::new(base, retrieval, TeacherPrompts::embedded().unwrap())
+            .with_settings(self.bank.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(trainer.train(dir))
+    }
+
+    fn n_calls(&self) -> usize {
+        self.target.n_replies.load(Ordering::Relaxed) + self.teacher.n_replies.load(Ordering::Relaxed)
+    }
+}
+
+fn record(dir: &Path, round: u32) -> RoundRecord {
+    read_record(&dir.join(format!("rounds/round_{round:04}/record.json"))).unwrap()
+}
+
+#[test]
+fn what_helps_is_admitted_and_what_does_not_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = Run::default().run(dir.path()).unwrap();
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    let active: Vec<&str> = bank
+        .skills()
+        .filter(|skill| skill.state() == State::Active)
+        .map(|skill| skill.active().unwrap().content.title())
+        .collect();
+    assert_eq!(active, ["Use the lock", "Use force"]);
+    assert!((summary.baseline.hard, summary.score.hard) == (0.0, 1.0), "{summary:?}");
+    assert_eq!((summary.test_baseline.unwrap().hard, summary.test.unwrap().hard), (0.0, 1.0));
+    assert_eq!((summary.active, summary.unmeasured), (2, 0));
+    // Each of them was measured again, on rollouts of its own.
+    for round in [record(dir.path(), 0), record(dir.path(), 1)] {
+        let admitted: Vec<_> = round.trials.iter().filter(|trial| trial.fresh.is_some()).collect();
+        assert_eq!(admitted.len(), round.admitted.len());
+        assert!(admitted.iter().all(|trial| trial.fresh.as_ref().unwrap().difference > 0.9));
+    }
+    // What the teacher read is not what was tried, nor what decides.
+    let trial_items: Vec<String> = (0..=2)
+        .flat_map(|round| record(dir.path(), round).trials)
+        .flat_map(|trial| trial.items)
+        .map(|item| item.to_string())
+        .collect();
+    for skill in bank.skills() {
+        for version in &skill.versions {
+            assert!(!version.evidence.items.is_empty(), "{}", skill.id);
+            assert!(version.evidence.items.iter().all(|item| !trial_items.contains(&item.to_string())));
+        }
+    }
+}
+
+#[test]
+fn the_trial_of_a_type_runs_nothing_on_other_types() {
+    let dir = tempfile::tempdir().unwrap();
+    Run::default().run(dir.path()).unwrap();
+    let kind_of = |id: &str| DOORS[id.rsplit('-').next().unwrap().parse::<usize>().unwrap() % 2].0;
+    let mut n_of_types = 0;
+    for trial in (0..=2).flat_map(|round| record(dir.path(), round).trials) {
+        if DOORS.iter().any(|(kind, _)| *kind == trial.tier) {
+            n_of_types += 1;
+            assert!(trial.items.iter().all(|item| kind_of(item.as_str()) == trial.tier), "{trial:?}");
+        }
+    }
+    assert!(n_of_types > 2);
+}
+
+#[test]
+fn without_measurements_everything_enters_and_is_counted_as_unmeasured() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Run::default();
+    run.bank.admission = Admission::Unmeasured;
+    let summary = run.run(dir.path()).unwrap();
+    assert_eq!(summary.trials, [0, 0]);
+    assert!(summary.active > 3 && summary.unmeasured == summary.active, "{summary:?}");
+}
+
+#[test]
+fn a_run_that_broke_anywhere_goes_on_to_the_same_files_and_pays_nothing_twice() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let whole = Run::default();
+    whole.run(undisturbed.path()).unwrap();
+    let expect = files(undisturbed.path());
+    let n_target = whole.target.n_replies.load(Ordering::Relaxed);
+    for at in [1, 20, 61, 140] {
+        let dir = tempfile::tempdir().unwrap();
+        let target = counted(ScriptedModel::answering("target", opens), at.min(n_target - 1), Value::Null);
+        let broken = Run { target, ..Run::default() };
+        broken.run(dir.path()).unwrap_err();
+        let again = Run::default();
+        again.run(dir.path()).unwrap();
+        let found = files(dir.path());
+        assert_eq!(found.keys().collect::<Vec<_>>(), expect.keys().collect::<Vec<_>>(), "at {at}");
+        for (name, text) in &expect {
+            assert_eq!(&found[name], text, "{name}, at {at}");
+        }
+        assert_eq!(broken.n_calls() + again.n_calls(), whole.n_calls(), "at {at}");
+    }
+}
+
+#[test]
+fn what_a_person_pins_stays_and_a_changed_log_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    Run::default().run(dir.path()).unwrap();
+    let path = dir.path().join("bank");
+    let mut bank = BankDir::open(&path).unwrap();
+    let active = bank.bank().skills().find(|skill| skill.state() == State::Active).unwrap().id.clone();
+    bank.record(0, Author::Person, [BankEvent::Pinned { skill: active.clone() }]).unwrap();
+    drop(bank);
+    let again = Run::default();
+    again.run(dir.path()).unwrap();
+    assert_eq!(again.n_calls(), 0);
+    assert!(read_bank(&path).unwrap().bank.skill(&active).unwrap().is_pinned);
+    let log = path.join("log.jsonl");
+    let changed = std::fs::read_to_string(&log).unwrap().replacen("Take a breath", "Hold your breath", 1);
+    std::fs::write(&log, changed).unwrap();
+    assert!(matches!(Run::default().run(dir.path()).unwrap_err(), PipelineError::Corrupt { .. }));
+}
+
+#[test]
+fn other_settings_are_another_run() {
+    let dir = tempfile::tempdir().unwrap();
+    Run::default().run(dir.path()).unwrap();
+    let other = Run { seed: 43, ..Run::default() };
+    assert!(matches!(other.run(dir.path()).unwrap_err(), PipelineError::Mismatch { .. }));
+}
+
+#[test]
+fn a_teacher_that_cannot_be_read_leaves_no_trace_but_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let says_nothing = ScriptedModel::answering("teacher", |_| "I would rather not.".to_owned());
+    let run = Run { teacher: counted(says_nothing, usize::MAX, Value::Null), ..Run::default() };
+    assert!(matches!(run.run(dir.path()).unwrap_err(), PipelineError::Teacher { .. }));
+    assert_eq!(read_bank(&dir.path().join("bank")).unwrap().bank.skills().len(), 0);
+}
+
+#[test]
+fn parts_are_on_record_for_every_item_of_a_validation() {
+    let dir = tempfile::tempdir().unwrap();
+    Run::default().run(dir.path()).unwrap();
+    let validation = record(dir.path(), 2).validation.unwrap();
+    assert_eq!(validation.shown.len(), 6);
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    for parts in validation.shown.values() {
+        assert_eq!(parts.len(), 1, "the skill of the item's type, and no other");
+        assert!(bank.skill(&SkillPartId::new(parts[0].as_str())).is_some());
+    }
+    assert_eq!(read(dir.path().join("bank_summary.json"))["active"], 2);
+}
