@@ -3,7 +3,7 @@
 //! They need more than the toolchain (Python and its packages, a browser) or more than a few minutes. Nothing is
 //! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
 
-use crate::ci::step;
+use crate::ci::{self, step};
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Makes cargo use the build that the tests have made, and not one for a package alone.
+/// Makes cargo use the build that `cargo xtask ci` has made, and not one for a package alone.
 const AS_TESTED: &[&str] = &["--workspace", "--all-features"];
 /// The virtual environment that all Python checks share.
 const ENVIRONMENT: &str = "target/external/python";
@@ -149,6 +149,7 @@ fn python_programs(sh: &Shell) -> anyhow::Result<()> {
         ensure!(sh.path_exists(&test), "{test} is missing, and nothing else runs its tests");
     }
     // The pages without such a command have been run by `cargo xtask test`.
+    let sh = &ci::linting(sh)?;
     let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "only");
     Ok(cmd!(sh, "cargo test {AS_TESTED...} --test external_python --test docs --quiet").run()?)
 }
@@ -248,6 +249,7 @@ fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
 
 /// Every command that has a budget, under each cap, at 1, 64 and 256 workers.
 fn caps(sh: &Shell) -> anyhow::Result<()> {
+    let sh = &ci::linting(sh)?;
     let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "78");
     Ok(cmd!(sh, "cargo test {AS_TESTED...} --test cli -- caps::").run()?)
 }

@@ -1,10 +1,12 @@
 //! Everything that CI runs, in the order in which it fails fastest.
 //!
-//! The tests are built first, then run while the compiler works on what they do not need: many of them wait for
-//! programs, sockets and virtual clocks, and leave a processor idle.
+//! Clippy compiles the tests: everything in the workspace is linted and built in one pass, so that neither the
+//! dependencies nor the crates are read twice. The tests then run while rustdoc works: many of them wait for programs,
+//! sockets and virtual clocks, and leave a processor idle.
 
 use crate::generated;
 use anyhow::{Context as _, anyhow};
+use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
@@ -19,20 +21,40 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     let began = Instant::now();
     step("format", || format(sh))?;
     step("generated files", || generated::run(sh, true))?;
+    let linting = linting(sh)?;
+    step("build and clippy", || build_everything(&linting))?;
     if has(sh, "nextest") {
-        step("build of the tests", || build_tests(sh))?;
+        list_tests(&linting)?;
         let tests = sh.clone();
         let tests = thread::spawn(move || step("tests", || run_built_tests(&tests)));
-        let lints = lints(sh);
+        let documented = step("documentation", || documentation(sh));
         let tests = tests.join().map_err(|_| anyhow!("the thread of the tests panicked"))?;
-        lints.and(tests)?;
-        step("doctests", || doctests(sh))?;
+        documented.and(tests)?;
+        step("doctests", || doctests(&linting))?;
     } else {
-        step("tests", || test(sh))?;
-        lints(sh)?;
+        step("tests", || test(&linting))?;
+        step("documentation", || documentation(sh))?;
     }
     eprintln!("ci: everything passed in {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// A shell whose cargo compiles the crates of the workspace by clippy's compiler, and denies warnings.
+///
+/// It sets what `cargo clippy` sets. That command only checks: it would read every dependency and every crate a second
+/// time, while the compiler of clippy also writes programs. Clippy finds the `clippy.toml` nearest to each crate itself.
+/// Whatever runs what [`run`] has built builds by such a shell too, or cargo would build the workspace once more.
+pub(crate) fn linting(sh: &Shell) -> anyhow::Result<Shell> {
+    let root = cmd!(sh, "rustc --print sysroot").quiet().read()?;
+    let compiler = Path::new(&root).join("bin").join("clippy-driver").with_extension(EXE_EXTENSION);
+    let linting = sh.clone();
+    if compiler.is_file() {
+        linting.set_var("RUSTC_WORKSPACE_WRAPPER", compiler);
+        linting.set_var("CLIPPY_ARGS", ["-D", "warnings", ""].join("__CLIPPY_HACKERY__"));
+    } else {
+        eprintln!("ci: NOT CHECKED: clippy is not installed (rustup component add clippy)");
+    }
+    Ok(linting)
 }
 
 /// Tests with nextest where it is installed, which runs them side by side; doctests with cargo.
@@ -45,8 +67,13 @@ pub(crate) fn test(sh: &Shell) -> anyhow::Result<()> {
     }
 }
 
-/// Builds the tests and lists their programs.
-fn build_tests(sh: &Shell) -> anyhow::Result<()> {
+/// Builds every target of the workspace, and names what is wrong in all of them.
+fn build_everything(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo build {EVERYTHING...} --all-targets --keep-going --quiet").run()?)
+}
+
+/// Lists the programs of the tests, which are built.
+fn list_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
     let json = ["--list-type", "binaries-only", "--message-format", "json"];
     let listed = cmd!(sh, "cargo nextest list {EVERYTHING...} {json...} --cargo-quiet").read()?;
@@ -74,12 +101,6 @@ fn doctests(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo test {EVERYTHING...} --doc --quiet").run()?)
 }
 
-/// Checks of the sources that run no test.
-fn lints(sh: &Shell) -> anyhow::Result<()> {
-    step("clippy", || clippy(sh))?;
-    step("documentation", || documentation(sh))
-}
-
 /// Runs one step, and says how long it took or that it failed.
 pub(crate) fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     eprintln!("ci: {name}");
@@ -95,14 +116,6 @@ fn format(sh: &Shell) -> anyhow::Result<()> {
         return Ok(());
     }
     Ok(cmd!(sh, "cargo fmt --all --check").run()?)
-}
-
-fn clippy(sh: &Shell) -> anyhow::Result<()> {
-    if !has(sh, "clippy") {
-        eprintln!("ci: NOT CHECKED: clippy is not installed (rustup component add clippy)");
-        return Ok(());
-    }
-    Ok(cmd!(sh, "cargo clippy {EVERYTHING...} --all-targets --quiet -- -D warnings").run()?)
 }
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {

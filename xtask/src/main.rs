@@ -21,7 +21,7 @@ pub(crate) const DEFAULT_SEEDS: u64 = 1_000;
 fn main() -> anyhow::Result<()> {
     let task = Xtask::from_env_or_exit();
     let sh = Shell::new()?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask stands in the workspace")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
         XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref()),
@@ -88,9 +88,10 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
     Ok(())
 }
 
-/// Makes every program and example, of the build that the tests have made: with every feature, and with those that
+/// Makes every program and example, by the build that `cargo xtask ci` has made: with every feature, and with those that
 /// dependencies have in tests, which `--examples` brings in.
 pub(crate) fn build_as_tested(sh: &Shell) -> anyhow::Result<()> {
+    let sh = &ci::linting(sh)?;
     Ok(cmd!(sh, "cargo build --quiet --workspace --all-features --bins --examples").run()?)
 }
 
