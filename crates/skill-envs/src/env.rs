@@ -125,14 +125,15 @@ pub struct Item {
     /// A category for reports; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task_type: String,
-    /// The task itself, in the shape that its environment understands.
-    pub data: Value,
+    /// The task itself, in the shape that its environment understands. Copies of an item share it, so that the job of
+    /// a rollout holds no copy of a long task.
+    pub data: Arc<Value>,
 }
 
 impl Item {
     /// An item without a category.
     pub fn new(id: impl Into<ItemId>, data: Value) -> Self {
-        Self { id: id.into(), task_type: String::new(), data }
+        Self { id: id.into(), task_type: String::new(), data: Arc::new(data) }
     }
 }
 

@@ -47,7 +47,7 @@ pub fn training_texts(env: &dyn Env, config: &Config) -> Vec<TrainingText> {
 
 fn training_text(item: &Item, named: Option<&str>) -> TrainingText {
     let mut text = TrainingText { id: item.id.to_string(), ..TrainingText::default() };
-    let Value::Object(fields) = &item.data else {
+    let Value::Object(fields) = item.data.as_ref() else {
         collect(&item.data, &mut |part| join(&mut text.question, part));
         return text;
     };

@@ -16,7 +16,7 @@ async fn a_world_is_stepped_through() {
     let world = program.world().unwrap();
     assert_eq!(world.instructions(), "Say `left` or `right`.");
     assert_eq!(world.items(Split::Val).len(), 1);
-    assert_eq!(world.items(Split::Train)[0].data, json!({"goal": "good"}));
+    assert_eq!(*world.items(Split::Train)[0].data, json!({"goal": "good"}));
 
     let mut episode = episode(&world, "good");
     let first = episode.reset().await.unwrap();

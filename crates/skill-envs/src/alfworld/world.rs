@@ -94,8 +94,8 @@ impl AlfworldWorld {
     /// The item is not one of this world's, or its game cannot be read any more.
     pub fn game(&self, item: &Item) -> Result<Game, EnvError> {
         let broken = |message: String| EnvError::Broken { item: item.id.clone(), message };
-        let source = GameSource::deserialize(&item.data)
-            .map_err(|error| broken(format!("is no game of ALFWorld: {error}")))?;
+        let source = GameSource::deserialize(item.data.as_ref())
+            .map_err(|error| broken(format!("is not a game of ALFWorld: {error}")))?;
         match source {
             GameSource::Game { file, .. } => Ok(load(&self.data.join(file))?.game),
             GameSource::Generated { seed, key, task_type } => generate(seed, &key, task_type)
@@ -215,7 +215,7 @@ fn item(id: String, task_type: TaskType, source: &GameSource) -> Item {
         id: id.into(),
         task_type: task_type.as_str().to_owned(),
         // A string or a number in an object always becomes JSON.
-        data: serde_json::to_value(source).unwrap_or_default(),
+        data: Arc::new(serde_json::to_value(source).unwrap_or_default()),
     }
 }
 

@@ -11,6 +11,7 @@ use indexmap::IndexSet;
 use serde_json::Value;
 use skill_core::ItemId;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The items of all splits, in the order of [`Split::ALL`].
 pub(super) type Splits = [Vec<Item>; 3];
@@ -67,5 +68,5 @@ fn of_record(record: Record) -> Result<Item, String> {
         Some(Value::String(task_type)) => task_type.clone(),
         Some(other) => return Err(format!("`task_type` is {}; expected a string", kind_of(other))),
     };
-    Ok(Item { id: ItemId::new(id), task_type, data: Value::Object(record.fields) })
+    Ok(Item { id: ItemId::new(id), task_type, data: Arc::new(Value::Object(record.fields)) })
 }

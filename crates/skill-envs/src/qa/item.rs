@@ -4,6 +4,7 @@ use crate::data::kind_of;
 use crate::env::Item;
 use serde_json::{Map, Number, Value, json};
 use skill_core::ItemId;
+use std::sync::Arc;
 
 /// Integers beyond this lose digits as a 64-bit float: 2^53.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
@@ -79,7 +80,7 @@ impl QaItem {
                 }
             }
         }
-        Item { id: self.id.clone(), task_type: self.task_type.clone(), data }
+        Item { id: self.id.clone(), task_type: self.task_type.clone(), data: Arc::new(data) }
     }
 }
 

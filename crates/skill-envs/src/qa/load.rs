@@ -6,6 +6,7 @@ use crate::env::Item;
 use crate::error::EnvError;
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits as load};
+use std::sync::Arc;
 
 /// Reads the items of all splits, in the order of [`crate::Split::ALL`].
 pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError> {
@@ -14,7 +15,7 @@ pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError>
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;
         let QaItem { id, task_type, .. } = question;
-        Ok((Item { id, task_type, data: record.fields.into() }, ()))
+        Ok((Item { id, task_type, data: Arc::new(record.fields.into()) }, ()))
     })?;
     Ok(splits.map(|split| split.into_iter().map(|(item, ())| item).collect()))
 }

@@ -89,7 +89,7 @@ impl Agenda {
         let choices = if task.choices.is_empty() { json!([]) } else { json!(task.choices) };
         for (name, value) in [
             ("skill", Value::from(skill.agent_view().trim())),
-            ("item", task.item.data.clone()),
+            ("item", Value::clone(&task.item.data)),
             ("choice_list", choices),
             ("answer_format", Value::from(self.extractor.request())),
         ] {

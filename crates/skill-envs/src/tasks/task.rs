@@ -138,7 +138,7 @@ impl TaskReader<'_> {
     pub(super) fn read(&self, record: Record, number: usize) -> Result<(Item, Task), EnvError> {
         let (id, task_type, task) =
             self.read_fields(&record, number).map_err(|fault| record.place.error(fault))?;
-        Ok((Item { id, task_type, data: Value::Object(record.fields) }, task))
+        Ok((Item { id, task_type, data: Arc::new(Value::Object(record.fields)) }, task))
     }
 
     fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {

@@ -106,7 +106,7 @@ fn item(shop: &Shop, place: usize) -> Option<Item> {
         "options": goal.options.to_json(),
         "price_upper": goal.price_upper,
     });
-    Some(Item { id: format!("goal-{place}").into(), task_type: goal.category.clone(), data })
+    Some(Item { id: format!("goal-{place}").into(), task_type: goal.category.clone(), data: Arc::new(data) })
 }
 
 impl World for WebshopWorld {

@@ -131,3 +131,38 @@ fn a_result_is_acknowledged_once_it_is_committed() {
     });
     assert_eq!(*doubter.n_committed.lock().unwrap(), (1..=10).collect::<Vec<u64>>());
 }
+
+/// A runner that keeps the tasks of its jobs.
+struct Keeper {
+    local: LocalRunner,
+    tasks: Mutex<Vec<Arc<serde_json::Value>>>,
+}
+
+#[async_trait]
+impl RolloutRunner for Keeper {
+    async fn run(&self, job: RolloutJob, link: JobLink) -> Result<RolloutOutcome, EnvError> {
+        self.tasks.lock().unwrap().push(Arc::clone(&job.item.data));
+        self.local.run(job, link).await
+    }
+}
+
+#[test]
+fn a_job_shares_its_task_with_the_environment() {
+    use skill_envs::source::document;
+    use skill_envs::{Env as _, Split};
+    use skill_pipeline::stage::StageCtx;
+    use skill_pipeline::stage::evaluate::evaluate;
+    use skill_pipeline::stage::rollout::Rollouts;
+    let (env, target) = (Arc::new(Words::new()), target(usize::MAX));
+    let local = LocalRunner::new(Arc::clone(&env) as _, Arc::clone(&target) as _, None);
+    let keeper = Arc::new(Keeper { local, tasks: Mutex::default() });
+    let rollouts = Rollouts::local(Arc::clone(&env) as _, target, None).with_runner(Arc::clone(&keeper) as _);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ctx = StageCtx::new(skill_pipeline::Stage::Baseline, &skill_pipeline::NoEvents);
+    runtime.block_on(evaluate(&rollouts, Split::Val, &document(&"base".into()), &ctx)).unwrap();
+    let tasks = keeper.tasks.lock().unwrap();
+    assert_eq!(tasks.len(), env.items(Split::Val).len());
+    for item in env.items(Split::Val) {
+        assert!(tasks.iter().any(|task| Arc::ptr_eq(task, &item.data)), "{} was copied", item.id);
+    }
+}

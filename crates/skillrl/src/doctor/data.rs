@@ -6,7 +6,6 @@ use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
 use async_trait::async_trait;
-use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_core::canonical::canonical_hash;
 use skill_envs::{Env, Item, RolloutCtx, Split};
@@ -109,7 +108,7 @@ async fn same_tasks(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> V
             let task = if loaded.config.env.env_kind().has_data_file() {
                 let Some(request) = request_for(env, item, skill).await else { continue };
                 serde_json::to_string(&request.messages).unwrap_or_default()
-            } else if item.data == Value::Null {
+            } else if item.data.is_null() {
                 continue;
             } else {
                 canonical_hash(&item.data)

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skill_core::{ItemId, TrajectoryMessage, Usage};
+use std::sync::Arc;
 
 /// What every answer says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -155,7 +156,7 @@ pub struct ProgramItem {
 
 impl From<ProgramItem> for Item {
     fn from(item: ProgramItem) -> Self {
-        Self { id: ItemId::new(item.id), task_type: item.task_type, data: item.data }
+        Self { id: ItemId::new(item.id), task_type: item.task_type, data: Arc::new(item.data) }
     }
 }
 
