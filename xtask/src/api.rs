@@ -68,7 +68,7 @@ pub(crate) fn run(sh: &Shell, is_check: bool) -> anyhow::Result<()> {
     }
     let shown = changed.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n  ");
     bail!(
-        "the public interface is not as listed, in {} lines; `cargo xtask api` writes them anew:\n  {shown}",
+        "the public interface is not as listed, in {} lines; `cargo xtask api` rewrites them:\n  {shown}",
         changed.len()
     )
 }

@@ -142,7 +142,7 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "`live.json`",
-        text: "One object, there while a process works on the run; the fields of `Pulse` and `Spend` stand beside the others.",
+        text: "One object, there while a process works on the run; the fields of `Pulse` and `Spend` are beside the others.",
         types: &[("LiveState", LIVE), ("Pulse", LIVE), ("Spend", LIVE)],
     },
 ];

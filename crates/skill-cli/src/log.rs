@@ -82,7 +82,7 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
 fn filter(default: &str) -> EnvFilter {
     let Some(asked) = asked_filter() else { return EnvFilter::new(default) };
     EnvFilter::try_new(&asked).unwrap_or_else(|problem| {
-        say(&format!("warning: {} is no filter for a log and has no effect: {problem}", environment::LOG));
+        say(&format!("warning: {} is not a valid log filter and has no effect: {problem}", environment::LOG));
         EnvFilter::new(default)
     })
 }

@@ -97,7 +97,7 @@ pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> St
         SlowUpdateAction::Indecisive => "indecisive, too few items to tell",
         SlowUpdateAction::ForceAccept => "kept without a gate",
         SlowUpdateAction::NoContent => "no guidance: nothing to evaluate",
-        SlowUpdateAction::SkipNoOp => "the guidance is what stands there already",
+        SlowUpdateAction::SkipNoOp => "the guidance is already there",
         other => other.as_str(),
     };
     let _ = write!(line, "  {decision}");
@@ -200,7 +200,7 @@ fn evidence_lines(summary: &Summary) -> String {
             Some(paired) => format!(" ({:+.4}{})", after - before, interval_words(paired)),
             None => String::new(),
         };
-        let _ = writeln!(text, "           {before:.4} → {after:.4}{difference} measured anew");
+        let _ = writeln!(text, "           {before:.4} → {after:.4}{difference} re-measured");
     }
     if summary.best_of > 1 {
         let _ = writeln!(text, "           the best of {} skills by this score", summary.best_of);

@@ -29,7 +29,7 @@ crate::named_enum! {
         Patch = "patch",
         /// They make suggestions, by which the optimizer rewrites the skill.
         RewriteFromSuggestions = "rewrite_from_suggestions",
-        /// Each writes the whole skill anew, and these are merged.
+        /// Each analyst rewrites the whole skill, and these versions are merged.
         FullRewriteMinibatch = "full_rewrite_minibatch",
     }
 }

@@ -113,15 +113,15 @@ impl EnvError {
         match self {
             Self::Model(error) => error.hint(),
             Self::ReadData { .. } => "check the path",
-            Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => "mend the data",
-            Self::Configuration { .. } => "mend the environment's configuration",
-            Self::Prompt(_) => "mend the prompt's template",
-            Self::Program { .. } => "mend the environment's program",
+            Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => "fix the data",
+            Self::Configuration { .. } => "fix the environment's configuration",
+            Self::Prompt(_) => "fix the prompt's template",
+            Self::Program { .. } => "fix the environment's program",
             Self::NoPoints { .. } => {
                 "try the judge on one item, and use another model or another prompt for it"
             }
             Self::Remote(_) => "see the log of the worker that made the rollout",
-            Self::Broken { .. } => "try the item again; if it fails in the same way, mend what failed first",
+            Self::Broken { .. } => "retry the item; if it fails in the same way, fix the cause first",
         }
     }
 }

@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 16;
 /// What is no part of a package, besides hidden files.
 const LEFT_OUT: [&str; 2] = ["__pycache__", "node_modules"];
 
-/// A folder that is no skill package.
+/// A folder that is not a skill package.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {

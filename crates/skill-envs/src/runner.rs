@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// Makes rollouts.
 #[async_trait]
 pub trait RolloutRunner: Send + Sync {
-    /// Makes one rollout; whoever drops the future does not want it any more.
+    /// Makes one rollout; dropping the future cancels it.
     ///
     /// # Errors
     ///

@@ -94,7 +94,7 @@ pub enum LlmError {
         message: String,
     },
     /// HTTP 401 for a token that was held for a while; the next attempt gets a fresh one.
-    #[error("{provider} does not accept the token any more (HTTP {status}): {message}")]
+    #[error("{provider} no longer accepts the token (HTTP {status}): {message}")]
     StaleToken {
         /// Who answered.
         provider: String,
@@ -444,7 +444,7 @@ impl LlmError {
                 "the server has another model under this name: restore the old one, or prune the old one's calls from the journal and embed everything again"
             }
             Self::EmptyText { .. } => "leave the empty text out",
-            Self::Configuration { .. } => "mend the model's configuration",
+            Self::Configuration { .. } => "fix the model's configuration",
         }
     }
 }

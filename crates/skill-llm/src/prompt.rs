@@ -66,7 +66,7 @@ impl PromptTemplate {
         if let Some(line) = outside::line_outside_blocks(source) {
             let file = file.display();
             tracing::warn!(
-                "{file}, line {line}: what stands outside `{{% block system %}}` and `{{% block user %}}` is not used"
+                "{file}, line {line}: text outside `{{% block system %}}` and `{{% block user %}}` is not used"
             );
         }
     }

@@ -20,7 +20,7 @@
 //! one file into a run, the request to stop, and starts one program, `skillrl train`, which lives on when the server
 //! ends. A run is started under a cap in money or calls, or not at all, and what a client asks can only lower a cap.
 //!
-//! The client is an agent: what models and data say stands in fields whose names begin with `untrusted_`, every answer
+//! The client is an agent: what models and data say is in fields whose names begin with `untrusted_`, every answer
 //! has a limit and says what it leaves out, and every error says what to do.
 
 mod answer;

@@ -103,7 +103,7 @@ fn open_log(run_dir: &Path) -> io::Result<(PathBuf, File)> {
     }
     // What a link leads to is somebody else's.
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(io::Error::other(format!("{} is no plain file", path.display())));
+        return Err(io::Error::other(format!("{} is not a plain file", path.display())));
     }
     let file = OpenOptions::new().create(true).append(true).open(&path)?;
     Ok((path, file))
@@ -111,8 +111,8 @@ fn open_log(run_dir: &Path) -> io::Result<(PathBuf, File)> {
 
 fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
     let said = tail(log, from).unwrap_or_default();
-    let hint = "mend what the program says below, or tell the person whom you work for; nothing is lost, and the same \
-                call goes on with the run";
+    let hint = "fix the problem that the program reports below, or tell the person whom you work for; nothing is lost, \
+                and the same call resumes the run";
     let hint = match status.code() {
         Some(CAP_REACHED) => {
             "a cap is reached: agree on a higher one with the person whom you work for, and pass it"

@@ -50,7 +50,7 @@ pub enum PipelineError {
         split: Split,
     },
     /// Two items have the same id.
-    #[error("item id `{id}` stands in the data more than once ({first} and {second})")]
+    #[error("item id `{id}` is in the data more than once ({first} and {second})")]
     DuplicateItem {
         /// The id.
         id: ItemId,
@@ -319,7 +319,7 @@ impl PipelineError {
         match self {
             Self::Rollout { source, .. } => source.hint(),
             Self::Optimizer { source, .. } => source.hint(),
-            Self::Prompt(_) => "mend the prompt's template",
+            Self::Prompt(_) => "fix the prompt's template",
             Self::Settings(error) => error.hint(),
             Self::EmptySplit { .. } => "give the split at least one item",
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
@@ -402,7 +402,7 @@ fn file_hint(error: &io::Error) -> &'static str {
             "make room, then train in the same directory to resume"
         }
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            "a file stands where a directory is to be: take another directory, or move the file"
+            "a file is where a directory should be: take another directory, or move the file"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or take another directory"

@@ -353,7 +353,7 @@ impl Now {
     fn gone() -> Self {
         Self {
             state: RunPhase::Damaged,
-            problem: Some("the run is not there any more".to_owned()),
+            problem: Some("the run no longer exists".to_owned()),
             is_stop_requested: false,
             n_steps: 0,
             total_steps: None,

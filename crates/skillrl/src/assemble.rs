@@ -257,7 +257,7 @@ pub fn initial_skill(loaded: &LoadedConfig) -> Result<Option<SkillDoc>, Error> {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is not UTF-8 or is a configuration or data, a folder that is no skill package.
+/// A file that cannot be read, is not UTF-8 or is a configuration or data, a folder that is not a skill package.
 pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
     if path.is_dir() {
         let package = read_folder(path).map_err(Error::SkillFolder)?;

@@ -55,7 +55,7 @@ pub fn markdown() -> String {
     let mut text = String::from(
         "# Environment variables\n\n\
          This page is made from the program's own table by `cargo xtask gen`.\n\
-         Settings have no variables: what decides a run stands in its configuration, or on the command line with `--set`.\n\n\
+         Settings have no variables: what decides a run is in its configuration, or on the command line with `--set`.\n\n\
          ## What is read\n\n| variable | holds a secret | |\n|---|---|---|\n",
     );
     for Variable { name, meaning, is_secret } in variables() {

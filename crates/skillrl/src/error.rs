@@ -174,12 +174,12 @@ impl Error {
             Self::Env(error) => hint::of_env(error).to_owned(),
             // Nothing of an attempt by hand is kept, so there is nothing to go on with.
             Self::Attempt(error) if error.is_retryable() => {
-                "try it again; if it fails in the same way, mend what failed".to_owned()
+                "retry it; if it fails in the same way, fix the cause".to_owned()
             }
             Self::Attempt(error) => hint::of_env(error).to_owned(),
             Self::Model { source, .. } => hint::of_model(source).to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {
-                "mend the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
+                "fix the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
             }
             Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
             Self::NotASkill { what, .. } => what.hint().to_owned(),

@@ -49,7 +49,7 @@ pub enum ExportError {
         path: PathBuf,
     },
     /// What is there is not a package, so it is not replaced.
-    #[error("{} is no skill package, and is not replaced", path.display())]
+    #[error("{} is not a skill package and is not replaced", path.display())]
     NotAPackage {
         /// The folder.
         path: PathBuf,

@@ -60,7 +60,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
     match error {
         PipelineError::Rollout { source, .. } => of_env(source),
         PipelineError::Optimizer { source, .. } => of_model(source),
-        PipelineError::Prompt(_) => "mend the file in the directory that `prompts.dir` names",
+        PipelineError::Prompt(_) => "fix the file in the directory that `prompts.dir` names",
         PipelineError::Settings(error) => of_settings(error),
         PipelineError::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
         PipelineError::RunDir { source, .. } => of_file(source),
@@ -112,7 +112,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::StoppedUnkept => {
             "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
         }
-        PipelineError::Halted | PipelineError::Stopped { .. } => "start the same command again to go on",
+        PipelineError::Halted | PipelineError::Stopped { .. } => "start the same command again to resume",
         other => other.hint(),
     }
 }
@@ -136,15 +136,15 @@ pub fn of_env(error: &EnvError) -> &'static str {
         EnvError::Model(error) => of_model(error),
         EnvError::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
         EnvError::BadLine { .. } | EnvError::BadElement { .. } | EnvError::BadData { .. } => {
-            "mend the data, then start the same command again"
+            "fix the data, then start the same command again"
         }
-        EnvError::Configuration { .. } => "mend the `env` section of the configuration",
-        EnvError::Program { .. } => "mend the environment's program, then start the same command again",
+        EnvError::Configuration { .. } => "fix the `env` section of the configuration",
+        EnvError::Program { .. } => "fix the environment's program, then start the same command again",
         EnvError::NoPoints { .. } => {
             "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
         }
         EnvError::Broken { .. } => {
-            "start the same command again to go on; if it fails in the same way, mend what failed first"
+            "start the same command again to resume; if it fails in the same way, fix the cause first"
         }
         other => other.hint(),
     }
@@ -194,12 +194,12 @@ pub fn of_model(error: &LlmError) -> &'static str {
         LlmError::NoContent { .. } => {
             "nothing of this is scored: start the same command again once the server works; if it fails at the same item again, the model returns nothing for that item"
         }
-        LlmError::Cancelled => "start the same command again to go on",
+        LlmError::Cancelled => "start the same command again to resume",
         LlmError::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
         LlmError::NoRule { .. } => {
             "add a reply to its file of rules, and start with another `run.dir`: with other rules it is another model"
         }
-        LlmError::Configuration { .. } => "mend the configuration, then start the same command again",
+        LlmError::Configuration { .. } => "fix the configuration, then start the same command again",
         other => other.hint(),
     }
 }
@@ -212,7 +212,7 @@ pub fn of_journal(error: &JournalError) -> &'static str {
         }
         // A run has no journal of another name: somebody named another file.
         JournalError::NotAJournal { path } if path.file_name().is_none_or(|name| name != JOURNAL_FILE) => {
-            "name the directory of a run, which stands as `run.dir` in its configuration, or the journal.sqlite in it"
+            "name the directory of a run, which its configuration has as `run.dir`, or the journal.sqlite in it"
         }
         JournalError::NotAJournal { .. } => {
             "bring the journal back from a copy, or move the file away and go on with `skillrl train --new-journal`: calls that only it holds are made again then"
@@ -224,7 +224,7 @@ pub fn of_journal(error: &JournalError) -> &'static str {
         JournalError::Corrupt { .. } => {
             "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then goes on with `skillrl train --new-journal`, and calls that it no longer holds are made again"
         }
-        JournalError::Closed { .. } => "start the same command again to go on",
+        JournalError::Closed { .. } => "start the same command again to resume",
         other => other.hint(),
     }
 }
@@ -239,7 +239,7 @@ fn of_file(error: &io::Error) -> &'static str {
             "make room, then start the same command again"
         }
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            "a file stands where a directory is to be: name another place (of a run that is `run.dir`), or move the file"
+            "a file is where a directory should be: name another place (of a run that is `run.dir`), or move the file"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or name another place (of a run that is `run.dir`)"

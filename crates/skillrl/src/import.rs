@@ -30,7 +30,7 @@ pub struct ImportOptions {
     /// A SkillOpt configuration, a run directory of SkillOpt or skillrl 1.0, or a GEPA candidate or result.
     pub from: PathBuf,
     /// The directory to write; a name that ends in `.toml` or `.md` is that of the configuration or of the skill, and
-    /// everything else stands beside it.
+    /// everything else is beside it.
     pub to: PathBuf,
     /// Which candidate of several, counted from 0.
     pub candidate: Option<usize>,

@@ -85,9 +85,9 @@ async fn an_answer_that_says_nothing_sensible_is_refused_for_good() {
         ("misspelled", "item bad: `"),
         (
             "misspelled",
-            "line 3 of its stdout is no answer to `rollout` (unknown field `admissable`, expected one of",
+            "line 3 of its stdout is not an answer to `rollout` (unknown field `admissable`, expected one of",
         ),
-        ("missing", "line 3 of its stdout is no answer to `rollout` (missing field `hard`"),
+        ("missing", "line 3 of its stdout is not an answer to `rollout` (missing field `hard`"),
         ("seven", "the answer to `rollout` says that `hard` is 7; expected 0 to 1"),
         ("refuses", "`rollout` failed: no such item"),
         (
@@ -159,7 +159,7 @@ async fn an_episode_that_dies_is_an_error_and_the_next_one_is_not_touched() {
         ("dies", "ended with the exit code 3"),
         ("garbage", "line 3 of its stdout is not an answer"),
         ("wrong_id", "line 3 of its stdout answers the request 102, but the request is 2"),
-        ("missing", "line 3 of its stdout is no answer to `step` (missing field `observation`"),
+        ("missing", "line 3 of its stdout is not an answer to `step` (missing field `observation`"),
         ("silent", "gave no answer to `step` within 0.2 s and was killed"),
         ("reports", "`step` failed: the game server is down"),
     ];

@@ -47,7 +47,7 @@ pub(crate) struct TryArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) skill: Option<PathBuf>,
 
-    /// Asks the models anew, and keeps nothing in the journal of the run.
+    /// Asks the models again, and keeps nothing in the journal of the run.
     #[arg(long)]
     pub(crate) fresh: bool,
 

@@ -47,7 +47,7 @@ fn run_and_file(args: &BlameArgs) -> anyhow::Result<(PathBuf, Option<PathBuf>)> 
     match parents.take(3).collect::<Vec<_>>().iter().find(|dir| holds_run(dir)) {
         Some(dir) => Ok((dir.to_path_buf(), Some(args.path.clone()))),
         None => {
-            let message = format!("{} stands in no run; name the run with --run DIR", args.path.display());
+            let message = format!("{} is not in a run; name the run with --run DIR", args.path.display());
             Err(super::UsageError::new(message).into())
         }
     }

@@ -29,7 +29,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
         .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best().origin));
     let (last, best) = last;
     let no_step = |number: &str| {
-        let message = format!("`{number}` is no finished step of {}", run.path().display());
+        let message = format!("`{number}` is not a finished step of {}", run.path().display());
         UsageError::new(message)
             .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {}", best.step()))
     };

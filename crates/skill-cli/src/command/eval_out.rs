@@ -94,7 +94,7 @@ impl EvalOut {
                     journal.display(),
                     path.display()
                 );
-                let hint = "bring it back from a copy, name another directory, or measure anew with --force";
+                let hint = "bring it back from a copy, name another directory, or measure again with --force";
                 return Err(UsageError::new(message).with_hint(hint).into());
             }
         }
@@ -132,7 +132,7 @@ fn other_measurement(
     };
     if let Some(summary) = read(SUMMARY_FILE) {
         match summary.get("skill_hash").and_then(Value::as_str) {
-            None => return Some(format!("a {SUMMARY_FILE} that is no measurement")),
+            None => return Some(format!("a {SUMMARY_FILE} that is not a measurement")),
             Some(hash) if hash != skill.hash().as_str() => {
                 return Some(format!("the measurement of another skill ({hash})"));
             }

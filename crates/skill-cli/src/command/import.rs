@@ -39,7 +39,7 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
     list(&mut text, "without a counterpart", &imported.unmapped);
     list(&mut text, "without a counterpart, and without effect there", &imported.idle);
     let list = imported.written.last().map(|path| path.display().to_string()).unwrap_or_default();
-    let _ = writeln!(text, "\nthe same list stands in {list}");
+    let _ = writeln!(text, "\nthe same list is in {list}");
     let first = imported.written.first().cloned().unwrap_or_else(|| args.to.clone());
     let to = args.to.display();
     let _ = match imported.kind {

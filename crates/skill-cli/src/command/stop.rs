@@ -10,7 +10,7 @@ pub(crate) fn run(args: &StopArgs) -> anyhow::Result<()> {
     let (path, place) = (run.path(), run.path().display());
     if args.withdraw {
         withdraw_stop(path).map_err(skillrl::Error::Pipeline)?;
-        return super::print(&format!("{place} is not asked to stop any more\n"));
+        return super::print(&format!("{place} is no longer asked to stop\n"));
     }
     if !is_held(path) {
         let message = format!("no process works on the run in {place}, so there is nothing to stop");

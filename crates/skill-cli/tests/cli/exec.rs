@@ -80,7 +80,7 @@ fn a_program_that_dies_while_it_is_played_by_hand_says_what_to_do() {
     for said in [
         "error: the attempt has failed: item train-1: ",
         "exit code 3, instead of an answer, after line 1",
-        "\nhint: try it again; if it fails in the same way, mend what failed\n",
+        "\nhint: retry it; if it fails in the same way, fix the cause\n",
     ] {
         assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
     }

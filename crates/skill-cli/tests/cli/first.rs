@@ -342,5 +342,5 @@ fn a_try_that_fails_shows_what_was_asked() {
         "{}",
         outcome.stdout
     );
-    assert_names(&outcome.stderr, &["error: ", "HTTP 503", "hint: try it again"]);
+    assert_names(&outcome.stderr, &["error: ", "HTTP 503", "hint: retry it"]);
 }

@@ -65,7 +65,7 @@ fn a_candidate_becomes_a_skill_that_is_measured() {
     context.succeed(&["eval", "demo/skillrl.toml", "--skill", "clerk.md", "--quiet"]);
     let outcome = context.run(&["import", "demo", "--to", "x"]);
     outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["demo is no configuration"]);
+    assert_names(&outcome.stderr, &["demo is not a known configuration"]);
 }
 
 /// What was not recorded cannot be shown; what was can.

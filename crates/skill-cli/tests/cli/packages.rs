@@ -119,7 +119,7 @@ fn an_export_that_cannot_be_right_writes_nothing() {
     check(&["trivia", "--name", "quiz", "--description", "x"], &["--to", "--name"]);
     context.write("full/notes.txt", "mine");
     check(&["full", "--description", "x"], &["full", "--force"]);
-    check(&["full", "--description", "x", "--force"], &["full is no skill package"]);
+    check(&["full", "--description", "x", "--force"], &["full is not a skill package"]);
     context.succeed(&["export", "skill.md", "--to", "trivia", "--description", "x"]);
     context.write("trivia/references/old.md", "# Old\n");
     check(&["trivia", "--description", "y"], &["trivia", "--force"]);

@@ -39,7 +39,7 @@ fn the_report_of_the_demo_says_what_the_run_came_to() {
     }
     assert_eq!(report["headline"]["fresh"], summary["fresh_selection"]);
     assert_eq!(report["headline"]["best_of"], summary["best_of"]);
-    assert!(page.contains("Selection split, measured anew"));
+    assert!(page.contains("Selection split, re-measured"));
     let shown = count("/trajectories/shown") as u64;
     let left_out = report["trajectories"]["n_left_out"].as_u64().unwrap();
     assert_eq!(shown + left_out + report["trajectories"]["n_kept"].as_u64().unwrap(), 40);

@@ -14,17 +14,17 @@ const MAX_PREVIEW_CHARS: usize = 200;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum EditStatus {
-    /// The content stands at the end.
+    /// The content is at the end.
     AppliedAppend,
-    /// The content stands in front of the first protected region.
+    /// The content is in front of the first protected region.
     AppliedAppendBeforeProtectedRegion,
-    /// The content stands below the target's line.
+    /// The content is below the target's line.
     AppliedInsertAfter,
-    /// There was no such target: the content stands at the end.
+    /// There was no such target: the content is at the end.
     AppliedInsertAfterFallbackAppend,
-    /// There was no such target: the content stands in front of the first protected region.
+    /// There was no such target: the content is in front of the first protected region.
     AppliedInsertAfterFallbackBeforeProtectedRegion,
-    /// The content stands in the target's place.
+    /// The content is in the target's place.
     AppliedReplace,
     /// The target is gone.
     AppliedDelete,

@@ -76,7 +76,7 @@ fn copied_answer(file: &FileWords<'_>, item: &ItemWords<'_>, common: &Common) ->
         let is_long = answer.len() >= LONG_ANSWER_WORDS || n_chars >= LONG_ANSWER_CHARS;
         let line =
             file.lines_of(answer).find(|line| is_long || file.speaks_of(*line, item, answer, common))?;
-        let message = format!("the answer of the training item {:?} stands here", item.id);
+        let message = format!("the answer of the training item {:?} is here", item.id);
         let advice = "write the rule behind the case, not the case: an unseen item has another answer";
         Some(Finding::new("copied-answer", Severity::Error, (file.path, line), message, advice))
     })

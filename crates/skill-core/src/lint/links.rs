@@ -31,7 +31,7 @@ pub(super) fn check(package: &SkillPackage) -> Vec<Finding> {
                     Severity::Warning,
                     (file, line),
                     message,
-                    "add it, or mend the path",
+                    "add it, or fix the path",
                 ));
             }
         }

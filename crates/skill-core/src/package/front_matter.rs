@@ -156,7 +156,7 @@ pub fn name_of(text: &str) -> String {
 }
 
 fn read_fields(main: &str) -> Result<Option<Map<String, Value>>, FrontMatterFault> {
-    const ADVICE: &str = "mend the YAML; a text with `: ` or `#` in it needs quotes";
+    const ADVICE: &str = "fix the YAML; a text with `: ` or `#` in it needs quotes";
     let Some(end) = front_matter_end(main) else { return Ok(None) };
     let head = main.get(..end).unwrap_or_default();
     let yaml =

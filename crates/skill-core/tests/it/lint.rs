@@ -242,12 +242,12 @@ fn what_was_copied_from_training_items() {
     check(
         &training,
         "- The tower that Maurice Koechlin designed: Eiffel.",
-        &["copied-answer the answer of the training item \"q-1\" stands here"],
+        &["copied-answer the answer of the training item \"q-1\" is here"],
     );
     check(
         &training,
         "- Herman Melville, of New York, is always right.",
-        &["copied-answer the answer of the training item \"q-2\" stands here"],
+        &["copied-answer the answer of the training item \"q-2\" is here"],
     );
     check(
         &training,

@@ -76,7 +76,7 @@ impl AgentSettings {
         }
         if self.max_repetitions.is_some_and(|limit| limit < 2) {
             return Err(wrong(
-                "`max_repetitions` is below 2: doing a thing once is no repetition".to_owned(),
+                "`max_repetitions` is below 2: doing a thing once is not a repetition".to_owned(),
             ));
         }
         if !(0.0..=1.0).contains(&self.invalid_action_penalty) {

@@ -47,7 +47,7 @@ pub(super) fn split_directory(data: &Path, name: &str) -> Option<PathBuf> {
 fn json_list(source: &Path, text: &str) -> Result<Vec<(usize, String)>, EnvError> {
     let bad = |line: usize, message: String| EnvError::BadLine { path: source.to_path_buf(), line, message };
     let elements: Vec<serde_json::Value> = serde_json::from_str(text)
-        .map_err(|error| bad(error.line().max(1), format!("is no array of games: {error}")))?;
+        .map_err(|error| bad(error.line().max(1), format!("is not an array of games: {error}")))?;
     let numbered = elements.into_iter().zip(1..);
     numbered
         .map(|(element, number)| {

@@ -62,7 +62,7 @@ fn fault(error: &csv::Error, lines: &mut Lines<'_>, place: &impl Fn(usize) -> Pl
     let line = lines.at(error.position());
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
-            "has {len} cells where the header has {expected_len}; a cell with a comma or a line break in it stands in \
+            "has {len} cells where the header has {expected_len}; a cell with a comma or a line break in it goes in \
              double quotes"
         ),
         _ => format!("is not CSV: {error}"),

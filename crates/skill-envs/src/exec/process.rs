@@ -294,7 +294,7 @@ impl Process {
     /// The fault of an answer that is not what it should be.
     async fn misshapen(&self, method: &str, line: &Line, what: &str) -> Fault {
         let message = format!(
-            "line {} of its stdout is no answer to `{method}` ({what}): {}",
+            "line {} of its stdout is not an answer to `{method}` ({what}): {}",
             line.number,
             excerpt(&line.bytes)
         );
@@ -360,7 +360,9 @@ impl Drop for Waiting<'_> {
             }
             self.process.tell(&Request::Cancel { id: self.id });
         } else {
-            self.process.shared.end(FaultKind::Ended, "was killed, since nobody waited any more".to_owned());
+            self.process
+                .shared
+                .end(FaultKind::Ended, "was killed, since its answer was no longer awaited".to_owned());
         }
     }
 }

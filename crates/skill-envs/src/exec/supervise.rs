@@ -140,7 +140,7 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
         Ending::Unused => {
             // The end of its input asks a process to end; it may take a moment to clean up.
             drop(timeout(EXIT_GRACE, child.wait()).await);
-            (FaultKind::Ended, "was ended, since nobody needed it any more".to_owned(), None)
+            (FaultKind::Ended, "was ended, since it was no longer needed".to_owned(), None)
         }
         Ending::Stopped => (FaultKind::Ended, "was killed".to_owned(), None),
         Ending::Exited(status) => (FaultKind::Broken, said(status), None),
@@ -155,7 +155,7 @@ async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineRe
         }
         Ending::InputClosed(error) => {
             let exit = timeout(EXIT_GRACE, child.wait()).await;
-            let what = format!("does not read its stdin any more ({error})");
+            let what = format!("no longer reads its stdin ({error})");
             (FaultKind::Broken, what, exit.ok().and_then(Result::ok))
         }
         Ending::Unreadable(error) => (FaultKind::Broken, format!("cannot be listened to: {error}"), None),

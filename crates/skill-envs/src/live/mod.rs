@@ -130,7 +130,7 @@ impl LiveWorld {
         for (place, address) in addresses.iter().enumerate() {
             if !address.starts_with("http://") && !address.starts_with("https://") {
                 return Err(wrong(format!(
-                    "the server `{address}` is no address; expected one like `http://localhost:3000`"
+                    "the server `{address}` is not an address; expected one like `http://localhost:3000`"
                 )));
             }
             if addresses.iter().take(place).any(|other| other == address) {

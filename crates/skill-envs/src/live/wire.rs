@@ -51,7 +51,7 @@ pub(super) fn answer(bytes: &[u8]) -> Result<Answer, String> {
 fn available_actions(actions: Option<&Value>) -> Result<Option<Vec<String>>, String> {
     let texts = |list: &[Value]| -> Result<Vec<String>, String> {
         let texts = list.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<_>>();
-        texts.ok_or_else(|| "`available_actions` holds something that is no text".to_owned())
+        texts.ok_or_else(|| "`available_actions` holds something that is not a text".to_owned())
     };
     match actions {
         None | Some(Value::Null) => Ok(None),
@@ -68,7 +68,7 @@ fn available_actions(actions: Option<&Value>) -> Result<Option<Vec<String>>, Str
             }
             Ok(Some(actions))
         }
-        Some(_) => Err("`available_actions` is no list".to_owned()),
+        Some(_) => Err("`available_actions` is not a list".to_owned()),
     }
 }
 

@@ -87,7 +87,7 @@ skill_core::named_enum! {
         /// SQuAD's exact match and token F1, see [`em_f1`].
         #[default]
         EmF1 = "em_f1",
-        /// Whether an answer stands in the reply, see [`contains`].
+        /// True if the reply contains an answer, see [`contains`].
         Contains = "contains",
     }
 }

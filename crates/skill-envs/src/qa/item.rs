@@ -95,7 +95,7 @@ fn parse_id(fields: &Map<String, Value>) -> Result<ItemId, String> {
         Some(Value::String(id)) => Ok(ItemId::new(id)),
         Some(Value::Number(id)) if id.is_i64() || id.is_u64() => Ok(ItemId::new(id.to_string())),
         Some(Value::Number(_)) => {
-            Err("`id` is a number that is no integer of 64 bits; write it as a string".to_owned())
+            Err("`id` is a number that is not a 64-bit integer; write it as a string".to_owned())
         }
         Some(other) => Err(format!("`id` is {}; expected a string or an integer", kind_of(other))),
     }

@@ -82,9 +82,9 @@ pub fn exact(prediction: &str, answers: &[impl AsRef<str>], ignores_case: bool) 
     }
 }
 
-/// Whether an answer stands in the prediction or the prediction in an answer, both as SQuAD compares them.
+/// True if the prediction contains an answer or an answer contains the prediction, after SQuAD's normalization.
 ///
-/// Reports of SearchQA give this number beside exact match and F1; an empty prediction stands in everything.
+/// Reports of SearchQA give this number beside exact match and F1; every answer contains the empty prediction.
 pub fn substring_match(prediction: &str, answers: &[impl AsRef<str>]) -> bool {
     let prediction = squad_normalized(prediction);
     answers

@@ -196,7 +196,7 @@ fn read_score(ending: &Ending, text: &str, passed: &Passed) -> Result<ProgramSco
 fn said(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
-        text => format!("; on its standard error stands: {text}"),
+        text => format!("; its standard error ends with: {text}"),
     }
 }
 

@@ -49,7 +49,7 @@ impl Extractor {
             Extraction::Regex { pattern } => {
                 let compiled = crate::score::pattern(pattern);
                 Some(compiled.map_err(|fault| {
-                    wrong(format!("`extract_pattern` is no regular expression: `{pattern}`: {fault}"))
+                    wrong(format!("`extract_pattern` is not a regular expression: `{pattern}`: {fault}"))
                 })?)
             }
         };
@@ -194,7 +194,7 @@ mod tests {
             assert_eq!(Extractor::new(extraction).unwrap_err().to_string(), expect);
         };
         let pattern = Extraction::Regex { pattern: "a(".to_owned() };
-        check(pattern, "`extract_pattern` is no regular expression: `a(`: unclosed group");
+        check(pattern, "`extract_pattern` is not a regular expression: `a(`: unclosed group");
         let tag = Extraction::LastTag { tag: "<answer>".to_owned() };
         check(tag, "`extract_tag` is \"<answer>\"; expected a name such as \"answer\"");
         let field = Extraction::Json { field: " ".to_owned() };

@@ -297,7 +297,7 @@ fn read_id_list(path: &Path) -> Result<IdList, EnvError> {
     let mut ids = IndexMap::<ItemId, usize>::new();
     for (id, line) in listed {
         if let Some(first) = ids.insert(id.clone(), line) {
-            let message = format!("the id `{id}` stands in line {first} already");
+            let message = format!("the id `{id}` is in line {first} already");
             return Err(EnvError::BadLine { path: file, line, message });
         }
     }

@@ -86,7 +86,7 @@ impl Scorer {
             }
             ScorerConfig::Regex { pattern: Some(text) } => {
                 let compiled = pattern(&text).map_err(|fault| {
-                    wrong(format!("`pattern` is no regular expression: `{text}`: {fault}"))
+                    wrong(format!("`pattern` is not a regular expression: `{text}`: {fault}"))
                 })?;
                 scorer.pattern = Some(compiled);
             }

@@ -213,7 +213,7 @@ impl TaskReader<'_> {
                     ScorerConfig::Regex { .. } => {
                         let patterns = task.answers.iter().map(|text| {
                             pattern(text).map_err(|fault| {
-                                format!("`{name}` is no regular expression: `{text}`: {fault}")
+                                format!("`{name}` is not a regular expression: `{text}`: {fault}")
                             })
                         });
                         task.patterns = patterns.collect::<Result<_, _>>()?;

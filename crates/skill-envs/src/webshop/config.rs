@@ -32,7 +32,7 @@ pub struct WebshopConfig {
     pub nouns: Option<PathBuf>,
     /// What becomes of the instructions for products that are not in the product file.
     pub missing_products: MissingProducts,
-    /// The seed of what the original draws anew in each process: prices within a range, bounds on prices, random
+    /// The seed of what the original draws again in each process: prices within a range, bounds on prices, random
     /// products.
     pub seed: u64,
     /// Whether the page of a product leads to a page of its attributes.

@@ -26,7 +26,7 @@
 //! # What differs from the original
 //!
 //! - A search that raises an exception there (`<c>` without a word, `<a>`) means nothing here, and changes nothing.
-//! - What the original draws anew in each process is drawn from [`WebshopConfig::seed`].
+//! - What the original draws again in each process is drawn from [`WebshopConfig::seed`].
 //! - Nouns are found by rule ([`nouns`]) or given ([`WebshopConfig::nouns`]), and not by a statistical tagger.
 //! - A goal that cannot be scored is refused when it is loaded, and not when something is bought for it.
 //! - A product without a first feature is indexed without it, and its pictures are not looked at.

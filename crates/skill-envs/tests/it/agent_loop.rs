@@ -385,7 +385,7 @@ fn settings_and_prompts_that_cannot_work_are_refused() {
     check(
         AgentSettings { max_repetitions: Some(1), ..default() },
         None,
-        "`max_repetitions` is below 2: doing a thing once is no repetition",
+        "`max_repetitions` is below 2: doing a thing once is not a repetition",
     );
     check(
         AgentSettings { invalid_action_penalty: 2.0, ..default() },

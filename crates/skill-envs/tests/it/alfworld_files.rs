@@ -141,7 +141,7 @@ fn lists_that_name_no_game_are_refused() {
     check_error(
         &with("c.json", "[\"train"),
         &data,
-        "DATA/c.json, line 1: is no array of games: EOF while parsing a string at line 1 column 7",
+        "DATA/c.json, line 1: is not an array of games: EOF while parsing a string at line 1 column 7",
     );
     let twice = with("d.txt", "valid_seen/pick_two_obj_and_place-Some-None-Thing-2/trial_T1");
     check_error(

@@ -190,7 +190,7 @@ fn configurations_that_cannot_work_are_refused() {
     check(|config| config.timeout_s = 0.0, "`timeout_s` is 0; expected a number above 0");
     check(
         |config| config.servers = vec!["h:1".to_owned()],
-        "the server `h:1` is no address; expected one like `http://localhost:3000`",
+        "the server `h:1` is not an address; expected one like `http://localhost:3000`",
     );
     check(
         |config| config.servers = vec!["http://h".to_owned(); 2],

@@ -412,7 +412,7 @@ async fn a_program_scores() {
 #[tokio::test]
 async fn a_program_that_fails_is_an_error_and_no_score() {
     for (script, expect) in [
-        ("echo oops >&2; exit 1", "ended with exit status: 1; on its standard error stands: oops"),
+        ("echo oops >&2; exit 1", "ended with exit status: 1; its standard error ends with: oops"),
         ("kill -9 $$", "ended with signal: 9"),
         ("echo good", "printed \"good\", which is no JSON object like"),
         ("true", "printed \"\", which is no JSON object like"),
@@ -503,10 +503,10 @@ async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
 #[tokio::test]
 async fn what_a_program_was_passed_is_not_shown() {
     for (script, expect) in [
-        ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; on its standard error stands: key=[key]"),
+        ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; its standard error ends with: key=[key]"),
         ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is no JSON object"),
         // What is kept of the end begins in the middle of it.
-        ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; on its standard error stands: [key] "),
+        ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; its standard error ends with: [key] "),
     ] {
         let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
             config.settings.scorer = ScorerConfig::Command(CommandConfig {

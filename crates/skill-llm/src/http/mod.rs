@@ -421,7 +421,7 @@ pub(crate) fn check_model(
         return Err(wrong("the name of the model is empty"));
     }
     if let Some(key) = extra_body.keys().find(|key| own_keys.contains(&key.as_str())) {
-        return Err(wrong(format!("`{key}` cannot stand in `extra_body`: it has a setting of its own")));
+        return Err(wrong(format!("`{key}` cannot be in `extra_body`: it has a setting of its own")));
     }
     Ok(())
 }

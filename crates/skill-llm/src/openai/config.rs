@@ -132,9 +132,9 @@ impl OpenAiConfig {
         self.check_seed(self.sampling.seed)?;
         let asked = self.reasoning_fields()?;
         match asked.iter().find(|(name, value)| self.extra_body.contains_key(*name) && !value.is_object()) {
-            Some((name, _)) => Err(wrong(format!(
-                "`{name}` cannot stand in `extra_body` where a setting of its own is given"
-            ))),
+            Some((name, _)) => {
+                Err(wrong(format!("`{name}` cannot be in `extra_body` where a setting of its own is given")))
+            }
             None => Ok(()),
         }
     }

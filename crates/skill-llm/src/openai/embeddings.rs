@@ -243,7 +243,7 @@ fn vector(embedding: Option<&Value>) -> Result<Vec<f32>, String> {
             let bytes = STANDARD.decode(text).map_err(|_| "is not base 64".to_owned())?;
             let (numbers, rest) = bytes.as_chunks::<4>();
             if !rest.is_empty() {
-                return Err(format!("has {} bytes, which are no whole number of floats", bytes.len()));
+                return Err(format!("has {} bytes, which is not a whole number of floats", bytes.len()));
             }
             Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
         }

@@ -144,7 +144,7 @@ fn what_the_interface_does_not_take_is_an_error() {
     );
     check_refused(
         |config| drop(config.extra_body.insert("system".to_owned(), "x".into())),
-        "`system` cannot stand in `extra_body`",
+        "`system` cannot be in `extra_body`",
     );
     check_refused(
         |config| config.server.extra_headers.push(("X-Api-Key".to_owned(), "x".to_owned())),

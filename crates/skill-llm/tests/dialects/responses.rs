@@ -77,7 +77,10 @@ fn what_the_interface_does_not_take_is_an_error() {
     check(|config| config.sampling.max_tokens = Some(15), "`max_tokens` is 15");
     check(|config| config.reasoning.tokens = Some(15), "`thinking_tokens`");
     check(|config| config.response_format = ResponseFormat::JsonObjectSchema, "json_object_schema");
-    check(|config| drop(config.extra_body.insert("input".to_owned(), 1.into())), "`input` cannot stand");
+    check(
+        |config| drop(config.extra_body.insert("input".to_owned(), 1.into())),
+        "`input` cannot be in `extra_body`",
+    );
     let (model, transport) = model(config(), 200, REPLY);
     let request = ChatRequest { stop: vec!["x".to_owned()], ..plain() };
     assert!(matches!(ask(&model, &request), Err(LlmError::Configuration { .. })));

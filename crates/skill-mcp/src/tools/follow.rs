@@ -130,7 +130,7 @@ impl Cursor {
         let parts = text.split_once('-').and_then(|(line, state)| Some((line.parse().ok()?, state)));
         let (line, state) = parts.ok_or_else(|| {
             ToolError::new(
-                "this is no cursor of follow_run",
+                "this is not a cursor of follow_run",
                 "pass `next_cursor` of an earlier answer as it is, or no cursor for the latest news",
             )
         })?;
@@ -153,9 +153,7 @@ pub(super) async fn run(
     let following = follow(&shared, &input, &found, cursor, wait, context);
     match context.ct.run_until_cancelled(following).await {
         Some(outcome) => outcome,
-        None => {
-            Err(ToolError::new("the client does not wait any more", "call it again with the same cursor"))
-        }
+        None => Err(ToolError::new("the client no longer waits", "call it again with the same cursor")),
     }
 }
 

@@ -117,7 +117,7 @@ fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
         .with_annotations(kind.annotations()))
 }
 
-/// Calls a tool. Arguments that are none of its own are an error that the agent can mend, as all others are.
+/// Calls a tool. Unknown arguments are an error that the agent can correct, as all others are.
 pub(crate) async fn call(
     kind: Kind,
     shared: &Arc<Shared>,

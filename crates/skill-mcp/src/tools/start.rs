@@ -63,7 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let asked =
         Caps { calls: input.max_calls, tokens: input.max_tokens, money: input.max_money, seconds: None };
     if asked.money.is_some_and(|money| !money.is_finite() || money <= 0.0) {
-        return Err(ToolError::new("max_money is no amount of money", "pass a number above 0"));
+        return Err(ToolError::new("max_money is not an amount of money", "pass a number above 0"));
     }
     let _turn = shared.starting.lock().await;
     let (of_thread, config, set) = (Arc::clone(&shared), input.config.clone(), input.set.clone());
@@ -82,7 +82,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let run = places::name_of_run(root, &dir).ok_or_else(|| {
         ToolError::new(
             format!(
-                "the run of this configuration would be in {}, which is no place for a run in {}",
+                "the run of this configuration would be in {}, which is not a place for a run in {}",
                 dir.display(),
                 root.display()
             ),

@@ -43,7 +43,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     }
     let note = if input.withdraw {
         withdraw_stop(&found.path)?;
-        "nobody asks this run to stop any more"
+        "this run is no longer asked to stop"
     } else if row.state == RunPhase::Training {
         request_stop(&found.path)?;
         "the run stops when the step under way is done, or the evaluation after the last step; follow_run tells when"

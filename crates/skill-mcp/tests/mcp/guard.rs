@@ -87,7 +87,7 @@ async fn links_that_leave_the_directories_are_not_followed() {
     ] {
         place.write("configs/demo/other.toml", &text.replace("../../runs/demo", dir));
         let said = client.refused("start_run", json!({"config": "demo/other.toml", "max_calls": 1})).await;
-        assert!(said.contains("no place for a run in") && said.contains("run.dir"), "{dir}: {said}");
+        assert!(said.contains("not a place for a run in") && said.contains("run.dir"), "{dir}: {said}");
     }
     client.leave().await;
 }
@@ -108,7 +108,7 @@ async fn what_is_not_an_argument_is_said_so_that_it_can_be_mended() {
         ("read_run", json!({"run": "one", "steps": 3}), "unknown field `steps`"),
         ("read_run", json!({"run": "one", "max_steps": -1}), "max_steps"),
         ("read_skill", json!({"run": "one", "version": "worst"}), "unknown variant `worst`"),
-        ("follow_run", json!({"run": "one", "cursor": "7"}), "this is no cursor of follow_run"),
+        ("follow_run", json!({"run": "one", "cursor": "7"}), "this is not a cursor of follow_run"),
         ("read_run", json!({"run": "two"}), "the runs are `one`"),
         ("estimate_run", json!({"config": "demo/skillrl.toml", "set": ["train.epoch=2"]}), "train.epoch"),
         (
@@ -117,7 +117,7 @@ async fn what_is_not_an_argument_is_said_so_that_it_can_be_mended() {
             "cannot be changed here",
         ),
         ("start_run", json!({"config": "demo/skillrl.toml", "max_calls": 0}), "budget.calls"),
-        ("start_run", json!({"config": "demo/skillrl.toml", "max_money": -1.0}), "no amount of money"),
+        ("start_run", json!({"config": "demo/skillrl.toml", "max_money": -1.0}), "not an amount of money"),
         ("start_run", json!({"config": "demo/paid.toml", "max_money": 1.0}), "needs prices"),
     ] {
         let said = client.refused(tool, arguments.clone()).await;

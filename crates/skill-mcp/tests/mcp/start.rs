@@ -96,7 +96,7 @@ async fn a_run_that_ends_at_once_says_why() {
     place.write("elsewhere", "");
     std::os::unix::fs::symlink(place.path("elsewhere"), place.path("runs/demo.mcp.log")).unwrap();
     let said = client.refused("start_run", json!({"config": "demo/skillrl.toml", "max_calls": 5})).await;
-    assert!(said.contains("is no plain file"), "{said}");
+    assert!(said.contains("is not a plain file"), "{said}");
     assert_eq!(std::fs::read_to_string(place.path("elsewhere")).unwrap(), "");
     client.leave().await;
 }

@@ -181,12 +181,12 @@ async def nothing_else_is_served(directory, connected):
         assert "there is no configuration" in await refused(connected, "estimate_run", config=name)
         said = await refused(connected, "start_run", config=name, max_calls=1)
         assert "there is no configuration" in said and "hidden" not in said, said
-    assert "no place for a run in" in await refused(connected, "start_run", config="outside.toml", max_calls=1)
+    assert "not a place for a run in" in await refused(connected, "start_run", config="outside.toml", max_calls=1)
     for key in ["models.target.base_url=http://x", "env.command=[]", "run.dir=/tmp/x", "budget.calls=9"]:
         said = await refused(connected, "start_run", config="demo/skillrl.toml", max_calls=1, set=[key])
         assert "cannot be changed here" in said, said
     assert "the arguments do not fit" in await refused(connected, "read_run", runs="demo/run")
-    assert "no cursor" in await refused(connected, "follow_run", run="demo/run", cursor="x")
+    assert "not a cursor" in await refused(connected, "follow_run", run="demo/run", cursor="x")
 
 
 def prepare(directory, models):

@@ -66,7 +66,7 @@ prompts! {
     AnalystSuccess = analyst_success,
     /// An analyst suggests how the skill is to be rewritten.
     AnalystRewrite = analyst_rewrite,
-    /// An analyst writes the whole skill anew.
+    /// An analyst rewrites the whole skill.
     AnalystFullRewrite = analyst_full_rewrite,
     /// Patches from failures become one.
     MergeFailure = merge_failure,

@@ -101,7 +101,7 @@ pub enum SlowUpdateAction {
     ForceAccept,
     /// There was nothing to compare, or the optimizer had nothing to say.
     NoContent,
-    /// The guidance is what stands there already: nothing was evaluated.
+    /// The guidance is already there: nothing was evaluated.
     SkipNoOp,
 }
 

@@ -249,7 +249,7 @@ pub struct RewriteResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MicroBatchRecord {
-    /// Its number in the step, from 0; its files stand in `batch_N/` of the step's directory.
+    /// Its number in the step, from 0; its files are in `batch_N/` of the step's directory.
     pub batch_idx: usize,
     /// Its seed, which shuffles its minibatches.
     pub batch_seed: u64,

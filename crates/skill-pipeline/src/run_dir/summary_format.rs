@@ -82,7 +82,7 @@ pub struct Summary {
     /// read or they are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_paired: Option<PairedRecord>,
-    /// Calls and tokens by stage, of everything that the files of the run stand for: all finished steps and the
+    /// Calls and tokens by stage, of everything that the files of the run show: all finished steps and the
     /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,
     /// What people's scripts may add; kept when the file is read and written.

@@ -63,7 +63,7 @@ impl Rollouts {
         self.judge.as_ref()
     }
 
-    /// Waits until no rollout is under way that nobody wants any more.
+    /// Waits until all cancelled rollouts have ended.
     pub async fn settle(&self) {
         self.runner.settle().await;
     }

@@ -343,7 +343,7 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
     let n_early = intervals.flatten().count();
     if n_early > 0 {
         said.push(format!(
-            "{n_early} candidates were rejected before every item was measured: they could not win any more. Their \
+            "{n_early} candidates were rejected before every item was measured: they could no longer win. Their \
              scores are not known; the chart shows the interval in which they are."
         ));
     }
@@ -364,8 +364,8 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
     }
     if headline.n_candidates > 1 {
         let instead = match headline.fresh {
-            Some(_) => "the scores that were measured anew do not, and",
-            None => "it was not measured anew;",
+            Some(_) => "the re-measured scores do not, and",
+            None => "it was not re-measured;",
         };
         said.push(format!(
             "The selection score of the best skill is the best of {} measurements, so it flatters; {instead} the test \

@@ -100,7 +100,7 @@ fn a_run_that_vanishes_is_said_to_be_gone() {
     news.until("now", |now| now["state"] == "finished");
     std::fs::remove_dir_all(site.path("runs/a")).unwrap();
     let now = news.until("now", |now| now["state"] == "damaged");
-    assert_eq!(now["problem"], "the run is not there any more");
+    assert_eq!(now["problem"], "the run no longer exists");
     // The end of the server is the end of the stream.
     site.end();
     while news.next().is_some() {}

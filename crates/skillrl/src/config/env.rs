@@ -229,7 +229,7 @@ kinds! {
         split_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
     }
     [qa tasks] of DATA {
-        /// em_f1: exact match and F1 as SQuAD has them. contains: an answer stands in the reply. Of kind tasks also
+        /// em_f1: exact match and F1 as SQuAD has them. contains: the reply contains an answer. Of kind tasks also
         /// exact, choice, numeric, anls, regex, json_fields, officeqa; rules: the list below; rubric: a judge model;
         /// command: a program of yours.
         scorer: TasksScorer = decisive(choice::<TasksScorer>(), Value("\"em_f1\""));
@@ -287,7 +287,7 @@ kinds! {
         shuffle_choices: bool = decisive(Flag, Value("false"));
         /// Decides the order of shuffled choices.
         choice_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
-        /// Which part of a reply is the answer: all of it, what stands in the last tag, the last line, the last match
+        /// Which part of a reply is the answer: all of it, the content of the last tag, the last line, the last match
         /// of a pattern, or a member of a JSON object.
         extract: TasksExtract = decisive(choice::<TasksExtract>(), Value("\"whole\""));
         /// The tag of last_tag: <answer>..</answer>.
@@ -335,7 +335,7 @@ kinds! {
         /// item and answer as JSON and prints { "hard": 0 to 1, "soft": 0 to 1, "reason": ".." }.
         #[serde(default)]
         command: Vec<String> = decisive(Texts, Absent { example: "[\"python3\", \"score.py\"]" });
-        /// For command: seconds after which the program is killed, which stops the run and is no score.
+        /// For command: seconds after which the program is killed, which stops the run and is not a score.
         command_timeout_s: u64 = process(integer(1, 86_400), Value("60"));
     }
     [alfworld] of ALFWORLD {
@@ -385,7 +385,7 @@ kinds! {
         nouns: Option<AskedPath> = decisive(FILE, Absent { example: "\"nouns.json\"" });
         /// What becomes of instructions whose product is not in the product file.
         missing_products: MissingProducts = decisive(choice::<MissingProducts>(), Value("\"skip\""));
-        /// Decides what the original draws anew in each process: prices within a range, bounds on prices.
+        /// Decides what the original draws again in each process: prices within a range, bounds on prices.
         shop_seed: u64 = decisive(integer(0, MAX_SEED), Value("0"));
         /// Whether the page of a product leads to a page of its attributes.
         show_attributes: bool = decisive(Flag, Value("false"));
@@ -393,7 +393,7 @@ kinds! {
         observation: ObservationForm = decisive(choice::<ObservationForm>(), Value("\"text\""));
         /// How many earlier pages the world itself puts before the newest one; the prompt has a history of its own.
         previous_observations: usize = decisive(integer(0, 1_000), Value("0"));
-        /// How many earlier actions stand between those pages.
+        /// How many earlier actions are shown between those pages.
         previous_actions: usize = decisive(integer(0, 1_000), Value("0"));
         /// auto: with a product file the paper's ranges (test 0 to 500, val 500 to 1500, train the rest), without one
         /// split_ratio. ratio: split_ratio.
@@ -453,7 +453,7 @@ kinds! {
         action_format: ActionFormat = decisive(choice::<ActionFormat>(), Value("\"tags\"")) => action_format;
         /// Whether the agent is asked to think before it acts, between <think> and </think>.
         think: bool = decisive(Flag, Value("true")) => think;
-        /// Whether the actions that are possible now stand in the prompt.
+        /// Whether the prompt lists the actions that are possible now.
         show_admissible: bool = decisive(Flag, Value("true")) => show_admissible;
         /// How many earlier turns the prompt holds.
         history_turns: u32 = decisive(integer(0, 100_000), Value("10")) => history_turns;

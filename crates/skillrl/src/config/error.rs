@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, said so that a person can mend it.
+//! What can be wrong with a configuration, worded so that a person can fix it.
 
 use super::suggest::Suggestion;
 use std::fmt;
@@ -152,7 +152,7 @@ impl ProblemKind {
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> String {
         match self {
-            Self::Syntax { .. } => "texts stand in quotes, and a section starts with its [name]".to_owned(),
+            Self::Syntax { .. } => "write texts in quotes, and start a section with its [name]".to_owned(),
             Self::SetSyntax { .. } => "write an override like `--set train.batch_size=8`".to_owned(),
             Self::UnknownKey { .. } | Self::UnknownSection { .. } => {
                 "`skillrl init` writes a file with every key and what it does".to_owned()

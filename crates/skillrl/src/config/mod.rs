@@ -58,7 +58,7 @@ use std::path::{Path, PathBuf};
 /// The name under which the file is looked for and written.
 pub const FILE_NAME: &str = "skillrl.toml";
 
-/// A larger file is no configuration.
+/// A larger file is not read as a configuration.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Where a value came from.

@@ -245,7 +245,7 @@ kinds! {
         /// and what it prints is kept in memory only.
         api_key_command: Option<Vec<String>> =
             process(Texts, Absent { example: "[\"az\", \"account\", \"get-access-token\", \"--resource\", \"https://cognitiveservices.azure.com\"]" });
-        /// The header that the key stands in. Without it x-api-key for kind "anthropic", and authorization else.
+        /// The header that carries the key. Without it x-api-key for kind "anthropic", and authorization else.
         key_header: Option<KeyHeader> = process(choice::<KeyHeader>(), Absent { example: "\"authorization\"" });
         /// Randomness of the replies; 0 is greedy. Without it the server decides.
         temperature: Option<f64> = decisive(number(0.0, f64::INFINITY), Absent { example: "0.0" });
@@ -300,7 +300,7 @@ kinds! {
         /// The program that plays the model. command: any program, see command.
         agent: AgentKind = decisive(choice::<AgentKind>(), Required { example: "\"claude\"" });
         /// The program and its first arguments, where it is not on the path or is none of those that are known.
-        /// {model} stands for the model's name. The prompt comes on its standard input.
+        /// {model} is replaced by the model's name. The prompt comes on its standard input.
         command: Option<Vec<String>> =
             decisive(Texts, Absent { example: "[\"my-agent\", \"--model\", \"{model}\"]" }) => command;
         /// Further arguments of the program.

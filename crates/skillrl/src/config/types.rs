@@ -127,8 +127,9 @@ settings! {
         /// Patches that are merged at a time, at least 2.
         merge_batch_size: u32 = decisive(integer(2, MAX_COUNT), Value("8")) => merge_batch_size;
         /// How a candidate is made. patch: edits are applied, without a model. rewrite_from_suggestions: the optimizer
-        /// rewrites the skill by the suggestions of the analysts. full_rewrite_minibatch: each analyst writes the skill
-        /// anew, and these are merged; edit_budget and schedule do not count then. Protected regions survive in all.
+        /// rewrites the skill by the suggestions of the analysts. full_rewrite_minibatch: each analyst rewrites the
+        /// whole skill, and these versions are merged; edit_budget and schedule do not count then. Protected regions
+        /// survive in all.
         update_mode: UpdateMode = decisive(choice::<UpdateMode>(), Value("\"patch\"")) => update_mode;
         /// Edits per step at the start: the learning rate.
         edit_budget: u32 = decisive(integer(1, 1000), Value("4"));
@@ -230,7 +231,7 @@ settings! {
         /// How often each task of the selection split is tried with a skill. A task's tries count together, and each is
         /// paid for; for targets whose answers are sampled.
         selection_repeats: u32 = decisive(integer(1, 100), Value("1")) => evidence.selection_repeats;
-        /// exact: a candidate is rejected as soon as it cannot win any more; what is decided is the same, and most
+        /// exact: a candidate is rejected as soon as it can no longer win; what is decided is the same, and most
         /// rejected candidates cost a part of the calls. off: every candidate is measured on the whole split.
         early_stop: EarlyStop = decisive(choice::<EarlyStop>(), Value("\"exact\"")) => early_stop;
     }

@@ -93,7 +93,7 @@ fn load_chain(path: &Path, seen: &mut Vec<PathBuf>) -> Result<Map<String, Value>
             let line = error.location().map(|at| format!("line {}: ", at.line())).unwrap_or_default();
             let text = error.without_snippet().to_string();
             let message = format!("is not YAML: {line}{}", text.lines().next().unwrap_or_default());
-            return Err(bad(message, "mend that line"));
+            return Err(bad(message, "fix that line"));
         }
     };
     match map.shift_remove("_base_") {
@@ -105,7 +105,7 @@ fn load_chain(path: &Path, seen: &mut Vec<PathBuf>) -> Result<Map<String, Value>
                 let message = format!("inherits from `{base}`, and there is no file {}", place.display());
                 return Err(bad(
                     message,
-                    "mend the path in `_base_`: it is relative to the file that names it",
+                    "fix the path in `_base_`: it is relative to the file that names it",
                 ));
             }
             Ok(merged(load_chain(&place, seen)?, map))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// Nothing that is known.
-    #[error("{} is no configuration, run or candidate that is known", path.display())]
+    #[error("{} is not a known configuration, run or candidate", path.display())]
     Unknown {
         /// Where it is.
         path: PathBuf,

@@ -158,7 +158,7 @@ impl Reader<'_> {
         let hard = summary.and_then(|summary| summary.get("baseline_selection_hard")).and_then(Value::as_f64);
         if hard.is_none() {
             let reason =
-                "the initial skill's score on the selection split is not in the files; 0 stands for it";
+                "the initial skill's score on the selection split is not in the files; 0 is used instead";
             self.outcome.lose("baseline", "", reason);
         }
         Ok(Baseline::new(MeanScore { hard: hard.unwrap_or_default(), soft: 0.0 }, config))
@@ -361,5 +361,5 @@ fn list(root: &Path, below: &Path, depth: usize, files: &mut BTreeSet<String>) -
 }
 
 pub(super) fn bad(dir: &Path, file: &str, message: &str) -> ImportError {
-    ImportError::bad(&dir.join(file), message, "mend the file, or take it out of the run")
+    ImportError::bad(&dir.join(file), message, "fix the file, or remove it from the run")
 }

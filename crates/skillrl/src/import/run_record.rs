@@ -93,7 +93,7 @@ pub(super) fn history(
     let mut unknown = BTreeSet::new();
     for row in rows {
         let Some(fields) = row.as_object() else {
-            notes.push(("history.json".to_owned(), "a row that is no object was left out".to_owned()));
+            notes.push(("history.json".to_owned(), "a row that is not an object was left out".to_owned()));
             continue;
         };
         unknown.extend(fields.keys().filter(|key| !KNOWN.contains(&key.as_str())).cloned());
@@ -120,10 +120,10 @@ pub(super) fn history(
     }
     let has = |name: &str| rows.iter().any(|row| row.get(name).is_some());
     for name in ["timing", "wall_time_s"].into_iter().filter(|name| has(name)) {
-        notes.push((format!("history.json {name}"), "times stand in no record here".to_owned()));
+        notes.push((format!("history.json {name}"), "records here have no times".to_owned()));
     }
     if !has("accumulation_batches") && !rows.is_empty() {
-        let reason = "is not in the files; the seed that SkillOpt's rule gives stands for it";
+        let reason = "is not in the files; the seed that SkillOpt's rule gives is used instead";
         notes.push(("history.json batch_seed".to_owned(), reason.to_owned()));
     }
     for name in ["current_origin", "best_origin", "lr_control_mode"].into_iter().filter(|name| has(name)) {

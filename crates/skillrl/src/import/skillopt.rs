@@ -96,8 +96,8 @@ const RULES: [(&str, Rule); 44] = [
     ("batches_per_epoch", Rule::Derived("SkillOpt computes it too")),
     ("samples_per_epoch", Rule::Derived("SkillOpt computes it too")),
     ("meta_edit_budget", Rule::Derived("SkillOpt does not use it")),
-    ("max_analyst_rounds", Rule::Derived("SkillOpt does not use it any more")),
-    ("codex_exec_full_auto", Rule::Derived("SkillOpt does not use it any more")),
+    ("max_analyst_rounds", Rule::Derived("SkillOpt no longer uses it")),
+    ("codex_exec_full_auto", Rule::Derived("SkillOpt no longer uses it")),
     ("resolved_qwen_thinking_modes", Rule::Derived("SkillOpt computes it")),
 ];
 

@@ -146,7 +146,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
         None => split_dir.is_some() && data_path.is_none(),
     };
     if let Some(output) = output {
-        draft.idle(&output, "splits are made anew by their seed, and written nowhere");
+        draft.idle(&output, "splits follow from their seed and are not written");
     }
     let mut files = Vec::new();
     if is_split {
@@ -157,7 +157,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
             draft.outcome.lose(
                 "env.split_dir",
                 "",
-                "the splits are said to stand in a directory, and none is named",
+                "the splits are said to be in a directory, and none is named",
             );
             return files;
         };

@@ -164,7 +164,7 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
             ),
         },
         "azure_openai_ad_scope" => {
-            draft.idle(entry, "stands in api_key_command where a command gives the token");
+            draft.idle(entry, "is part of api_key_command where a command gives the token");
         }
         "codex_exec_path" | "claude_code_exec_path" => {
             draft.outcome.map(entry.key.as_str(), "models.*.command");

@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ImportError> {
 pub(super) fn read_json(path: &Path) -> Result<Value, ImportError> {
     let text = read(path)?;
     parse(&String::from_utf8_lossy(&text)).map_err(|error| {
-        let advice = "mend the file at that place, or take a whole copy of it";
+        let advice = "fix the file at that place, or use an undamaged copy of it";
         ImportError::bad(path, format!("is not JSON: {error}"), advice)
     })
 }
@@ -127,7 +127,7 @@ pub(super) fn read_json_lines(path: &Path) -> Result<(Vec<Value>, Option<usize>)
                 return Err(ImportError::bad(
                     path,
                     message,
-                    "mend that line, or delete it and lose its result",
+                    "fix that line, or delete it and lose its result",
                 ));
             }
         }

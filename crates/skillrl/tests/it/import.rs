@@ -322,15 +322,15 @@ fn a_bad_run_is_named_with_the_place_and_what_to_do() {
     const RESULTS: &str = "steps/step_0001/rollout/results.jsonl";
     const WHOLE: &str = "{\"id\": \"t1\", \"hard\": 1, \"soft\": 1}";
     let bad: [(&str, String, &str, &str); 6] = [
-        (RESULTS, format!("{WHOLE}\n{{\"id\": \n{WHOLE}\n"), "line 2, column ", "mend that line"),
-        (RESULTS, format!("{WHOLE}\n{{\"id\": \n"), "line 2, column ", "mend that line"),
-        ("history.json", "[{]".to_owned(), "history.json is not JSON: ", "mend the file"),
-        ("history.json", "{}".to_owned(), "history.json", "mend the file"),
+        (RESULTS, format!("{WHOLE}\n{{\"id\": \n{WHOLE}\n"), "line 2, column ", "fix that line"),
+        (RESULTS, format!("{WHOLE}\n{{\"id\": \n"), "line 2, column ", "fix that line"),
+        ("history.json", "[{]".to_owned(), "history.json is not JSON: ", "fix the file"),
+        ("history.json", "{}".to_owned(), "history.json", "fix the file"),
         (
             "steps/step_0001/rollout/predictions/t1/conversation.json",
             "7".to_owned(),
             "is not a list of turns",
-            "mend the file",
+            "fix the file",
         ),
         ("config.json", "{\"format_version\": \"1.0\"}".to_owned(), "run of this program", "use it as it is"),
     ];

@@ -213,7 +213,7 @@ async fn a_program_that_fails_stops_the_run_and_the_run_goes_on_when_it_is_mende
     let text = skillrl::llm::error::with_causes(&error);
     assert!(
         text.contains(
-            "the scorer `./score` ended with exit status: 3; on its standard error stands: no database"
+            "the scorer `./score` ended with exit status: 3; its standard error ends with: no database"
         ),
         "{text}"
     );

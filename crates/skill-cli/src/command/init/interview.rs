@@ -10,11 +10,11 @@ use skillrl::llm::{PROVIDERS, Provider};
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-/// The answer that stands for the kinds with data files.
+/// Offered in place of the kinds that read data files.
 const DATA: (&str, &str) = ("data", "a file, or several, of tasks with right answers");
 const SCORERS: [(&str, &str); 7] = [
     ("em_f1", "the same words, as question answering has it"),
-    ("contains", "the right answer stands in the reply"),
+    ("contains", "the reply contains the right answer"),
     ("exact", "the same text"),
     ("choice", "one of the choices"),
     ("numeric", "the same number"),
@@ -36,7 +36,7 @@ pub(super) fn ask<R: BufRead, W: Write>(
     dir: &Path,
     is_set: &dyn Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<String>> {
-    questions.say("A few questions for a configuration. Enter takes what stands in brackets.\n")?;
+    questions.say("A few questions for a configuration. Press Enter to accept the value in brackets.\n")?;
     let mut settings = Vec::new();
     let mut others: Vec<EnvKind> = EnvKind::ALL.into_iter().filter(|kind| !kind.has_data_file()).collect();
     others.sort_by_key(|kind| kind.is_built_in_world());
@@ -103,7 +103,7 @@ fn data<R: BufRead, W: Write>(
         settings.push(setting("env.answer_field", &answer));
     }
     let proposed = sample.prompt(&answer).unwrap_or_default().replace('\n', "\\n");
-    questions.say("\nWhat is the agent asked? Fields stand in braces, \\n begins a new line.")?;
+    questions.say("\nWhat is the agent asked? Write fields in braces and \\n for a new line.")?;
     let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
     // The built-in prompt shows the usual fields, and says what each is.
     if prompt != proposed || !sample.has_usual_fields() {

@@ -102,7 +102,7 @@ fn options(value: Option<&Value>) -> Result<IndexMap<String, Vec<String>>, Strin
             _ => None,
         };
         let values = values
-            .ok_or_else(|| format!("has an option `{name}` that is no list of objects with a `value`"))?;
+            .ok_or_else(|| format!("has an option `{name}` that is not a list of objects with a `value`"))?;
         options.insert(name.to_lowercase(), values);
     }
     Ok(options)
