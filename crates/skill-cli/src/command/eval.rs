@@ -97,6 +97,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     warn_of_silence(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
+    // The results come out of the journal; the items make room for them.
+    drop((rollouts, env));
     if let Some(out) = &out {
         out.write(recorded.results(), &summary).map_err(skillrl::Error::Pipeline)?;
     }
