@@ -289,6 +289,16 @@ fn scores_of_pairs_are_flipped_signs() {
     assert!(relabel_p(&[wide], 3) < 1e-3);
 }
 
+/// Of 40 rollouts one is in the other half: 40 ways, in whichever half it is.
+#[test]
+fn uneven_halves_of_scores_have_as_many_ways_either_way() {
+    let many: Vec<f64> = (1..40).map(|score| f64::from(score) / 40.0).collect();
+    let better = ScoreGroup { new: many.clone(), old: vec![0.0] };
+    assert_eq!(relabel_p(&[better], 1), 1.0 / 40.0);
+    let worse = ScoreGroup { new: vec![0.0], old: many };
+    assert_eq!(relabel_p(&[worse], 1), 1.0);
+}
+
 #[test]
 fn a_prior_is_shifted_by_points() {
     let prior = TaskPrior::default();

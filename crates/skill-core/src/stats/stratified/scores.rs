@@ -54,20 +54,25 @@ impl ScoreGroup {
         let all = self.all();
         let total: f64 = all.iter().sum();
         let (n_new, n_old) = (self.new.len(), self.old.len());
-        let mut sums = vec![vec![]; n_new + 1];
+        // The smaller half is chosen: on the way to a larger one there would be more ways than in the end.
+        let n_chosen = n_new.min(n_old);
+        let mut sums = vec![vec![]; n_chosen + 1];
         if let Some(none) = sums.first_mut() {
             none.push(0.0);
         }
         for score in &all {
-            for n_chosen in (0..n_new).rev() {
+            for n_before in (0..n_chosen).rev() {
                 let with: Vec<f64> =
-                    sums.get(n_chosen).into_iter().flatten().map(|sum: &f64| sum + score).collect();
-                if let Some(more) = sums.get_mut(n_chosen + 1) {
+                    sums.get(n_before).into_iter().flatten().map(|sum: &f64| sum + score).collect();
+                if let Some(more) = sums.get_mut(n_before + 1) {
                     more.extend(with);
                 }
             }
         }
-        let difference = |sum: f64| sum / n_new as f64 - (total - sum) / n_old as f64;
+        let difference = |chosen: f64| {
+            let (new, old) = if n_new <= n_old { (chosen, total - chosen) } else { (total - chosen, chosen) };
+            new / n_new as f64 - old / n_old as f64
+        };
         sums.pop().unwrap_or_default().into_iter().map(difference).collect()
     }
 }
