@@ -288,8 +288,8 @@ mod trials {
     use divan::{Bencher, black_box};
     use skill_core::stats::stratified::{GroupShape, TaskPrior, TrialPower, TrialRule};
 
-    const RULES: [TrialRule; 2] =
-        [TrialRule::FixedEnd { alpha: 0.05 }, TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 }];
+    const END: TrialRule = TrialRule::FixedEnd { alpha: 0.05 };
+    const ANY: TrialRule = TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 };
 
     fn power(rule: TrialRule) -> TrialPower {
         TrialPower { prior: TaskPrior::default(), shape: GroupShape::halves(8), rule, seed: 1 }
