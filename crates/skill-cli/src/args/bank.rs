@@ -43,6 +43,22 @@ pub(crate) struct BankShowArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
 
+    /// Shows what a task with this goal would be shown, and why; nothing is sent.
+    #[arg(long, value_name = "TEXT", conflicts_with = "id")]
+    pub(crate) goal: Option<String>,
+
+    /// The type of the task, as its environment names it; without it the words of the goal decide.
+    #[arg(long, value_name = "TYPE", requires = "goal")]
+    pub(crate) task_type: Option<String>,
+
+    /// Shows what this item of the configuration's tasks would be shown, and why; nothing is sent.
+    #[arg(long, value_name = "ID", requires = "config", conflicts_with_all = ["id", "goal"])]
+    pub(crate) item: Option<String>,
+
+    /// The configuration that the item is of.
+    #[arg(long, value_name = "FILE", requires = "item")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

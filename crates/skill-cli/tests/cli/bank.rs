@@ -502,3 +502,37 @@ fn reason_of_a_person_is_recorded() {
     let reason = Reason::Person.as_str();
     assert_eq!((&last["reason"], &last["round"]), (&reason.into(), &2.into()), "in the round of the bank");
 }
+
+#[test]
+fn what_a_task_would_be_shown_is_explained() {
+    let context = with_banks();
+    let goal = ["bank", "show", "paper.json", "--goal", "put a hot egg in the fridge"];
+    insta::assert_snapshot!("bank_goal", context.succeed(&goal));
+    let shown = |args: &[&str]| {
+        let value = json(&context, &[args, &["--json"]].concat());
+        let shown = value["selection"]["shown"].as_array().unwrap();
+        shown.iter().map(|skill| skill["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&goal), ["gen_001", "gen_002", "hea_001", "err_001"]);
+    // What nobody is shown is not considered, and the environment's type decides before words do.
+    let lived = ["bank", "show", "lived", "--goal", "look around"];
+    assert_eq!(shown(&[&lived[..], &["--task-type", "heat"]].concat()), ["gen_001@2", "hea_003"]);
+    let unknown = context.succeed(&[&lived[..], &["--task-type", "no such type"]].concat());
+    assert!(unknown.contains("gen_001@2") && !unknown.contains("hea_003  "), "{unknown}");
+}
+
+#[test]
+fn what_an_item_of_a_configuration_would_be_shown_is_explained() {
+    let demo = TestContext::with_demo();
+    demo.write("paper.json", PAPER);
+    let checked = json(&demo, &["env", "check", "demo/skillrl.toml", "--json"]);
+    let item = checked["item"]["id"].as_str().unwrap();
+    let args = ["bank", "show", "paper.json", "--config", "demo/skillrl.toml", "--item"];
+    let value = json(&demo, &[&args[..], &[item, "--json"]].concat());
+    assert!(!value["goal"].as_str().unwrap().is_empty(), "{value}");
+    assert_eq!(value["selection"]["shown"][0]["id"], "gen_001");
+    let outcome = demo.run(&[&args[..], &["no-such-item"]].concat());
+    outcome.assert_code(code::USAGE);
+    assert_names(&outcome.stderr, &["no-such-item"]);
+    demo.run(&["bank", "show", "paper.json", "--item", item]).assert_code(code::USAGE);
+}

@@ -5,6 +5,7 @@ mod change;
 mod diff;
 mod log;
 mod show;
+mod task;
 pub(super) mod transfer;
 
 use super::UsageError;

@@ -1,17 +1,25 @@
 //! `skillrl bank show`: the skills of a bank by tier, or everything about one.
 
+use super::task::Task;
 use super::{evidence_name, measurement, names, state_name, tier_name, title_line, utility_name};
 use crate::args::bank::BankShowArgs;
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use serde_json::{Value, json};
 use skillrl::bank::format::ReadBank;
 use skillrl::bank::{Bank, Content, Record, Skill, Tier, Version};
+use skillrl::pipeline::PipelineError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub(super) fn run(args: &BankShowArgs) -> anyhow::Result<()> {
     let path = &args.bank.bank;
+    let task = Task::of(args)?;
     let read = super::read(path)?;
+    if let Some(task) = task {
+        let explained = task.explain(&read.bank, args.json);
+        let bad = |source| PipelineError::Bank { path: path.clone(), source };
+        return super::super::print(&explained.map_err(bad).map_err(skillrl::Error::Pipeline)?);
+    }
     let Some(id) = &args.id else {
         if args.json {
             return print_json(&bank_value(path.display().to_string(), &read));

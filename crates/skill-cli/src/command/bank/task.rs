@@ -1,0 +1,180 @@
+//! `skillrl bank show --goal` and `--item`: what a task would be shown of a bank, and why.
+
+use super::{one_line, title_line};
+use crate::args::ConfigArgs;
+use crate::args::bank::BankShowArgs;
+use crate::command::env::find_item;
+use crate::command::load_to_run;
+use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
+use serde_json::json;
+use skillrl::bank::retrieve::{
+    LeftOut, Retrieval, RetrievalSettings, Section, Selection, ShownSkill, Warning, WhyLeftOut,
+};
+use skillrl::bank::task_type::Found;
+use skillrl::bank::{Bank, BankError, SkillRef};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A task that is asked about.
+pub(super) struct Task {
+    goal: String,
+    /// The type that the environment names; empty if it names none.
+    task_type: String,
+}
+
+impl Task {
+    /// The task of the command line; `None` if it names none.
+    pub(super) fn of(args: &BankShowArgs) -> anyhow::Result<Option<Self>> {
+        if let Some(goal) = &args.goal {
+            let task_type = args.task_type.clone().unwrap_or_default();
+            return Ok(Some(Self { goal: goal.clone(), task_type }));
+        }
+        match (&args.item, &args.config) {
+            (Some(item), Some(config)) => Self::of_item(config, item).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn of_item(config: &Path, item: &str) -> anyhow::Result<Self> {
+        let loaded = load_to_run(&ConfigArgs { config: config.to_owned(), overrides: Vec::new() })?;
+        let env = skillrl::assemble::environment(&loaded)?;
+        let (_, item) = find_item(env.as_ref(), Some(item))?;
+        let goal = env.goal(item).unwrap_or_default();
+        Ok(Self { goal, task_type: item.task_type.clone() })
+    }
+
+    /// Prints what the task would be shown, by the type of the task.
+    pub(super) fn explain(&self, bank: &Bank, is_json: bool) -> Result<String, BankError> {
+        let retrieval = Retrieval::new(RetrievalSettings::default())?;
+        let selection = retrieval.select(&bank.view(), &self.task_type, &self.goal, None);
+        if is_json {
+            let value = json!({
+                "goal": self.goal,
+                "environment_type": self.task_type,
+                "settings": retrieval.settings(),
+                "selection": selection,
+            });
+            return Ok(format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default()));
+        }
+        Ok(self.described(bank, &selection))
+    }
+
+    fn described(&self, bank: &Bank, selection: &Selection) -> String {
+        let mut text = String::new();
+        if !self.goal.is_empty() {
+            let _ = writeln!(text, "goal: {}", one_line(&self.goal));
+        }
+        let _ = writeln!(text, "type: {}", type_line(selection));
+        for warning in &selection.warnings {
+            let _ = writeln!(text, "warning: {}", warning_line(warning));
+        }
+        let _ = writeln!(
+            text,
+            "\nshown: {}, about {}, {} not measured",
+            counted(selection.shown.len() as u64, "skill"),
+            counted(selection.tokens, "token"),
+            grouped(selection.n_unmeasured as u64)
+        );
+        text.push_str(&shown_table(bank, &selection.shown));
+        if !selection.left_out.is_empty() {
+            text.push_str("\nleft out:\n");
+            text.push_str(&left_out_table(bank, &selection.left_out));
+        }
+        if selection.n_other_types > 0 {
+            let n_others = counted(selection.n_other_types as u64, "skill");
+            let _ = writeln!(text, "\n{n_others} of other types were not considered");
+        }
+        if !selection.shown.is_empty() {
+            let _ = writeln!(text, "\nthe text:\n\n{}", harmless(selection.text.trim_end()));
+        }
+        text
+    }
+}
+
+fn type_line(selection: &Selection) -> String {
+    let detected = &selection.task_type;
+    let name = detected.task_type.as_deref().map_or_else(|| "unknown".to_owned(), one_line);
+    match &detected.found {
+        Found::Environment => format!("{name}, as the environment says"),
+        Found::Words { word } => format!("{name}, by `{}` in the goal", one_line(word)),
+        Found::Fallback => format!("{name}, which is taken where no word of the goal is known"),
+        Found::Unknown => name,
+        // Other ways explain themselves in the JSON.
+        _ => name,
+    }
+}
+
+fn warning_line(warning: &Warning) -> String {
+    match warning {
+        Warning::EmptyTaskTier { task_type } => {
+            format!("the bank has no active skills for the type `{}`", one_line(task_type))
+        }
+        Warning::UnknownType => "no skills of a type are shown, since the type is unknown".to_owned(),
+        Warning::NoGoal => "there is no goal to compare skills with".to_owned(),
+        // Later warnings are in the JSON.
+        _ => "see the JSON".to_owned(),
+    }
+}
+
+fn section_name(section: Section) -> &'static str {
+    match section {
+        Section::General => "general",
+        Section::TaskType => "type",
+        Section::Mistakes => "mistakes",
+    }
+}
+
+fn lower_bound(value: Option<f64>) -> String {
+    value.map_or_else(|| "not measured".to_owned(), |bound| format!("{bound:+.3}"))
+}
+
+fn title(bank: &Bank, id: &SkillRef) -> String {
+    bank.version(id).map(|version| title_line(version.content.title())).unwrap_or_default()
+}
+
+fn shown_table(bank: &Bank, shown: &[ShownSkill]) -> String {
+    let columns = [
+        Column::name("id"),
+        Column::name("tier"),
+        Column::number("rank"),
+        Column::name("utility at least"),
+        Column::text("title"),
+    ];
+    let row = |skill: &ShownSkill| {
+        let cut = if skill.is_cut { " (only its beginning)" } else { "" };
+        vec![
+            harmless(&skill.id.to_string()),
+            section_name(skill.section).to_owned(),
+            skill.rank.to_string(),
+            lower_bound(skill.lower_bound),
+            format!("{}{cut}", title(bank, &skill.id)),
+        ]
+    };
+    table(&columns, &shown.iter().map(row).collect::<Vec<_>>(), terminal_width())
+}
+
+fn left_out_table(bank: &Bank, left_out: &[LeftOut]) -> String {
+    let columns = [
+        Column::name("id"),
+        Column::name("tier"),
+        Column::number("rank"),
+        Column::text("why"),
+        Column::text("title"),
+    ];
+    let row = |skill: &LeftOut| {
+        let why = match skill.why {
+            WhyLeftOut::OverTopK => "enough skills rank higher",
+            WhyLeftOut::OverBudget => "the token budget is used up",
+            WhyLeftOut::BelowThreshold => "not similar enough to the goal",
+            WhyLeftOut::Empty => "it has no text",
+        };
+        vec![
+            harmless(&skill.id.to_string()),
+            section_name(skill.section).to_owned(),
+            skill.rank.to_string(),
+            why.to_owned(),
+            title(bank, &skill.id),
+        ]
+    };
+    table(&columns, &left_out.iter().map(row).collect::<Vec<_>>(), terminal_width())
+}
