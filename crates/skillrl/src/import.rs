@@ -1,12 +1,13 @@
 //! Coming from elsewhere: configurations, runs and candidates of other systems, as ours.
 //!
 //! What has no counterpart is listed by key with the reason, and never dropped. The mappings are functions of what was
-//! read: `skillopt` of a configuration's keys, `run` of a run's files, `gepa` of a candidate. Nothing is sent, and the
+//! read: `skillopt` and `krill` of a configuration's keys, `run` of a run's files, `gepa` of a candidate. Nothing is sent, and the
 //! source stays as it is.
 
 mod config_file;
 mod error;
 mod gepa;
+mod krill;
 mod list;
 mod run;
 mod run_record;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// What is imported, and where to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// A SkillOpt configuration, a run directory of SkillOpt or skillrl 1.0, or a GEPA candidate or result.
+    /// A configuration of SkillOpt or krill, a run directory of SkillOpt or skillrl 1.0, or a GEPA candidate or result.
     pub from: PathBuf,
     /// The directory to write; a name that ends in `.toml` or `.md` is that of the configuration or of the skill, and
     /// everything else is beside it.
@@ -46,6 +47,8 @@ pub enum ImportKind {
     SkilloptConfig,
     /// A configuration of skillrl 1.0, as its runs keep it.
     SkillrlConfig,
+    /// A configuration of krill, or of SkillRL in Rust.
+    KrillConfig,
     /// A run of SkillOpt.
     SkilloptRun,
     /// A run of skillrl 1.0.
@@ -60,6 +63,7 @@ impl ImportKind {
         match self {
             Self::SkilloptConfig => "a SkillOpt configuration",
             Self::SkillrlConfig => "a skillrl 1.0 configuration",
+            Self::KrillConfig => "a configuration of krill or of SkillRL in Rust",
             Self::SkilloptRun => "a SkillOpt run",
             Self::SkillrlRun => "a skillrl 1.0 run",
             Self::GepaCandidate => "a GEPA candidate",
@@ -171,6 +175,10 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
         Source::SkillrlConfig(path) => (
             ImportKind::SkillrlConfig,
             skillopt::import_skillrl(&path, place.named("toml").unwrap_or(FILE_NAME))?,
+        ),
+        Source::KrillConfig { path, members } => (
+            ImportKind::KrillConfig,
+            krill::import(&path, &members, place.named("toml").unwrap_or(FILE_NAME))?,
         ),
         Source::Run { dir, is_skillopt } => {
             let kind = if is_skillopt { ImportKind::SkilloptRun } else { ImportKind::SkillrlRun };

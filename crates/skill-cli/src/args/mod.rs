@@ -117,7 +117,8 @@ pub(crate) enum Command {
     Env(EnvCommand),
     /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
     Export(ExportArgs),
-    /// Reads a configuration or a run of SkillOpt or skillrl 1.0, or a GEPA candidate, and lists what has no counterpart.
+    /// Reads a configuration of SkillOpt or krill, a run of SkillOpt or skillrl 1.0, or a GEPA candidate, and lists what
+    /// has no counterpart.
     Import(ImportArgs),
     /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
     Lint(LintArgs),

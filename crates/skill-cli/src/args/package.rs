@@ -59,7 +59,8 @@ pub(crate) struct LintArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A SkillOpt configuration (YAML), a run directory of SkillOpt or skillrl 1.0, or a candidate of GEPA (JSON).
+    /// A configuration of SkillOpt (YAML) or krill (JSON), a run directory of SkillOpt or skillrl 1.0, or a candidate of
+    /// GEPA (JSON).
     #[arg(value_name = "FROM")]
     pub(crate) from: PathBuf,
 

@@ -43,7 +43,7 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
     let first = imported.written.first().cloned().unwrap_or_else(|| args.to.clone());
     let to = args.to.display();
     let _ = match imported.kind {
-        ImportKind::SkilloptConfig => {
+        ImportKind::SkilloptConfig | ImportKind::KrillConfig => {
             let config = first.display();
             writeln!(text, "next: look through {config}, then: skillrl estimate {config}")
         }

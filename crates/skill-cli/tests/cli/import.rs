@@ -80,3 +80,62 @@ fn a_run_from_elsewhere_is_looked_at_like_any_other() {
     let outcome = context.run(&["journal", "list", "run"]);
     insta::assert_snapshot!("import_journal", format!("{}{}", outcome.stdout, outcome.stderr));
 }
+
+/// All keys that such a file has; the program it is of refuses one that lacks any.
+const KRILL: &str = r#"{
+  "sft": {"learning_rate": 0.0001, "batch_size": 16, "epochs": 3},
+  "rl": {"learning_rate": 0.000001, "batch_size": 64, "group_size": 8, "kl_coeff": 0.01, "clip_epsilon": 0.2,
+         "invalid_action_penalty": 0.1, "max_prompt_length": 6000, "max_response_length": 1024, "training_epochs": 150},
+  "skill_retrieval": {"top_k": 7, "similarity_threshold": 0.3},
+  "evolution": {"validation_interval": 4, "max_new_skills": 2, "evolution_threshold": 0.35,
+                "max_analysis_deep": 9, "max_analysis_shallow": 6},
+  "model": {"policy_api_base": "http://localhost:8000/v1", "policy_model_id": "policy-7b",
+            "teacher_api_base": "https://api.openai.com/v1", "teacher_model_id": "teacher-large",
+            "policy_api_key": "", "teacher_api_key": "sk-hidden-123", "embedding_api_base": "https://api.openai.com/v1",
+            "embedding_model_id": "embedding-small", "embedding_api_key": "sk-hidden-456"}
+}"#;
+
+#[test]
+fn a_configuration_of_krill_is_mapped_and_its_keys_are_not_copied() {
+    let context = TestContext::new();
+    context.write("krill.json", KRILL);
+    let text = context.succeed(&["import", "krill.json", "--to", "here", "--json"]);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["kind"], "krill_config");
+    let written =
+        [context.read("here/skillrl.toml"), context.read("here/imported.md"), text.clone()].concat();
+    assert!(!written.contains("hidden"), "{written}");
+    // Each key of the file is on one of the lists.
+    let listed = |list: &str| -> Vec<String> {
+        let entries = value[list].as_array().unwrap();
+        entries.iter().map(|entry| entry["key"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ["mapped", "unmapped", "idle"].map(listed).concat();
+    let source: Value = serde_json::from_str(KRILL).unwrap();
+    for (section, members) in source.as_object().unwrap() {
+        for key in members.as_object().unwrap().keys() {
+            let key = format!("{section}.{key}");
+            assert!(all.contains(&key), "{key} is on no list");
+        }
+    }
+    let config = context.read("here/skillrl.toml");
+    assert!(
+        config.contains("model = \"policy-7b\"") && config.contains("api_key_env = \"OPENAI_API_KEY\""),
+        "{config}"
+    );
+    assert!(
+        listed("unmapped").contains(&"model.teacher_api_key".to_owned()),
+        "people are told about their key"
+    );
+    assert!(listed("unmapped").contains(&"rl.clip_epsilon".to_owned()));
+    // What is known here is mapped; sections that this program does not have yet are listed.
+    let known = context.succeed(&["config", "schema"]);
+    let schema: Value = serde_json::from_str(&known).unwrap();
+    for (section, keys) in [
+        ("retrieval", ["skill_retrieval.top_k", "skill_retrieval.similarity_threshold"]),
+        ("evolution", ["evolution.max_new_skills", "evolution.evolution_threshold"]),
+    ] {
+        let list = if schema["properties"].get(section).is_some() { "mapped" } else { "unmapped" };
+        assert!(keys.iter().all(|key| listed(list).contains(&(*key).to_owned())), "{section}: {text}");
+    }
+}

@@ -70,6 +70,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
         ImportKind::SkillrlRun
         | ImportKind::SkillrlConfig
         | ImportKind::SkilloptConfig
+        | ImportKind::KrillConfig
         | ImportKind::GepaCandidate => "skillrl 1.0",
     };
     let config = json!({IMPORTED_FROM: from, IMPORTED_SETTINGS: settings});

@@ -122,6 +122,11 @@ impl Draft {
         self.entries.remove(flat).filter(|entry| !is_blank(&entry.value))
     }
 
+    /// Takes a key that may be blank.
+    pub(super) fn take_even_blank(&mut self, flat: &str) -> Option<Entry> {
+        self.entries.remove(flat)
+    }
+
     /// Looks at a key and leaves it for another.
     pub(super) fn text(&self, flat: &str) -> Option<String> {
         self.entries.get(flat).and_then(|entry| text(&entry.value))
@@ -184,7 +189,7 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
 }
 
 /// Lists the keys that nobody has taken, and writes the configuration.
-fn finish(path: &Path, name: &str, mut draft: Draft) -> Result<Outcome, ImportError> {
+pub(super) fn finish(path: &Path, name: &str, mut draft: Draft) -> Result<Outcome, ImportError> {
     let rest: Vec<Entry> = std::mem::take(&mut draft.entries).into_values().collect();
     for entry in rest.iter().filter(|entry| !is_blank(&entry.value)) {
         draft.lose(entry, "there is no such setting here");
@@ -319,6 +324,11 @@ fn map_budget_control(draft: &mut Draft) {
         }
         _ => draft.lose(&entry, "the number of edits has no limit there; here train.edit_budget is one"),
     }
+}
+
+/// Sets a key here to the value of one there.
+pub(super) fn same_value(draft: &mut Draft, entry: &Entry, key: &str) {
+    same(draft, entry, key, Off::Never);
 }
 
 fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {

@@ -1,7 +1,8 @@
 //! What a path holds.
 
 use super::error::ImportError;
-use serde_json::Value;
+use super::krill;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Files of GEPA's run directory.
@@ -22,6 +23,8 @@ pub(super) enum Source {
     SkillrlConfig(PathBuf),
     /// A run directory.
     Run { dir: PathBuf, is_skillopt: bool },
+    /// The settings of krill or of SkillRL in Rust, in JSON.
+    KrillConfig { path: PathBuf, members: Map<String, Value> },
     /// JSON of GEPA.
     Gepa(Value),
 }
@@ -49,6 +52,9 @@ impl Source {
                 Value::Object(members) if members.contains_key("format_version") => {
                     let advice = "name the run's directory: skillrl report, blame and export read it";
                     Err(ImportError::bad(path, "is a file of this program already", advice))
+                }
+                Value::Object(members) if krill::is_one(&members) => {
+                    Ok(Self::KrillConfig { path: path.to_owned(), members })
                 }
                 value => Ok(Self::Gepa(value)),
             },
