@@ -36,11 +36,14 @@ pub(super) fn give_ids(entries: &mut [Entry]) {
     }
 }
 
+/// An object of a file, behind its place.
+pub(super) type PlacedObject<'value> = (String, &'value Map<String, Value>);
+
 /// The objects of a list of skills, each with its place.
 pub(super) fn objects<'value>(
     list: &'value Value,
     name: &str,
-) -> Result<Vec<(String, &'value Map<String, Value>)>, BankError> {
+) -> Result<Vec<PlacedObject<'value>>, BankError> {
     let Some(elements) = list.as_array() else {
         return Err(BankError::BadSkill {
             place: name.to_owned(),

@@ -4,7 +4,7 @@
 //! `category`, `embedding`), a `history` with an entry for each skill, and `current_cycle`. There are no mistakes.
 
 use super::document::{self, Entry};
-use super::{ActiveSkill, Original};
+use super::{ActiveSkill, Original, by_tier};
 use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value, json};
@@ -79,8 +79,9 @@ pub(super) fn write(
         }
     }
     let fits = |skill: &&ActiveSkill<'_>| matches!(skill.content, Content::Principle { .. });
+    let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {
-        let of_tier = skills.iter().filter(|skill| skill.tier == tier).filter(fits);
+        let of_tier = tiers.get(tier).into_iter().flatten().copied().filter(fits);
         of_tier.map(|skill| object_of(skill, before.get(&(tier.clone(), skill.id.clone())))).collect()
     };
     root.insert(GENERAL.to_owned(), Value::Array(list(&Tier::General)));
@@ -89,8 +90,9 @@ pub(super) fn write(
         .and_then(Value::as_object)
         .map(|types| types.keys().cloned().collect())
         .unwrap_or_default();
+    let mut known: BTreeSet<String> = types.iter().cloned().collect();
     for task_type in skills.iter().filter_map(|skill| skill.tier.task_type()) {
-        if !types.iter().any(|known| known == task_type) {
+        if known.insert(task_type.to_owned()) {
             types.push(task_type.to_owned());
         }
     }

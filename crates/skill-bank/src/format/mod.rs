@@ -249,6 +249,17 @@ fn active(bank: &Bank) -> Vec<ActiveSkill<'_>> {
         .collect()
 }
 
+/// The skills of each tier, in the order of the bank.
+fn by_tier<'skills>(
+    skills: &'skills [ActiveSkill<'_>],
+) -> BTreeMap<&'skills Tier, Vec<&'skills ActiveSkill<'skills>>> {
+    let mut tiers: BTreeMap<&Tier, Vec<&ActiveSkill<'_>>> = BTreeMap::new();
+    for skill in skills {
+        tiers.entry(skill.tier).or_default().push(skill);
+    }
+    tiers
+}
+
 fn parse(text: &str) -> Result<Value, BankError> {
     serde_json::from_str(text).map_err(|error| BankError::NotJson { message: error.to_string() })
 }

@@ -4,7 +4,7 @@
 //! `common_mistakes` is a list of another shape; everything else is kept as it is.
 
 use super::document::{self, Entry};
-use super::{ActiveSkill, Original};
+use super::{ActiveSkill, Original, by_tier};
 use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value};
@@ -110,8 +110,9 @@ pub(super) fn write(original: Option<&Original<'_>>, skills: &[ActiveSkill<'_>])
             before.insert((entry.tier.clone(), entry.id.clone()), object);
         }
     }
+    let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {
-        let of_tier = skills.iter().filter(|skill| skill.tier == tier);
+        let of_tier = tiers.get(tier).into_iter().flatten();
         of_tier.map(|skill| object_of(skill, before.get(&(tier.clone(), skill.id.clone())))).collect()
     };
     let is_new = original.is_none();

@@ -223,7 +223,8 @@ fn folders_of_skills_with_one_title_have_names_of_their_own() {
 #[test]
 fn a_text_that_is_meant_as_a_bank_is_told_from_other_data() {
     use skill_bank::format::is_meant_as_bank;
-    let of_banks = [PAPER, KRILL, &PAPER[..40], r#"{"skills": [{"title": "x", "principle": "y"}]}"#];
+    let of_banks =
+        [PAPER, KRILL, PAPER.get(..40).unwrap(), r#"{"skills": [{"title": "x", "principle": "y"}]}"#];
     let of_others =
         ["", "{}", r#"{"id": 1, "question": "Who?"}"#, "# Skill\n\nIts \"principle\" is this.\n", "[1]"];
     assert!(of_banks.iter().all(|text| is_meant_as_bank(text)));

@@ -298,7 +298,7 @@ fn banks_that_cannot_be_used_are_refused() {
     let log = lived().log_text();
     let mut lines: Vec<&str> = log.lines().collect();
     let last = lines.pop().unwrap();
-    lines.push(&last[..last.len() / 2]);
+    lines.push(last.get(..last.len() / 2).unwrap());
     lines.push(last);
     let damaged = lines.join("\n") + "\n";
     let cases: [(&str, String, &[&str]); 10] = [
@@ -313,7 +313,7 @@ fn banks_that_cannot_be_used_are_refused() {
             &["`gen_001`", "task_specific_skills.heat[0]"],
         ),
         ("another key", PAPER.replace("general_skills", "skills"), &["`skills`", "`general_skills`"]),
-        ("cut", PAPER[..PAPER.len() / 2].to_owned(), &["JSON", "line "]),
+        ("cut", PAPER.get(..PAPER.len() / 2).unwrap().to_owned(), &["JSON", "line "]),
         (
             "a number",
             PAPER.replace("\"Look first\"", "7"),
@@ -362,7 +362,7 @@ fn banks_that_cannot_be_used_are_refused() {
 fn a_log_that_was_cut_within_a_line_is_read_to_the_line_before() {
     let context = with_banks();
     let log = context.read("lived/log.jsonl");
-    context.write("lived/log.jsonl", &log[..log.len() - 5]);
+    context.write("lived/log.jsonl", log.get(..log.len() - 5).unwrap());
     let outcome = context.run(&["bank", "show", "lived", "hea_003", "--json"]);
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stderr, &["note: the log ends within a line"]);

@@ -100,7 +100,7 @@ fn entries(members: &Map<String, Value>) -> Vec<Entry> {
                 }
             }
             value => {
-                entries.push(Entry { key: section.clone(), flat: section.clone(), value: value.clone() })
+                entries.push(Entry { key: section.clone(), flat: section.clone(), value: value.clone() });
             }
         }
     }
