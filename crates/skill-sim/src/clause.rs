@@ -136,9 +136,26 @@ impl Clause {
     }
 }
 
+/// What a line says is a mistake, where a skill bank shows it as one: `- **Don't**: leaves drawers closed`.
+pub(super) fn mistake_of_line(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("- **Don't**:").map(str::trim)
+}
+
+/// Whether a line names no deed: a bank's headings, which hold names of task types, and the occasion of a skill.
+fn is_label(line: &str) -> bool {
+    let line = line.trim();
+    let is_heading = line.starts_with("### ") && line.ends_with(" Skills");
+    is_heading || line.starts_with("_Apply when: ")
+}
+
 /// The clauses of one line of Markdown.
 pub(super) fn clauses(line: &str) -> Vec<Clause> {
     const MARK: char = '\u{2}';
+    if is_label(line) {
+        return Vec::new();
+    }
+    let mistake = mistake_of_line(line).map(|mistake| format!("Do not {mistake}"));
+    let line = mistake.as_deref().unwrap_or(line);
     let mut text = line.trim().trim_start_matches(['#', '-', '*', '+', '>', ' ']).replace("**", "");
     for (abbreviation, plain) in ABBREVIATIONS {
         text = text.replace(abbreviation, plain);
@@ -175,6 +192,10 @@ mod tests {
         check("Give kilograms instead of tonnes; be brief", "give kilograms | !not tonnes || be brief");
         check("Don’t explain. Just answer.", "!don't explain || just answer");
         check("Never forget the surname", "never forget the surname");
+        check("- **Don't**: write dates in words", "!do not write dates in words");
+        check("  **Instead**: write dates in digits", "instead | write dates in digits");
+        check("  _Apply when: a date is wanted_", "");
+        check("### Heat Then Place Skills", "");
         check("", "");
     }
 }

@@ -3,7 +3,7 @@
 //! As with the conventions about answers, a skill is read clause by clause, and where two clauses contradict each
 //! other, the last one holds.
 
-use crate::clause::{Clause, NEGATIONS, Segment, clauses};
+use crate::clause::{Clause, NEGATIONS, Segment, clauses, mistake_of_line};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Something that an agent may make a habit of, and that a skill can ask for or speak against.
@@ -71,6 +71,12 @@ impl Pattern {
         Self { deeds, about, sense: Sense::ForWhereForbidden }
     }
 
+    /// Whether a clause begins with the deed, such as `Opens drawers`.
+    fn begins(&self, clause: &Clause) -> bool {
+        let deed = clause.words.iter().find(|word| !OPENING_WORDS.contains(word));
+        deed.is_some_and(|deed| self.deeds.iter().any(|stem| deed.starts_with(stem.trim())))
+    }
+
     fn read(&self, clause: &Clause) -> Option<bool> {
         if !self.about.iter().all(|words| clause.words.has_stem(words)) {
             return None;
@@ -96,6 +102,9 @@ impl Pattern {
         refused.then_some(false)
     }
 }
+
+/// Words before the verb of a description.
+const OPENING_WORDS: [&str; 5] = ["the", "an", "a", "agent", "it"];
 
 /// Whether a deed stands behind the turn of a sentence such as `never buy before you have checked the price`.
 fn is_asked_for_all_the_same(segment: &Segment, deeds: &[&str]) -> bool {
@@ -157,16 +166,46 @@ impl<H: Habit> ConductReader<H> {
 
 /// What one line says about habits, in order; `true` where it asks for one.
 pub(super) fn habits_of_line<H: Habit>(line: &str) -> Vec<(H, bool)> {
+    if let Some(mistake) = mistake_of_line(line) {
+        return habits_of_mistake(line, mistake);
+    }
     let mut said = Vec::new();
     for clause in clauses(line) {
         for habit in H::ALL {
-            let read = habit.patterns().iter().filter_map(|pattern| pattern.read(&clause));
-            // What speaks for a habit outweighs what speaks against it in the same breath.
-            let is_wanted = read.fold(None, |so_far, wanted| Some(so_far.unwrap_or(false) || wanted));
-            said.extend(is_wanted.map(|is_wanted| (*habit, is_wanted)));
+            said.extend(wanted_in(*habit, &clause).map(|is_wanted| (*habit, is_wanted)));
         }
     }
     said
+}
+
+/// Whether a clause asks for a habit or speaks against it.
+fn wanted_in<H: Habit>(habit: H, clause: &Clause) -> Option<bool> {
+    let read = habit.patterns().iter().filter_map(|pattern| pattern.read(clause));
+    // What speaks for a habit outweighs what speaks against it in the same breath.
+    read.fold(None, |so_far, wanted| Some(so_far.unwrap_or(false) || wanted))
+}
+
+/// What the description of a mistake says about habits: one that lacks a habit asks for it.
+///
+/// Descriptions name a habit in passing, as in `puts down what must be hot while it is cold`, so they speak against a
+/// habit only where it is what they begin with, as in `opens every drawer`.
+fn habits_of_mistake<H: Habit>(line: &str, mistake: &str) -> Vec<(H, bool)> {
+    let (forbidden, told) = (clauses(line), clauses(mistake));
+    let of_habit = |habit: &H| {
+        let says = |clauses: &[Clause], wanted: bool| {
+            clauses.iter().any(|clause| wanted_in(*habit, clause) == Some(wanted))
+        };
+        let begins = || {
+            let clause = told.first();
+            clause.is_some_and(|clause| habit.patterns().iter().any(|pattern| pattern.begins(clause)))
+        };
+        if says(&forbidden, true) || says(&told, false) {
+            Some((*habit, true))
+        } else {
+            (says(&forbidden, false) && begins()).then_some((*habit, false))
+        }
+    };
+    H::ALL.iter().filter_map(of_habit).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +241,25 @@ mod tests {
         check("Don't just take the first result.", &[(S::CompareNames, true)]);
         check("Read the features before you buy.", &[(S::ReadFeatures, true)]);
         check("Be quick.", &[] as &[(S, bool)]);
+    }
+
+    #[test]
+    fn a_bank_shows_mistakes_and_occasions() {
+        check("- **Don't**: leaves closed drawers closed", &[(H::OpenClosed, true)]);
+        check("- **Don't**: The agent leaves closed drawers closed.", &[(H::OpenClosed, true)]);
+        check("- **Don't**: went on without a look inside the closed drawer", &[(H::OpenClosed, true)]);
+        check("- **Don't**: puts the object down before it is hot", &[(H::Heat, true)]);
+        check::<H>("- **Don't**: puts down what must be hot while it is cold", &[]);
+        check("- **Don't**: searches the same place twice", &[(H::SearchEverywhere, true)]);
+        check("- **Don't**: never used the lamp", &[(H::UseLamp, true)]);
+        check("- **Don't**: Open closed drawers", &[(H::OpenClosed, false)]);
+        check("- **Don't**: The agent heats things", &[(H::Heat, false)]);
+        check("  **Instead**: Open them and look inside.", &[(H::OpenClosed, true)]);
+        check::<H>("  _Apply when: the task asks for something hot_", &[]);
+        check::<H>("### Pick Two Obj And Place Skills", &[]);
+        check::<H>("### Look At Obj In Light Skills", &[]);
+        check("### Heat what must be hot", &[(H::Heat, true)]);
+        check("- **Don't**: buys without choosing the size", &[(S::ChooseOptions, true)]);
     }
 
     #[test]
