@@ -208,6 +208,24 @@ impl Lessons for HouseholdHabit {
         }
         findings
     }
+
+    fn practised(played: &Played) -> Vec<Self> {
+        const MANY_PLACES: usize = 5;
+        let did = |verbs: &[&str]| played.steps.iter().any(|step| verbs.iter().any(|verb| step.did(verb)));
+        let gone_to: BTreeSet<&str> =
+            played.steps.iter().filter_map(|step| step.action.strip_prefix("go to ")).collect();
+        let n_taken = played.steps.iter().filter(|step| step.did("take ")).count();
+        let shown = [
+            (Self::OpenClosed, did(&["open "])),
+            (Self::SearchEverywhere, gone_to.len() > MANY_PLACES),
+            (Self::Heat, did(&["heat "])),
+            (Self::Cool, did(&["cool "])),
+            (Self::Clean, did(&["clean "])),
+            (Self::UseLamp, did(&["use ", "toggle "])),
+            (Self::FetchBoth, n_taken > 1),
+        ];
+        shown.into_iter().filter_map(|(habit, is_shown)| is_shown.then_some(habit)).collect()
+    }
 }
 
 /// Why an object was not found; `one_is_put` where it is the second one.

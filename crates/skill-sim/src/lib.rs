@@ -1,9 +1,9 @@
-//! Models that need no network: targets that read their skill, and an optimizer that works by rules.
+//! Models that need no network: targets that read their skill, and an optimizer and a teacher that work by rules.
 //!
 //! They stand in for real models in the demos and in tests. They see exactly the prompts that a real model would see
 //! and answer in text. A target's success depends on what the skill says, in whatever words it says it; the
-//! optimizer compares answers with references and proposes general rules, and is sometimes bad at it, as real models
-//! are. None of them knows an item of any data set, and the same seed and prompt give the same bytes on every machine.
+//! optimizer compares answers with references and proposes general rules, the teacher writes skills from episodes, and
+//! both are sometimes bad at it, as real models are. None of them knows an item of any data set, and the same seed and prompt give the same bytes on every machine.
 //!
 //! # Who should depend on this crate
 //!
@@ -13,11 +13,12 @@
 //! | model | its part |
 //! |---|---|
 //! | [`SimulatedTarget`] | a clerk who answers questions about records by the conventions of its skill |
-//! | [`SimulatedAgent`] | the moves of a [`Player`] in a world of several turns: [`SimulatedHousehold`] in ALFWorld, [`SimulatedShopper`] in WebShop |
+//! | [`SimulatedAgent`] | the moves of a [`Player`] in a world of several turns: [`SimulatedHousehold`] in ALFWorld, [`SimulatedShopper`] in WebShop; [`HouseholdExpert`] and [`ShopExpert`] have every habit without a skill |
 //! | [`SimulatedOptimizer`] | the optimizer, for all of them |
+//! | [`SimulatedTeacher`] | the teacher of skill banks, for all of them |
 //!
-//! [`SimulatedOptimizer`] may also teach a real target: its diagnosis is about the difference between an answer and
-//! its reference, not about the simulated one.
+//! [`SimulatedOptimizer`] and [`SimulatedTeacher`] may also teach a real target: their diagnosis is about the difference
+//! between an answer and its reference, not about the simulated one.
 //!
 //! # Example
 //!
@@ -62,16 +63,18 @@ mod records;
 mod rewriting;
 mod shop;
 mod target;
+mod teacher;
 mod values;
 mod worlds;
 #[cfg(test)]
 mod worlds_tests;
 
 pub use agent::{Move, PastTurn, Player, SimulatedAgent, Situation};
-pub use household::player::SimulatedHousehold;
+pub use household::player::{HouseholdExpert, SimulatedHousehold};
 pub use optimizer::SimulatedOptimizer;
-pub use shop::player::SimulatedShopper;
+pub use shop::player::{ShopExpert, SimulatedShopper};
 pub use target::SimulatedTarget;
+pub use teacher::SimulatedTeacher;
 
 use skill_core::Usage;
 use skill_llm::{ChatReply, ChatRequest};

@@ -232,6 +232,20 @@ impl Lessons for ShopHabit {
         }
         findings
     }
+
+    fn practised(played: &Played) -> Vec<Self> {
+        let Some((instruction, _)) = ShopPage::read(&played.opening) else { return Vec::new() };
+        let visit = Visit::of(played);
+        let Some(bought) = visit.bought else { return Vec::new() };
+        let named = ShopWish::read(&instruction).chosen(&bought.choices, |choice| !is_option_name(choice));
+        let is_chosen = |value: &&str| bought.clicked.iter().any(|clicked| clicked == value);
+        let shown = [
+            (Self::ChooseOptions, named.iter().any(is_chosen)),
+            (Self::ReadFeatures, !bought.read.is_empty()),
+            (Self::TryOthers, visit.n_opened > 1),
+        ];
+        shown.into_iter().filter_map(|(habit, is_shown)| is_shown.then_some(habit)).collect()
+    }
 }
 
 /// What was bought, and what the agent knew of it.

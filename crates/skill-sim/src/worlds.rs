@@ -27,6 +27,9 @@ pub(super) trait Lessons: Habit {
 
     /// The habits that would have mended a failed episode.
     fn diagnose(played: &Played) -> Vec<Self>;
+
+    /// The habits that an episode shows at work.
+    fn practised(played: &Played) -> Vec<Self>;
 }
 
 /// One action with what was seen then.

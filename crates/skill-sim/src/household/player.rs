@@ -26,11 +26,7 @@ impl Player for SimulatedHousehold {
     }
 
     fn instructions(&self) -> Vec<&'static str> {
-        Vec::from([
-            INSTRUCTIONS,
-            #[cfg(feature = "live")]
-            skill_envs::live::LiveKind::Alfworld.instructions(),
-        ])
+        instructions()
     }
 
     fn decide(&self, situation: &Situation, dice: Dice) -> Move {
@@ -39,14 +35,7 @@ impl Player for SimulatedHousehold {
             conduct.says(*habit).unwrap_or_else(|| dice.chance(&format!("{habit:?}"), BY_NATURE))
         };
         let habits: BTreeSet<HouseholdHabit> = HouseholdHabit::ALL.iter().copied().filter(has).collect();
-        let mut expert = Expert::with_habits(situation.opening(), habits);
-        for turn in &situation.past {
-            expert.remember(&turn.observation, turn.action.as_deref());
-        }
-        let action = match &situation.admissible {
-            Some(admissible) => expert.act(&situation.observation, admissible),
-            None => expert.act_unaided(&situation.observation),
-        };
+        let action = next_action(situation, habits);
         let turn = format!("slip {} {action}", situation.past.len());
         if dice.chance(&turn, SLIP_RATE) {
             let ways = situation.admissible.iter().flatten().filter(|command| command.starts_with("go to "));
@@ -55,6 +44,47 @@ impl Player for SimulatedHousehold {
             }
         }
         Move { thought: thought(&action), action }
+    }
+}
+
+/// A player of households that has every habit and makes no slip, whatever its skill says: the [`Expert`].
+///
+/// Its episodes are demonstrations that cost no model calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HouseholdExpert;
+
+impl Player for HouseholdExpert {
+    fn name(&self) -> &'static str {
+        "household-expert"
+    }
+
+    fn instructions(&self) -> Vec<&'static str> {
+        instructions()
+    }
+
+    fn decide(&self, situation: &Situation, _: Dice) -> Move {
+        let action = next_action(situation, HouseholdHabit::ALL.iter().copied().collect());
+        Move { thought: thought(&action), action }
+    }
+}
+
+fn instructions() -> Vec<&'static str> {
+    Vec::from([
+        INSTRUCTIONS,
+        #[cfg(feature = "live")]
+        skill_envs::live::LiveKind::Alfworld.instructions(),
+    ])
+}
+
+/// What an expert with these habits does next.
+fn next_action(situation: &Situation, habits: BTreeSet<HouseholdHabit>) -> String {
+    let mut expert = Expert::with_habits(situation.opening(), habits);
+    for turn in &situation.past {
+        expert.remember(&turn.observation, turn.action.as_deref());
+    }
+    match &situation.admissible {
+        Some(admissible) => expert.act(&situation.observation, admissible),
+        None => expert.act_unaided(&situation.observation),
     }
 }
 

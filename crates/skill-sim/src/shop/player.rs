@@ -3,7 +3,8 @@
 use super::ShopHabit;
 use super::page::{ShopListing, ShopPage, ShopWish, is_option_name};
 use crate::agent::{Move, Player, Situation};
-use crate::habits::{Conduct, ConductReader};
+use crate::habits::{Conduct, ConductReader, Habit as _};
+use crate::worlds::Lessons as _;
 use skill_core::random::Dice;
 use skill_envs::webshop::INSTRUCTIONS;
 use std::collections::BTreeMap;
@@ -31,23 +32,54 @@ impl Player for SimulatedShopper {
     }
 
     fn instructions(&self) -> Vec<&'static str> {
-        Vec::from([
-            INSTRUCTIONS,
-            #[cfg(feature = "live")]
-            skill_envs::live::LiveKind::Webshop.instructions(),
-        ])
+        instructions()
     }
 
     fn decide(&self, situation: &Situation, dice: Dice) -> Move {
-        let mut visit = Visit::default();
-        for turn in &situation.past {
-            visit.see(&turn.observation);
-            visit.did(turn.action.as_deref().unwrap_or_default());
-        }
-        visit.see(&situation.observation);
-        let shopper = Shopper { conduct: self.skills.read(&situation.skill), dice, visit: &visit };
+        let visit = Visit::of(situation);
+        let shopper = Shopper {
+            conduct: self.skills.read(&situation.skill),
+            dice,
+            visit: &visit,
+            slip_rate: SLIP_RATE,
+        };
         shopper.decide(situation.admissible.as_deref())
     }
+}
+
+/// A shopper that has every habit and makes no slip, whatever its skill says.
+///
+/// Its episodes are demonstrations that cost no model calls. It knows what a page shows and no more, so it does not
+/// reach every goal.
+#[derive(Debug, Default)]
+pub struct ShopExpert {
+    skills: ConductReader<ShopHabit>,
+}
+
+impl Player for ShopExpert {
+    fn name(&self) -> &'static str {
+        "shop-expert"
+    }
+
+    fn instructions(&self) -> Vec<&'static str> {
+        instructions()
+    }
+
+    fn decide(&self, situation: &Situation, dice: Dice) -> Move {
+        let all: Vec<&str> =
+            ShopHabit::ALL.iter().filter_map(|habit| habit.phrasings().first().copied()).collect();
+        let visit = Visit::of(situation);
+        let conduct = self.skills.read(&all.join("\n"));
+        Shopper { conduct, dice, visit: &visit, slip_rate: 0.0 }.decide(situation.admissible.as_deref())
+    }
+}
+
+fn instructions() -> Vec<&'static str> {
+    Vec::from([
+        INSTRUCTIONS,
+        #[cfg(feature = "live")]
+        skill_envs::live::LiveKind::Webshop.instructions(),
+    ])
 }
 
 /// What is known of a product.
@@ -78,6 +110,16 @@ struct Visit {
 }
 
 impl Visit {
+    fn of(situation: &Situation) -> Self {
+        let mut visit = Self::default();
+        for turn in &situation.past {
+            visit.see(&turn.observation);
+            visit.did(turn.action.as_deref().unwrap_or_default());
+        }
+        visit.see(&situation.observation);
+        visit
+    }
+
     fn see(&mut self, observation: &str) {
         let Some((instruction, page)) = ShopPage::read(observation) else { return };
         if self.instruction.is_empty() {
@@ -132,6 +174,8 @@ struct Shopper<'a> {
     conduct: Arc<Conduct<ShopHabit>>,
     dice: Dice,
     visit: &'a Visit,
+    /// How often one of the named options is forgotten.
+    slip_rate: f64,
 }
 
 impl Shopper<'_> {
@@ -220,7 +264,7 @@ impl Shopper<'_> {
                 None => !is_option_name(choice),
             };
             let mut named = visit.wish.chosen(choices, is_value);
-            if self.dice.chance("slip", SLIP_RATE) {
+            if self.dice.chance("slip", self.slip_rate) {
                 named.pop();
             }
             if let Some(value) =

@@ -27,13 +27,13 @@ const FEATURES: &str = "Read the features first.";
 const OTHERS: &str = "If something is missing, go back and try another product.";
 const SHOP: [&str; 6] = [KEY_WORDS, PRICE, NAMES, OPTIONS, FEATURES, OTHERS];
 
-fn household(n_games: usize, task_types: &[TaskType]) -> Arc<dyn World> {
+pub(crate) fn household(n_games: usize, task_types: &[TaskType]) -> Arc<dyn World> {
     let generated = GeneratedConfig { seed: 42, train: n_games, val: 1, test: 1 };
     let config = AlfworldConfig { generated, task_types: task_types.to_vec(), ..AlfworldConfig::default() };
     Arc::new(AlfworldWorld::new(&config).unwrap())
 }
 
-fn shop(n_goals: usize) -> Arc<dyn World> {
+pub(crate) fn shop(n_goals: usize) -> Arc<dyn World> {
     let config = WebshopConfig {
         split_ratio: Some([1, 1, 1].into()),
         limits: [Some(n_goals), Some(1), Some(1)],
@@ -42,12 +42,12 @@ fn shop(n_goals: usize) -> Arc<dyn World> {
     Arc::new(WebshopWorld::load(&config).unwrap())
 }
 
-fn settings() -> AgentSettings {
+pub(crate) fn settings() -> AgentSettings {
     let max_repetitions = Some(3);
     AgentSettings { history_turns: Some(50), max_turns: 40, max_repetitions, ..AgentSettings::default() }
 }
 
-fn play(
+pub(crate) fn play(
     world: &Arc<dyn World>,
     settings: AgentSettings,
     player: impl Player,
@@ -66,7 +66,7 @@ fn play(
     })
 }
 
-fn share(results: &[RolloutResult]) -> f64 {
+pub(crate) fn share(results: &[RolloutResult]) -> f64 {
     results.iter().map(|result| result.hard).sum::<f64>() / results.len() as f64
 }
 

@@ -5,3 +5,4 @@
 mod agents;
 mod models;
 mod place;
+mod teacher;

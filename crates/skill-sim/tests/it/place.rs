@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates that must do without simulated models.
-const WITHOUT: [&str; 5] = ["skill-core", "skill-llm", "skill-envs", "skill-pipeline", "skill-report"];
+const WITHOUT: [&str; 6] =
+    ["skill-core", "skill-llm", "skill-envs", "skill-bank", "skill-pipeline", "skill-report"];
 
 /// Words of the demos' worlds and models, in lower case.
 const DEMO_WORDS: [&str; 10] = [
@@ -62,6 +63,12 @@ fn nothing_below_the_facade_depends_on_simulated_models() {
         assert!(!names.iter().any(|name| name == "skill-sim"), "{package} depends on skill-sim");
     }
     assert!(dependencies("skillrl").iter().any(|name| name == "skill-sim"), "the facade has them");
+}
+
+#[test]
+fn the_teacher_does_without_the_bank() {
+    let names = dependencies("skill-sim");
+    assert!(!names.iter().any(|name| name == "skill-bank"), "{names:?}");
 }
 
 #[test]
