@@ -49,12 +49,15 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     }
     file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
-        let message =
-            format!("{} is not a skill, a bank, a run or a journal: it is too large for a skill", path.display());
+        let message = format!(
+            "{} is not a skill, a bank, a run or a journal: it is too large for a skill",
+            path.display()
+        );
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     }
     let Ok(text) = String::from_utf8(bytes) else {
-        let message = format!("{} is not a skill, a bank, a run or a journal: it is not text", path.display());
+        let message =
+            format!("{} is not a skill, a bank, a run or a journal: it is not text", path.display());
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     };
     if is_meant_as_bank(&text) {

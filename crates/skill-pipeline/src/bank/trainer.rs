@@ -52,6 +52,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Groups between two looks at a trial, at least.
+const GROUPS_PER_LOOK: usize = 16;
+
 /// Groups that must tell something before the standing check retires a skill.
 const MIN_STANDING_GROUPS: u64 = 8;
 
@@ -572,7 +575,9 @@ impl BankRun<'_> {
         let asked = self.trial_settings(rule);
         let design =
             TrialItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
-                let look = u32::try_from(items.as_slice().len()).unwrap_or(u32::MAX);
+                // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
+                let n_items = items.as_slice().len().max(1);
+                let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
                 let rule = match asked.rule {
                     TrialRule::AnyTime { threshold, .. } => {
                         TrialRule::AnyTime { threshold, groups_per_look: look }

@@ -15,6 +15,7 @@ pub(super) fn model(
 ) -> Result<Arc<dyn ChatModel>, Error> {
     use skill_sim::{
         SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedShopper, SimulatedTarget,
+        SimulatedTeacher,
     };
     let seed = asked.sim_seed;
     Ok(match role {
@@ -26,7 +27,14 @@ pub(super) fn model(
             }
         },
         ModelRole::Judge => Arc::new(SimulatedTarget::new(seed)),
-        ModelRole::Optimizer | ModelRole::Teacher => {
+        ModelRole::Teacher => {
+            let teacher = SimulatedTeacher::new(seed);
+            Arc::new(match asked.flaw_rate {
+                Some(rate) => teacher.with_flaw_rate(rate),
+                None => teacher,
+            })
+        }
+        ModelRole::Optimizer => {
             let optimizer = SimulatedOptimizer::new(seed);
             Arc::new(match asked.flaw_rate {
                 Some(rate) => optimizer.with_flaw_rate(rate),
