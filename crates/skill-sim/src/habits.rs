@@ -256,6 +256,7 @@ mod tests {
         check("- **Don't**: The agent heats things", &[(H::Heat, false)]);
         check("  **Instead**: Open them and look inside.", &[(H::OpenClosed, true)]);
         check::<H>("  _Apply when: the task asks for something hot_", &[]);
+        check::<H>("No relevant skills found for this task.", &[]);
         check::<H>("### Pick Two Obj And Place Skills", &[]);
         check::<H>("### Look At Obj In Light Skills", &[]);
         check("### Heat what must be hot", &[(H::Heat, true)]);

@@ -237,7 +237,7 @@ impl Pen {
         };
         let fields = if is_mistake {
             [
-                format!("Too little heed is paid to this: {}", title.to_lowercase()),
+                format!("The agent neglects this: {}", title.to_lowercase()),
                 REASONS.first()?.to_string(),
                 rule.to_owned(),
             ]
@@ -311,28 +311,4 @@ fn capitalised(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flawed_advice_is_what_it_is_meant_to_be() {
-        let worlds = [World::Household, World::Shop, World::Answers];
-        for [title, rule] in PLATITUDES.iter().chain(OVER_GENERAL) {
-            let fields = [(*title).to_owned(), (*rule).to_owned(), String::new()];
-            let text = SkillText { fields, is_mistake: false }.shown();
-            for world in worlds {
-                assert_eq!(world.said_in(&text), BTreeSet::new(), "{world:?}: {text}");
-            }
-        }
-        for title in HARMFUL_TITLES {
-            let text = format!("- **{title}**: Go.");
-            assert!(worlds.iter().all(|world| world.said_in(&text).is_empty()), "{title}");
-        }
-        let pen = Pen { dice: Dice::new(1, &[]), flaw_rate: 1.0 };
-        for (world, is_mistake) in worlds.into_iter().flat_map(|world| [(world, false), (world, true)]) {
-            let skill = pen.flawed(Flaw::Harmful, "x", world, is_mistake, &BTreeSet::new()).unwrap();
-            let said = said_by(&skill, world);
-            assert!(matches!(said, Said::Things(_)) && !said.is_for(), "{skill:?} {said:?}");
-        }
-    }
-}
+mod tests;

@@ -126,16 +126,19 @@ impl Topic {
 
     /// Takes in what another one adds, if both are about the same; true if they are.
     pub(super) fn join(&mut self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Codes { field, pairs }, Self::Codes { field: own, pairs: more }) if field == own => {
-                pairs.extend(more.iter().filter(|(word, _)| !word.is_empty()).cloned());
-                pairs.sort();
-                pairs.dedup_by(|a, b| a.0 == b.0);
-                true
-            }
-            (Self::Answer(Finding::PlaceInWords(_)), Self::Answer(Finding::PlaceInWords(_))) => true,
-            (own, other) => own == other,
+        if let (Self::Codes { field, pairs }, Self::Codes { field: other, pairs: more }) = (&mut *self, other)
+            && field == other
+        {
+            pairs.extend(more.iter().cloned());
+            pairs.sort();
+            pairs.dedup_by(|later, earlier| later.0 == earlier.0);
+            return true;
         }
+        let are_places = matches!(
+            (&*self, other),
+            (Self::Answer(Finding::PlaceInWords(_)), Self::Answer(Finding::PlaceInWords(_)))
+        );
+        are_places || self == other
     }
 
     /// Names it among the dice.
