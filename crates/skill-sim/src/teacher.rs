@@ -46,13 +46,13 @@ const REASONS: &[&str] = &[
 /// A teacher that works by rules: it diagnoses each episode and writes skills against what went wrong.
 ///
 /// It understands the built-in prompts of skill banks (general skills, skills of a type, mistakes, merging, changes
-/// for weak types) and answers each in JSON. Its lessons are habits in households and shops, by what an episode's
-/// actions show, and the forms of answers, by their differences from the references; of other tasks it has only
-/// platitudes to say. Lessons behind failures and habits behind successes come first that most episodes show; in a
-/// request for general skills only those of two types or more.
+/// for weak types) and answers each in JSON. It teaches habits for households and shops, which it finds in the actions of
+/// episodes, and forms of answers, which it finds by comparing answers with references; for other tasks it writes
+/// platitudes. Lessons of failures and habits behind successes are ordered by the number of episodes that show them; a
+/// general skill needs episodes of two types.
 ///
-/// It is sometimes bad, as real models are: a skill is replaced by one that does harm, by one that changes nothing or by
-/// one that is too general; how often is [`SimulatedTeacher::with_flaw_rate`].
+/// It is sometimes bad, as real models are, and writes a harmful, useless or too general skill in the place of a good
+/// one; [`SimulatedTeacher::with_flaw_rate`] sets how often.
 #[derive(Debug, Clone)]
 pub struct SimulatedTeacher {
     id: ModelId,

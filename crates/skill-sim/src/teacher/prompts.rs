@@ -106,9 +106,9 @@ pub(super) struct ExistingSkill {
 pub(super) struct EpisodeText {
     pub(super) task_type: String,
     pub(super) is_success: bool,
-    /// The same as a player's moves.
+    /// Its moves, where the task is played in a world.
     pub(super) played: Played,
-    /// The same as an answer to a question.
+    /// Its answer, where the task is a question.
     pub(super) answered: Trajectory,
 }
 

@@ -46,7 +46,7 @@ impl Taught for HouseholdHabit {
             Self::Heat => &["Heat it first", "Use the microwave for hot things", "Heat before placing"],
             Self::Cool => &["Cool it first", "Use the fridge for cool things", "Cool before placing"],
             Self::Clean => &["Clean it first", "Wash before placing", "Rinse it in the sinkbasin"],
-            Self::UseLamp => &["Turn on the lamp", "Use the lamp in reach", "Switch on the desklamp"],
+            Self::UseLamp => &["Turn on the lamp", "Use the desklamp", "Switch on the desklamp"],
             Self::FetchBoth => &["Fetch both objects", "Bring the second one too", "Find and place both"],
         }
     }
