@@ -11,7 +11,8 @@ pub(crate) fn trial_line(round: u32, record: &TrialRecord) -> String {
     let TrialRecord { trial, skill, title, tier, rollouts, decision, problem, .. } = record;
     let head = format!("round {round}, trial {trial}: {skill} \"{title}\" ({tier})");
     let Some(decision) = decision else {
-        return format!("{head}: not tried, {}", problem.as_deref().unwrap_or("no task shows it"));
+        let problem = problem.as_deref().unwrap_or("no task shows it");
+        return format!("{head}: undecided, {problem}; {}", counted(*rollouts, "rollout"));
     };
     let verdict = match decision.verdict {
         Verdict::Admit => "admitted",

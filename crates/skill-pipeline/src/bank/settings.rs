@@ -42,7 +42,7 @@ pub struct BankSettings {
     pub weak_below: f64,
     /// A type is judged from so many rollouts on.
     pub min_rollouts: usize,
-    /// The bank is measured on the validation split after each so many rounds.
+    /// The bank is measured on the validation split after each so many rounds, and after the first and the last.
     pub validation_interval: usize,
     /// Failures that the teacher reads if the weakest type succeeds in less than a fifth of its rollouts.
     pub max_analysis_deep: usize,
@@ -78,7 +78,7 @@ impl Default for BankSettings {
             validation_interval: 5,
             max_analysis_deep: 10,
             max_analysis_shallow: 5,
-            max_admissions: 3,
+            max_admissions: 8,
             max_trials: 8,
             trial: TrialKind::AnyTime,
             alpha: 0.05,

@@ -287,7 +287,7 @@ impl BankRun<'_> {
             let mut record = RoundRecord::new(round);
             self.make_round(&mut record).await.map_err(|error| self.or_stopped(error, round, rounds))?;
             let interval = u32::try_from(self.settings().validation_interval.max(1)).unwrap_or(u32::MAX);
-            if round == rounds || (round > 0 && round % interval == 0) {
+            if round == 0 || round == rounds || round % interval == 0 {
                 let validation =
                     self.validate().await.map_err(|error| self.or_stopped(error, round, rounds))?;
                 score = validation.score;
@@ -616,7 +616,13 @@ impl BankRun<'_> {
         let arms = [self.shown_source(without)?, self.shown_source(with)?];
         let state = self.run_trial(design, &arms, record.round, &mut trial).await?;
         let Some(decision) = state.decision().copied() else {
-            return Err(PipelineError::Halted);
+            // No task told anything: the candidate waits, behind those that were tried less.
+            let numbers = state.numbers();
+            trial.problem = Some(format!("none of {} groups told anything", state.n_seen()));
+            let undecided = measured(candidate, Occasion::Trial, &numbers, Some(Verdict::Undecided));
+            self.bank.record(record.round, [undecided])?;
+            self.end_trial(record, trial);
+            return Ok(());
         };
         trial.decision = Some(decision);
         let mut events =
@@ -643,10 +649,14 @@ impl BankRun<'_> {
             self.bank.record(record.round, [measured(candidate, Occasion::AfterAdmission, &fresh, None)])?;
             trial.fresh = Some(fresh);
         }
+        self.end_trial(record, trial);
+        Ok(())
+    }
+
+    fn end_trial(&mut self, record: &mut RoundRecord, trial: TrialRecord) {
         self.trial_rollouts += trial.rollouts;
         self.log.emit(&Event::TrialFinished { round: record.round, record: Box::new(trial.clone()) });
         record.trials.push(trial);
-        Ok(())
     }
 
     /// The tasks of the trial set whose retrieval would show the candidate, with what is known of them.
@@ -689,7 +699,9 @@ impl BankRun<'_> {
         }
     }
 
-    /// Makes the rollouts of a trial, a pass over its tasks at a time, until it is decided.
+    /// Makes the rollouts of a trial, a pass over its tasks at a time, until it is decided, or until nobody expects it to
+    /// be: where every task of the first look came out the same in both halves, more of the same would cost as much and
+    /// tell as little.
     async fn run_trial(
         &mut self,
         design: TrialDesign,
@@ -708,6 +720,9 @@ impl BankRun<'_> {
                 state.push(place, group).map_err(|error| self.trial_error(&error))?;
             }
             from = to;
+            if from >= GROUPS_PER_LOOK as u64 && state.numbers().informative_groups == 0 {
+                break;
+            }
         }
         Ok(state)
     }

@@ -83,14 +83,14 @@ settings! {
         threshold: f64 = decisive(number(0.0, 1.0), Value("0.4")) => weak_below;
         /// Rollouts from which on a type is judged.
         min_rollouts: u32 = decisive(integer(1, MAX_COUNT), Value("4")) => min_rollouts;
-        /// Rounds between two measurements on the selection split; the last round is always measured.
+        /// Rounds between two measurements on the selection split; the first and the last round are always measured.
         validation_interval: u32 = decisive(integer(1, MAX_COUNT), Value("5")) => validation_interval;
         /// Failures that the teacher reads if the weakest type succeeds in less than a fifth of its rollouts.
         max_analysis_deep: u32 = decisive(integer(1, MAX_COUNT), Value("10")) => max_analysis_deep;
         /// Failures that it reads otherwise.
         max_analysis_shallow: u32 = decisive(integer(1, MAX_COUNT), Value("5")) => max_analysis_shallow;
         /// Skills that may become active between two measurements on the selection split.
-        max_admissions: u32 = decisive(integer(1, MAX_COUNT), Value("3")) => max_admissions;
+        max_admissions: u32 = decisive(integer(1, MAX_COUNT), Value("8")) => max_admissions;
         /// Trials of a round; further candidates wait for the next one.
         max_trials: u32 = decisive(integer(0, MAX_COUNT), Value("8")) => max_trials;
         /// When a trial may decide. any_time: after each group of rollouts, by an e-value. fixed_end: at its end, by an
