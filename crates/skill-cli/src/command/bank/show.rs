@@ -7,7 +7,6 @@ use crate::table::{Column, counted, harmless, table, terminal_width};
 use serde_json::{Value, json};
 use skillrl::bank::format::ReadBank;
 use skillrl::bank::{Bank, Content, Record, Skill, Tier, Version};
-use skillrl::pipeline::PipelineError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,9 +15,7 @@ pub(super) fn run(args: &BankShowArgs) -> anyhow::Result<()> {
     let task = Task::of(args)?;
     let read = super::read(path)?;
     if let Some(task) = task {
-        let explained = task.explain(&read.bank, args.json);
-        let bad = |source| PipelineError::Bank { path: path.clone(), source };
-        return super::super::print(&explained.map_err(bad).map_err(skillrl::Error::Pipeline)?);
+        return super::super::print(&task.explain(&read.bank, args.json)?);
     }
     let Some(id) = &args.id else {
         if args.json {

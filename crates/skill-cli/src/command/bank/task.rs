@@ -8,10 +8,10 @@ use crate::command::load_to_run;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::retrieve::{
-    LeftOut, Retrieval, RetrievalSettings, Section, Selection, ShownSkill, Warning, WhyLeftOut,
+    LeftOut, Retrieval, RetrievalMode, RetrievalSettings, Section, Selection, ShownSkill, Warning, WhyLeftOut,
 };
-use skillrl::bank::task_type::Found;
-use skillrl::bank::{Bank, BankError, SkillRef};
+use skillrl::bank::task_type::{Found, TypeTable};
+use skillrl::bank::{Bank, SkillRef};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -20,14 +20,21 @@ pub(super) struct Task {
     goal: String,
     /// The type that the environment names; empty if it names none.
     task_type: String,
+    retrieval: Retrieval,
+    /// Whether the configuration ranks by similarity too, which takes a model.
+    is_similarity_left_out: bool,
 }
 
 impl Task {
     /// The task of the command line; `None` if it names none.
     pub(super) fn of(args: &BankShowArgs) -> anyhow::Result<Option<Self>> {
         if let Some(goal) = &args.goal {
-            let task_type = args.task_type.clone().unwrap_or_default();
-            return Ok(Some(Self { goal: goal.clone(), task_type }));
+            return Ok(Some(Self {
+                goal: goal.clone(),
+                task_type: args.task_type.clone().unwrap_or_default(),
+                retrieval: template(RetrievalSettings::default(), TypeTable::default())?,
+                is_similarity_left_out: false,
+            }));
         }
         match (&args.item, &args.config) {
             (Some(item), Some(config)) => Self::of_item(config, item).map(Some),
@@ -39,22 +46,27 @@ impl Task {
         let loaded = load_to_run(&ConfigArgs { config: config.to_owned(), overrides: Vec::new() })?;
         let env = skillrl::assemble::environment(&loaded)?;
         let (_, item) = find_item(env.as_ref(), Some(item))?;
-        let goal = env.goal(item).unwrap_or_default();
-        Ok(Self { goal, task_type: item.task_type.clone() })
+        let asked = skillrl::assemble::retrieval(&loaded, None)?;
+        Ok(Self {
+            goal: env.goal(item).unwrap_or_default(),
+            task_type: item.task_type.clone(),
+            retrieval: template(asked.settings().clone(), asked.types().clone())?,
+            is_similarity_left_out: asked.settings().mode == RetrievalMode::Embedding,
+        })
     }
 
     /// Prints what the task would be shown, by the type of the task.
-    pub(super) fn explain(&self, bank: &Bank, is_json: bool) -> Result<String, BankError> {
-        let retrieval = Retrieval::new(RetrievalSettings::default())?;
-        let selection = retrieval.select(&bank.view(), &self.task_type, &self.goal, None);
+    pub(super) fn explain(&self, bank: &Bank, is_json: bool) -> anyhow::Result<String> {
+        let selection = self.retrieval.select(&bank.view(), &self.task_type, &self.goal, None);
         if is_json {
             let value = json!({
                 "goal": self.goal,
                 "environment_type": self.task_type,
-                "settings": retrieval.settings(),
+                "settings": self.retrieval.settings(),
+                "similarity_left_out": self.is_similarity_left_out,
                 "selection": selection,
             });
-            return Ok(format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default()));
+            return Ok(format!("{}\n", serde_json::to_string_pretty(&value)?));
         }
         Ok(self.described(bank, &selection))
     }
@@ -65,6 +77,11 @@ impl Task {
             let _ = writeln!(text, "goal: {}", one_line(&self.goal));
         }
         let _ = writeln!(text, "type: {}", type_line(selection));
+        if self.is_similarity_left_out {
+            text.push_str(
+                "note: the configuration ranks by similarity too, which is left out: nothing is sent\n",
+            );
+        }
         for warning in &selection.warnings {
             let _ = writeln!(text, "warning: {}", warning_line(warning));
         }
@@ -89,6 +106,12 @@ impl Task {
         }
         text
     }
+}
+
+/// Retrieval by type and utility, for which no model is asked.
+fn template(settings: RetrievalSettings, types: TypeTable) -> anyhow::Result<Retrieval> {
+    let settings = RetrievalSettings { mode: RetrievalMode::Template, threshold: None, ..settings };
+    Ok(Retrieval::new(settings)?.with_types(types))
 }
 
 fn type_line(selection: &Selection) -> String {
