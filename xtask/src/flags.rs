@@ -9,6 +9,8 @@ xflags::xflags! {
         cmd demo {
             /// What it is played on: `notes` (the default), `alfworld` or `webshop`.
             optional --world world: String
+            /// Trains a bank of skills; for `--world alfworld`.
+            optional --bank
         }
         /// Runs everything that CI runs.
         cmd ci {

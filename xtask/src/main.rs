@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
-        XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref()),
+        XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref(), asked.bank),
         XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
         XtaskCmd::Check(flags::Check { name }) => check::run(&sh, name.as_deref()),
@@ -51,9 +51,12 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-fn demo(sh: &Shell, world: Option<&str>) -> anyhow::Result<()> {
+fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
     let world = world.map(|world| format!("--world={world}"));
-    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...}").quiet().run()?;
+    let bank = bank.then_some("--bank");
+    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...} {bank...}")
+        .quiet()
+        .run()?;
     Ok(())
 }
 

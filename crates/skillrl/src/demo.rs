@@ -25,8 +25,12 @@ pub const FILES: [DemoFile; 6] = [
     DemoFile { path: "data/test.jsonl", text: include_str!("../demo/data/test.jsonl") },
 ];
 
-const HOUSEHOLD_FILES: [DemoFile; 3] = [
+/// The configuration that trains a bank, among the files of the worlds that have one.
+pub const BANK_CONFIG_FILE: &str = "bank.toml";
+
+const HOUSEHOLD_FILES: [DemoFile; 4] = [
     DemoFile { path: CONFIG_FILE, text: include_str!("../demo/alfworld/skillrl.toml") },
+    DemoFile { path: BANK_CONFIG_FILE, text: include_str!("../demo/alfworld/bank.toml") },
     DemoFile { path: SKILL_FILE, text: include_str!("../demo/alfworld/initial_skill.md") },
     DemoFile { path: "README.md", text: include_str!("../demo/alfworld/README.md") },
 ];
@@ -77,6 +81,11 @@ impl DemoWorld {
     /// The one of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|world| world.as_str() == name)
+    }
+
+    /// Whether the demo of this world can train a bank.
+    pub fn has_bank(self) -> bool {
+        self.files().iter().any(|file| file.path == BANK_CONFIG_FILE)
     }
 
     /// All files of the demo in this world.

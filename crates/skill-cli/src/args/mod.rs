@@ -389,6 +389,10 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS)]
     world: String,
 
+    /// Trains a bank of skills instead of one skill; for `--world alfworld`.
+    #[arg(long)]
+    pub(crate) bank: bool,
+
     /// Changes one setting of the demo, such as `train.slow_update=gated`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,

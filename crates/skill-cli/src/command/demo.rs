@@ -25,6 +25,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     };
     let world = args.world();
     super::init::write_demo(dir, world, false)?;
+    if args.bank {
+        return super::demo_bank::run(args, dir);
+    }
     let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)
         .map_err(skillrl::Error::Config)?;
     let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;

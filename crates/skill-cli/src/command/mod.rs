@@ -8,6 +8,7 @@ pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;
 pub(crate) mod demo;
+mod demo_bank;
 pub(crate) mod diff;
 pub(crate) mod distill;
 pub(crate) mod doctor;

@@ -48,9 +48,6 @@ pub(super) fn item_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<It
 }
 
 /// The items of a set, in the order of the data.
-pub(super) fn chosen<'env>(
-    env: &'env dyn Env,
-    contains: impl Fn(&skill_core::ItemId) -> bool,
-) -> Vec<&'env Item> {
+pub(super) fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
     env.items(Split::Train).iter().filter(|item| contains(&item.id)).collect()
 }

@@ -34,7 +34,7 @@ use skill_bank::format::BankFormat;
 use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::Retrieval;
 use skill_bank::trial::{
-    Half, HideRule, ItemRate, Standing, StandingRollout, TrialDesign, TrialItems, TrialNumbers,
+    Half, HideRule, ItemRate, Preflight, Standing, StandingRollout, TrialDesign, TrialItems, TrialNumbers,
     TrialSettings, TrialState, over_cap, preflight,
 };
 use skill_bank::{
@@ -157,6 +157,7 @@ impl BankTrainer {
             trial_rollouts: 0,
             n_admissions: 0,
             retirements: Vec::new(),
+            preflights: Vec::new(),
         };
         let outcome = run.work().await;
         if let Err(error) = &outcome {
@@ -253,6 +254,8 @@ struct BankRun<'run> {
     n_admissions: u32,
     /// Active skills whose retirement was proposed and is not tried yet.
     retirements: Vec<SkillRef>,
+    /// What designs can show, by rule and groups.
+    preflights: Vec<(TrialRule, u64, Preflight)>,
 }
 
 impl BankRun<'_> {
@@ -528,6 +531,14 @@ impl BankRun<'_> {
                 (self.n_tried.get(&candidate).copied().unwrap_or_default(), rate, candidate)
             })
             .collect();
+        // What was tried in vain is tried again only where tasks still fail.
+        let is_needed =
+            |candidate: &SkillRef| match self.bank.bank().skill(&candidate.skill).map(|skill| &skill.tier) {
+                Some(Tier::TaskType(task_type)) => record.weak.contains(task_type),
+                Some(_) => !record.weak.is_empty(),
+                None => false,
+            };
+        queue.retain(|(n_tried, _, candidate)| *n_tried == 0 || is_needed(candidate));
         // Stable: of equal ones the first in the bank comes first.
         queue.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.total_cmp(&other.1)));
         for (_, _, candidate) in queue.into_iter().take(room) {
@@ -595,7 +606,7 @@ impl BankRun<'_> {
             }
         };
         trial.items = design.items().to_vec();
-        trial.preflight = Some(preflight(&design, TaskPrior::default()));
+        trial.preflight = Some(self.preflight(&design));
         self.bank.record(
             record.round,
             [BankEvent::TrialOpened {
@@ -657,6 +668,22 @@ impl BankRun<'_> {
         self.trial_rollouts += trial.rollouts;
         self.log.emit(&Event::TrialFinished { round: record.round, record: Box::new(trial.clone()) });
         record.trials.push(trial);
+    }
+
+    /// What a design can show; designs of one size show the same.
+    fn preflight(&mut self, design: &TrialDesign) -> Preflight {
+        let known = self
+            .preflights
+            .iter()
+            .find(|(rule, n_groups, _)| (*rule, *n_groups) == (design.rule(), design.n_groups()));
+        let known = known.map(|(_, _, known)| known.clone());
+        let mut found = known.unwrap_or_else(|| {
+            let made = preflight(design, TaskPrior::default());
+            self.preflights.push((design.rule(), design.n_groups(), made.clone()));
+            made
+        });
+        found.items = design.items().len() as u64;
+        found
     }
 
     /// The tasks of the trial set whose retrieval would show the candidate, with what is known of them.

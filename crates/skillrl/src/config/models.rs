@@ -349,7 +349,7 @@ kinds! {
         sim_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
         /// The share of replies that the simulated optimizer spoils: broken JSON, harmful and repeated edits.
         flaw_rate: Option<f64> =
-            decisive(number(0.0, 1.0), Value("0.25")).of_section("models.optimizer");
+            decisive(number(0.0, 1.0), Value("0.25")).of_sections(&["models.optimizer", "models.teacher"]);
     }
 }
 

@@ -175,12 +175,12 @@ pub struct KeySpec {
     pub kinds: Kinds,
     /// Whether a run can go on with another value.
     pub effect: Effect,
-    section: Option<&'static str>,
+    sections: &'static [&'static str],
 }
 
 impl KeySpec {
     pub(in crate::config) const fn new(value: ValueType, effect: Effect, default: KeyDefault) -> Self {
-        Self { name: "", value, doc: "", default, kinds: Kinds::All, effect, section: None }
+        Self { name: "", value, doc: "", default, kinds: Kinds::All, effect, sections: &[] }
     }
 
     pub(in crate::config) const fn named(mut self, name: &'static str, doc: &'static str) -> Self {
@@ -194,9 +194,9 @@ impl KeySpec {
         self
     }
 
-    /// The same key, which one alone has of the sections that share their keys.
-    pub(in crate::config) const fn of_section(mut self, path: &'static str) -> Self {
-        self.section = Some(path);
+    /// The same key, which these alone have of the sections that share their keys.
+    pub(in crate::config) const fn of_sections(mut self, paths: &'static [&'static str]) -> Self {
+        self.sections = paths;
         self
     }
 
@@ -267,7 +267,11 @@ impl SectionSpec {
     /// The keys, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
         let path = self.path;
-        self.groups.iter().copied().flatten().filter(move |key| key.section.is_none_or(|of| of == path))
+        self.groups
+            .iter()
+            .copied()
+            .flatten()
+            .filter(move |key| key.sections.is_empty() || key.sections.contains(&path))
     }
 
     /// The key of that name.
