@@ -117,7 +117,7 @@ fn a_revision_takes_the_place_of_its_skill_and_a_retired_version_comes_back_unde
     admit(&mut bank, &other);
     let next = bank.next_version(&first.skill).unwrap();
     propose(&mut bank, next.clone(), &Tier::General, "one, better").unwrap();
-    assert_eq!(bank.replaced_by(&next), [first.clone()]);
+    assert_eq!(bank.replaced_by(&next), std::slice::from_ref(&first));
     let tried = bank.view().with(bank.viewed(&next).unwrap(), &bank.replaced_by(&next));
     let shown: Vec<String> = tried.skills().iter().map(|skill| skill.id.to_string()).collect();
     assert_eq!(shown, ["gen_001@2", "gen_002"]);
