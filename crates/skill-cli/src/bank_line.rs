@@ -26,14 +26,23 @@ pub(crate) fn trial_line(round: u32, record: &TrialRecord) -> String {
         None => String::new(),
     };
     format!(
-        "{head}: {verdict}, {} points ({} to {}), e {:.3}, p {:.3}, {}{fresh}",
+        "{head}: {verdict}, {} points ({} to {}), e {}, p {:.3}, {}{fresh}",
         points(decision.numbers.difference),
         points(low),
         points(high),
-        decision.numbers.e_better,
+        e_value(decision.numbers.e_better),
         decision.numbers.p_better,
         counted(*rollouts, "rollout"),
     )
+}
+
+/// An e-value, of which the size is of interest and not the digits.
+fn e_value(e: f64) -> String {
+    match e {
+        e if e >= 1e4 => "above 10,000".to_owned(),
+        e if e >= 10.0 => format!("{e:.0}"),
+        e => format!("{e:.2}"),
+    }
 }
 
 /// The line for a round.

@@ -7,5 +7,6 @@ mod sets;
 mod settings;
 mod trainer;
 
+pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
 pub use trainer::{BankTrainer, read_record};

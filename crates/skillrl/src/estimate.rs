@@ -5,11 +5,13 @@
 //! high end the least lucky one: every step evaluated, every reply as long as [`Assumptions`] have it. Requests that are
 //! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.
 
+mod bank;
 mod caps;
 mod epoch_end;
 mod prepared;
 mod probe;
 
+pub use bank::{BankEstimate, BankStage, bank_estimate};
 pub use caps::{ApproximateCap, approximate_caps};
 pub use prepared::Prepared;
 pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};

@@ -16,6 +16,7 @@ const MAX_NAMED_ITEMS: usize = 8;
 
 pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     let (dir, file) = run_and_file(args)?;
+    super::bank_run::refuse(&dir, "blame")?;
     let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;
     let text = file.map(|file| {
         std::fs::read_to_string(&file).with_context(|| format!("cannot read the skill {}", file.display()))

@@ -7,6 +7,8 @@ use skillrl::reports::{Comparison, RunComparison, RunSide};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    super::bank_run::refuse(&args.first, "compare")?;
+    super::bank_run::refuse(&args.second, "compare")?;
     let comparison = match &args.html {
         Some(path) => skillrl::report::write_comparison(&args.first, &args.second, path)?,
         None => skillrl::report::compare(&args.first, &args.second)?,

@@ -11,6 +11,7 @@ use skillrl::pipeline::RunReader;
 const CANDIDATE: &str = "candidate-";
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
+    super::bank_run::refuse(&args.run, "diff")?;
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     let (from, from_name) = skill(&run, &args.from)?;
     let (to, to_name) = skill(&run, &args.to)?;

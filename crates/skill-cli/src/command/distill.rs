@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let call = CallCtx {
         cancel: stop.now.clone(),
         halt: stop.soon.clone(),
-        ..CallCtx::new(CallPlace::new(Stage::Distill.as_str()))
+        ..CallCtx::new(CallPlace::default())
     };
     let asked = Teacher {
         model: teacher.as_ref(),
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     };
     let distilling = distill(&episodes, &plan, &settings, &asked, &forbidden, &call);
     let distilled = super::block_on(stop, "stopping", distilling)?.map_err(|error| {
-        let place = call.place.to_string();
+        let place = Stage::Distill.as_str().to_owned();
         skillrl::Error::Pipeline(match error {
             DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
             DistillError::Prompt(error) => PipelineError::Prompt(error),

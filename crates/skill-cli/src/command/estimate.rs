@@ -3,7 +3,10 @@
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
-use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate, approximate_caps};
+use skillrl::config::TrainMode;
+use skillrl::estimate::{
+    BankEstimate, Estimate, Prepared, Span, StageEstimate, approximate_caps, bank_estimate,
+};
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use std::fmt::Write as _;
@@ -12,7 +15,16 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
     let prepared = Prepared::new(&loaded)?;
     let estimate = super::block_on(StopSignal::default(), "stopping", prepared.estimate())??;
-    if args.json {
+    if loaded.config.train.mode == TrainMode::Bank {
+        let env = assemble::environment(&loaded)?;
+        let of_bank =
+            bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
+        if args.json {
+            super::print(&format!("{}\n", serde_json::to_string(&of_bank)?))?;
+        } else {
+            super::print_wrapped(&describe_bank(&of_bank, terminal_width()))?;
+        }
+    } else if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {
         super::print_wrapped(&describe(&estimate, terminal_width()))?;
@@ -75,6 +87,42 @@ fn describe(estimate: &Estimate, width: Option<usize>) -> String {
     if !has_cost {
         text.push_str("Money is not known without prices in the configuration.\n");
     }
+    text
+}
+
+fn describe_bank(estimate: &BankEstimate, width: Option<usize>) -> String {
+    let [n_train, n_trial, n_val, n_test] = estimate.items;
+    let mut text = format!(
+        "{} after the distillation; {n_train} training items for the teacher, {n_trial} for trials, {n_val} val and {n_test} test items\n\n",
+        counted(u64::from(estimate.rounds), "round")
+    );
+    let has_cost = estimate.total.used.cost.is_some();
+    let mut columns = vec![
+        Column::text("stage"),
+        Column::number("rollouts"),
+        Column::number("calls"),
+        Column::number("tokens in"),
+        Column::number("tokens out"),
+    ];
+    if has_cost {
+        columns.push(Column::number("money"));
+    }
+    let rows: Vec<Vec<String>> = estimate
+        .stages
+        .iter()
+        .chain([&estimate.total])
+        .map(|stage| {
+            let mut cells = row(&stage.used);
+            cells.insert(1, between(stage.rollouts, grouped, grouped));
+            cells.truncate(columns.len());
+            cells
+        })
+        .collect();
+    text.push_str(&table(&columns, &rows, width));
+    text.push_str(
+        "\nTrials depend on what the teacher proposes: `evolution.max_trials` and `max_trial_rollouts` bound them.\n\
+         Calls of the teacher come on top: one for about 20 episodes of each type, and one each round.\n",
+    );
     text
 }
 

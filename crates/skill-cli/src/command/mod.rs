@@ -2,6 +2,7 @@
 
 mod against;
 pub(crate) mod bank;
+mod bank_run;
 pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod collect;

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    super::bank_run::refuse(&args.run, "replay")?;
     let replay = Replay::prepare(&ReplayOptions {
         run: args.run.clone(),
         into: args.into.clone(),

@@ -5,6 +5,7 @@ use skillrl::pipeline::{PipelineError, RunReader, Summary};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    super::bank_run::refuse(&args.run, "report")?;
     if args.json {
         let report = skillrl::report::read(&args.run)?;
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?));

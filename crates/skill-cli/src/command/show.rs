@@ -16,6 +16,7 @@ use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepR
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    super::bank_run::refuse(&args.run, "show")?;
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     match (args.step, &args.item) {
         (Some(step), _) => step_of(&run, StepIdx(step), args.json),

@@ -4,6 +4,7 @@ use crate::args::StatusArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
+use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::{RunOverview, RunPhase, runs_in};
 use std::fmt::Write as _;
@@ -21,6 +22,10 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {
+        [status] if is_bank_run(&status.path) => {
+            let rounds = super::bank_run::described(&status.path)?;
+            super::print_wrapped(&(described(status) + &rounds))
+        }
         [status] => super::print_wrapped(&described(status)),
         many => super::print(&listed(many)),
     }
@@ -28,8 +33,8 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
 
 /// One run in a few lines.
 pub(crate) fn described(status: &RunOverview) -> String {
-    let steps = steps_of(status);
-    let mut text = format!("{}: {}, {steps}\n", status.path.display(), status.phase.as_str());
+    let what = if is_bank_run(&status.path) { "a bank".to_owned() } else { steps_of(status) };
+    let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
     if let Some(live) = &status.live {
         let _ = writeln!(text, "  now    {}", now(live));
     }

@@ -51,3 +51,13 @@ pub(super) fn item_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<It
 pub(super) fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
     env.items(Split::Train).iter().filter(|item| contains(&item.id)).collect()
 }
+
+/// How many training items the teacher reads, and how many are for trials.
+///
+/// # Errors
+///
+/// [`PipelineError::EmptySplit`] where there are too few to be divided.
+pub fn n_items_of_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<[u64; 2], PipelineError> {
+    let sets = item_sets(env, trial_share, seed)?;
+    Ok([sets.train().items().len() as u64, sets.trial().items().len() as u64])
+}

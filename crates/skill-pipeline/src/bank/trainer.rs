@@ -46,11 +46,16 @@ use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Item, SkillSource, Split, TaskView};
 use skill_llm::error::with_causes;
-use skill_llm::{CallCtx, ChatModel, EmbeddingModel, Journal, Journaled, Metered};
+use skill_llm::{
+    CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal, Journaled, MeterReading, Metered,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Groups of a fresh measurement, at least: with fewer nothing is known of its interval.
+const GROUPS_PER_INTERVAL: u64 = 8;
 
 /// Groups between two looks at a trial, at least.
 const GROUPS_PER_LOOK: usize = 16;
@@ -339,7 +344,7 @@ impl BankRun<'_> {
         let planned = attempts(&items, items.len().saturating_mul(n_samples));
         let view = self.bank.bank().view();
         let stage = if round == 0 { Stage::Collect } else { Stage::Rollout };
-        let watch = self.begin(stage);
+        let watch = self.begin();
         let step = (round > 0).then_some(StepIdx(round));
         let ctx = self.ctx(step, stage, None, &watch);
         let source = self.source(view.clone())?;
@@ -425,14 +430,14 @@ impl BankRun<'_> {
     ) -> Result<(), PipelineError> {
         let settings = DistillSettings::default();
         let plan = DistillPlan::new(episodes, &settings);
-        let watch = self.begin(Stage::Distill);
-        let call = self.call(Stage::Distill, None);
+        let watch = self.begin();
+        let call = self.call(None);
         let distilled = {
             let teacher = self.asked();
             distill(episodes, &plan, &settings, &teacher, &self.forbidden, &call).await
         };
-        let distilled = distilled.map_err(|error| teacher_error(error, &call))?;
-        watch.used.add(self.used_within(&call));
+        let distilled = distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
+        watch.used.add(MeterReading { calls: distilled.calls, failed: 0, usage: distilled.usage });
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
@@ -450,14 +455,14 @@ impl BankRun<'_> {
         }
         let settings = self.evolve_settings();
         let step = Some(StepIdx(record.round));
-        let watch = self.begin(Stage::Evolve);
-        let call = self.call(Stage::Evolve, step);
+        let watch = self.begin();
+        let call = self.call(step);
         let evolved = {
             let teacher = self.asked();
             evolve(episodes, plan, self.bank.bank(), &settings, &teacher, &self.forbidden, &call).await
         };
-        let evolved = evolved.map_err(|error| teacher_error(error, &call))?;
-        watch.used.add(self.used_within(&call));
+        let evolved = evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?;
+        watch.used.add(MeterReading { calls: evolved.calls, failed: 0, usage: evolved.usage });
         self.end(step, Stage::Evolve, &watch);
         record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(evolved.notes);
@@ -601,7 +606,7 @@ impl BankRun<'_> {
             Ok(design) => design,
             Err(error) => {
                 trial.problem = Some(error.to_string());
-                record.trials.push(trial);
+                self.end_trial(record, trial);
                 return Ok(());
             }
         };
@@ -696,7 +701,7 @@ impl BankRun<'_> {
         let env = Arc::clone(&self.trainer.base.env);
         let set = self.sets.trial().clone();
         let source = self.source(with.clone())?;
-        let watch = self.begin(Stage::Trial);
+        let watch = self.begin();
         let ctx = self.ctx(Some(StepIdx(round)), Stage::Trial, None, &watch);
         let mut eligible = Vec::new();
         for item in chosen(env.as_ref(), |id| set.contains(id)) {
@@ -754,7 +759,7 @@ impl BankRun<'_> {
         Ok(state)
     }
 
-    /// Measures an admitted skill on one more pass: the numbers that admitted it are too good on average.
+    /// Measures an admitted skill on further passes: the numbers that admitted it are too good on average.
     async fn measure_afresh(
         &mut self,
         design: &TrialDesign,
@@ -762,7 +767,9 @@ impl BankRun<'_> {
         round: u32,
         trial: &mut TrialRecord,
     ) -> Result<TrialNumbers, PipelineError> {
-        let pass = design.items().len().max(1) as u64;
+        let n_items = design.items().len().max(1) as u64;
+        // An interval needs so many groups.
+        let pass = GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
         // Places after the last one of the trial have samples of their own.
         let settings = TrialSettings {
             max_rollouts: design.n_rollouts().saturating_add(pass * u64::from(design.shape().rollouts())),
@@ -809,7 +816,7 @@ impl BankRun<'_> {
             groups.push(group);
         }
         let step = Some(StepIdx(round));
-        let watch = self.begin(Stage::Trial);
+        let watch = self.begin();
         let batch = usize::try_from(trial.trial.saturating_sub(1)).ok();
         let ctx = self.ctx(step, Stage::Trial, batch, &watch);
         let results = rollout_attempts(&self.rollouts, &work, arms, &ctx).await?;
@@ -904,7 +911,7 @@ impl BankRun<'_> {
         source: &Arc<dyn SkillSource>,
         stage: Stage,
     ) -> Result<Evaluation, PipelineError> {
-        let watch = self.begin(stage);
+        let watch = self.begin();
         let ctx = self.ctx(None, stage, None, &watch);
         let evaluation = evaluate(&self.rollouts, split, source, &ctx).await?;
         drop(ctx);
@@ -1024,18 +1031,14 @@ impl BankRun<'_> {
         }
     }
 
-    fn call(&self, stage: Stage, step: Option<StepIdx>) -> CallCtx {
-        let watch = self.begin(stage);
-        let ctx = self.ctx(step, stage, None, &watch);
-        CallCtx { cancel: ctx.cancel.clone(), halt: ctx.halt.clone(), ..CallCtx::new(ctx.place()) }
+    /// Where a teacher is asked: it adds what it is asked for.
+    fn call(&self, step: Option<StepIdx>) -> CallCtx {
+        let stop = &self.trainer.base.stop;
+        let place = step.map(|step| CallPlace::new(format_args!("step {step}"))).unwrap_or_default();
+        CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(place) }
     }
 
-    fn used_within(&self, call: &CallCtx) -> skill_llm::MeterReading {
-        call.scope.used()
-    }
-
-    fn begin(&self, stage: Stage) -> Watch {
-        let _ = stage;
+    fn begin(&self) -> Watch {
         Watch { began: Instant::now(), used: Arc::default() }
     }
 
@@ -1194,10 +1197,10 @@ fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
     BankEvent::Merged { skill: candidate.clone(), from, basis }
 }
 
-fn teacher_error(error: DistillError, call: &CallCtx) -> PipelineError {
+fn teacher_error(error: DistillError, place: &CallPlace) -> PipelineError {
     match error {
         DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
         DistillError::Prompt(error) => PipelineError::Prompt(error),
-        error => PipelineError::Teacher { place: call.place.to_string(), source: Box::new(error) },
+        error => PipelineError::Teacher { place: place.to_string(), source: Box::new(error) },
     }
 }

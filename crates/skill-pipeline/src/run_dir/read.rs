@@ -7,6 +7,7 @@ use super::path::{
     HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path,
     slow_update_path,
 };
+use crate::bank::record::BankSummary;
 use crate::error::PipelineError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -29,7 +30,7 @@ pub enum RunStatus {
 
 /// Looks at a run directory without taking its lock.
 pub fn run_status(path: &Path) -> RunStatus {
-    if path.join(SUMMARY_FILE).is_file() {
+    if path.join(SUMMARY_FILE).is_file() || path.join(crate::bank::record::SUMMARY_FILE).is_file() {
         RunStatus::Finished
     } else if path.join("config.json").is_file() {
         RunStatus::Unfinished
@@ -44,6 +45,20 @@ pub fn is_run(path: &Path) -> bool {
     has("runtime_state.json")
         || (has("config.json")
             && [LOCK_FILE, HISTORY_FILE, HISTORY_LOG, "events.jsonl", "steps"].into_iter().any(has))
+}
+
+/// Whether a run trains a bank.
+pub fn is_bank_run(path: &Path) -> bool {
+    path.join("config.json").is_file() && crate::bank_dir::is_bank(&path.join(crate::bank::record::BANK_DIR))
+}
+
+/// What a run that trains a bank came to; `None` if it is not finished.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not JSON.
+pub fn read_bank_summary(path: &Path) -> Result<Option<BankSummary>, PipelineError> {
+    read_json(&path.join(crate::bank::record::SUMMARY_FILE))
 }
 
 /// Whether a process works on a run.

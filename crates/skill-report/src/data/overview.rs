@@ -6,6 +6,7 @@ use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::bank::record::SUMMARY_FILE as BANK_SUMMARY_FILE;
 use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
@@ -105,7 +106,7 @@ impl Standing {
     /// Of a run whose files can be read.
     pub(super) fn of(run_dir: &Path, is_finished: bool) -> Self {
         let goes_on = |phase| Self { phase, reason: None, hint: None };
-        if is_finished {
+        if is_finished || run_dir.join(BANK_SUMMARY_FILE).is_file() {
             return goes_on(RunPhase::Finished);
         }
         if is_held(run_dir) {
