@@ -1,0 +1,380 @@
+//! `skillrl collect`, `distill`, `eval --bank`, and `train` where a bank is trained.
+
+use crate::context::{Outcome, TestContext, assert_same_files, code};
+use crate::said::assert_names;
+use crate::server::{self, Server, model_at};
+use serde_json::Value;
+use std::path::Path;
+
+/// A small household with simulated models.
+const HOUSEHOLD: &str = r#"[run]
+dir = "run"
+
+[models]
+target = { kind = "simulated", sim_seed = 7 }
+optimizer = { kind = "simulated", sim_seed = 7 }
+
+[env]
+kind = "alfworld"
+max_train = 12
+max_val = 6
+max_test = 6
+history_turns = 30
+max_turns = 30
+max_repetitions = 3
+"#;
+
+/// A bank in one round of evolution, with short trials.
+const TRAIN: [&str; 11] = [
+    "train",
+    "household.toml",
+    "--quiet",
+    "--set",
+    "train.mode=bank",
+    "--set",
+    "evolution.rounds=1",
+    "--set",
+    "evolution.max_trials=2",
+    "--set",
+    "evolution.max_trial_rollouts=64",
+];
+
+/// What the last line of a command says when all replies were kept.
+const NOTHING_SENT: &str = "no request was sent now";
+
+fn household() -> TestContext {
+    let context = TestContext::new();
+    context.write("household.toml", HOUSEHOLD);
+    context
+}
+
+/// A household with episodes of its training games in `episodes.jsonl`.
+fn with_episodes() -> TestContext {
+    let context = household();
+    context.succeed(&["collect", "household.toml", "--out", "episodes.jsonl", "--quiet"]);
+    context
+}
+
+fn distill<'args>(file: &'args str, out: &'args str, more: &[&'args str]) -> Vec<&'args str> {
+    [&["distill", file, "--config", "household.toml", "--out", out, "--quiet"], more].concat()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Episodes by their ids, as a file of `collect` has them.
+fn ids(text: &str) -> Vec<String> {
+    text.lines().map(|line| json(line)["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn assert_refused(outcome: &Outcome, expect: i32, names: &[&str]) {
+    outcome.assert_code(expect);
+    assert_eq!(outcome.stdout, "");
+    assert_names(&outcome.stderr, names);
+}
+
+#[test]
+fn episodes_are_collected_once() {
+    let context = household();
+    let collect = ["collect", "household.toml", "--out", "episodes.jsonl"];
+    let first = context.succeed(&collect);
+    assert!(!first.contains(NOTHING_SENT), "{first}");
+    let episodes = context.read("episodes.jsonl");
+    assert_eq!(ids(&episodes).len(), 12);
+    let again = context.succeed(&collect);
+    assert_names(&again, &[NOTHING_SENT]);
+    assert_eq!(context.read("episodes.jsonl"), episodes, "the same file");
+
+    let value = json(&context.succeed(&[&collect[..], &["--json"]].concat()));
+    assert_eq!((&value["episodes"], &value["split"]), (&12.into(), &"train".into()));
+    let types = value["by_task_type"].as_object().unwrap();
+    assert_eq!(types.len(), 6, "{types:?}");
+    let sum = |name: &str| types.values().map(|of_type| of_type[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("episodes"), 12);
+    assert_eq!(value["successes"], sum("successes"));
+}
+
+#[test]
+fn each_task_is_tried_once_before_any_is_tried_again() {
+    let context = household();
+    for (n_episodes, out) in [(5, "few.jsonl"), (15, "many.jsonl")] {
+        let n = n_episodes.to_string();
+        context.succeed(&["collect", "household.toml", "--episodes", &n, "--output", out, "--quiet"]);
+        assert_eq!(ids(&context.read(out)).len(), n_episodes, "{out}");
+    }
+    let (few, many) = (ids(&context.read("few.jsonl")), ids(&context.read("many.jsonl")));
+    assert_eq!(few, many[..5]);
+    let sample = |id: &String| id.rsplit_once('/').unwrap().1.to_owned();
+    let samples: Vec<String> = many.iter().map(sample).collect();
+    assert_eq!(samples, [["0"; 12].as_slice(), &["1"; 3]].concat());
+    let outcome = context.run(&["collect", "household.toml", "--split", "dev", "--out", "x.jsonl"]);
+    assert_refused(&outcome, code::USAGE, &["dev"]);
+    std::fs::create_dir(context.path("dir")).unwrap();
+    let outcome = context.run(&["collect", "household.toml", "--out", "dir"]);
+    assert_refused(&outcome, code::USAGE, &["dir"]);
+}
+
+/// Counted where the requests arrive.
+#[test]
+fn a_collection_that_an_outage_ended_asks_only_for_what_is_missing() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let collect =
+        ["collect", "task/skillrl.toml", "--out", "episodes.jsonl", "--quiet", "--set", "run.workers=1"];
+    server.answer_with(server::outage_after(3));
+    context.run(&collect).assert_code(code::OUTAGE);
+    assert!(!context.path("episodes.jsonl").exists());
+    server.answer_with(|_, request| server::healthy(request));
+    context.succeed(&collect);
+    assert_eq!((server.n_calls(), ids(&context.read("episodes.jsonl")).len()), (1, 4));
+    context.succeed(&collect);
+    assert_eq!(server.n_calls(), 1, "all replies were kept");
+}
+
+#[test]
+fn a_directory_gets_candidates_and_a_file_active_skills() {
+    let context = with_episodes();
+    let made = json(&context.succeed(&distill("episodes.jsonl", "bank", &["--json"])));
+    let n_skills = made["skills"].as_u64().unwrap();
+    let summary = json(&context.succeed(&["inspect", "bank", "--json"]))["summary"].clone();
+    assert_eq!((&summary["skills"], &summary["measured"]), (&n_skills.into(), &0.into()), "{summary}");
+    let states = |bank: &str| {
+        let shown = json(&context.succeed(&["bank", "show", bank, "--json"]));
+        let tiers = shown["tiers"].as_array().unwrap().clone();
+        let skills = tiers.iter().flat_map(|tier| tier["skills"].as_array().unwrap());
+        skills.map(|skill| skill["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(states("bank").iter().all(|state| state == "candidate"));
+    let by_tier = made["by_tier"].as_object().unwrap();
+    assert_eq!(by_tier.values().map(|n| n.as_u64().unwrap()).sum::<u64>(), n_skills);
+    assert!(by_tier.contains_key("general") && by_tier.contains_key("mistakes"), "{by_tier:?}");
+    assert!(made["calls"].as_u64().unwrap() > 0);
+    // What a skill was made from is kept.
+    let blame = json(&context.succeed(&["bank", "blame", "bank", "--json"]));
+    let versions = &blame["skills"][0]["versions"][0];
+    assert_eq!(versions["source"], "distilled");
+    assert!(!versions["evidence"]["items"].as_array().unwrap().is_empty(), "{versions}");
+
+    context.succeed(&distill("episodes.jsonl", "bank.json", &[]));
+    let paper = context.json("bank.json");
+    let n_general = paper["general_skills"].as_array().unwrap().len() as u64;
+    assert_eq!(by_tier["general"], n_general);
+    assert!(paper["task_specific_skills"].is_object() && paper["common_mistakes"].is_array());
+    assert!(states("bank.json").iter().all(|state| state == "active"));
+
+    context.succeed(&distill("episodes.jsonl", "active", &["--admit", "unmeasured"]));
+    assert!(states("active").iter().all(|state| state == "active"));
+    // The seeds' names of the arguments.
+    let seeds = ["distill", "--trajectories", "episodes.jsonl", "--output", "seeds.json", "--config"];
+    context.succeed(&[&seeds[..], &["household.toml", "--quiet"]].concat());
+    assert_eq!(context.read("seeds.json"), context.read("bank.json"));
+
+    // Nothing is written over unasked.
+    for (out, expect) in [("bank", code::RUN_DIR), ("bank.json", code::USAGE)] {
+        let files = context.files(".");
+        assert_refused(&context.run(&distill("episodes.jsonl", out, &[])), expect, &[out]);
+        assert_same_files(&context.files("."), &files);
+    }
+    let forced = context.succeed(&distill("episodes.jsonl", "bank.json", &["--force"]));
+    assert_names(&forced, &[NOTHING_SENT]);
+}
+
+#[test]
+fn files_that_hold_no_or_half_an_episode_are_said() {
+    let context = with_episodes();
+    let episodes = context.read("episodes.jsonl");
+    let whole: Vec<&str> = episodes.lines().collect();
+    let last = whole[7].get(..whole[7].len() / 2).unwrap();
+    context.write("cut.jsonl", &format!("{}\n{last}", whole[..7].join("\n")));
+    let outcome = context.run(&distill("cut.jsonl", "of-a-cut-file", &[]));
+    outcome.assert_code(code::SUCCESS);
+    assert_names(&outcome.stderr, &["cut.jsonl", "line 8", "7 episodes"]);
+    assert_names(&outcome.stdout, &["from 7 episodes"]);
+
+    context.write("prose.jsonl", "The agent went to the kitchen.\nIt found a mug.\n");
+    context.write("empty.jsonl", "");
+    for file in ["prose.jsonl", "empty.jsonl", "nowhere.jsonl"] {
+        assert_refused(&context.run(&distill(file, "bank", &[])), code::USAGE, &[file]);
+        assert!(!context.path("bank").exists(), "{file}");
+    }
+    let outcome = context.run(&["distill", "--config", "household.toml", "--out", "bank"]);
+    outcome.assert_code(code::USAGE);
+}
+
+#[test]
+fn a_dead_teacher_leaves_no_bank() {
+    let context = with_episodes();
+    context.replace(
+        "household.toml",
+        "optimizer = { kind = \"simulated\", sim_seed = 7 }",
+        &format!("optimizer = {}", model_at(&server::closed_address(), "teacher")),
+    );
+    let patience = ["--set", "retry.max_attempts=2", "--set", "retry.first_delay_s=0.001"];
+    for out in ["bank", "bank.json"] {
+        let outcome = context.run(&distill("episodes.jsonl", out, &patience));
+        assert_refused(&outcome, code::OUTAGE, &["distill", "`base_url`"]);
+        assert!(!context.path(out).exists(), "{out}");
+    }
+}
+
+/// Prose and an empty list; one object instead of a list is a skill all the same.
+#[test]
+fn a_teacher_whose_replies_cannot_be_used_leaves_no_bank() {
+    let context = with_episodes();
+    let server = Server::start();
+    context.replace(
+        "household.toml",
+        "optimizer = { kind = \"simulated\", sim_seed = 7 }",
+        &format!("optimizer = {}", server.model("teacher")),
+    );
+    for (reply, name) in [("They should look around first.", "prose"), ("{\"skills\": []}", "nothing")] {
+        server.answer_with(move |_, _| server::reply(reply, "stop"));
+        let outcome = context.run(&distill("episodes.jsonl", name, &[]));
+        assert_refused(&outcome, code::OUTAGE, &["distill"]);
+        assert!(!context.path(name).exists(), "{name}");
+    }
+    let one = r#"{"title": "Look first", "principle": "Look around before you act.", "when_to_apply": "Always.",
+        "description": "Acting blindly", "why_it_happens": "Haste.", "how_to_avoid": "Look around first."}"#;
+    server.answer_with(move |_, _| server::reply(one, "stop"));
+    let made = json(&context.succeed(&distill("episodes.jsonl", "one", &["--json"])));
+    assert!(made["skills"].as_u64().unwrap() > 0, "{made}");
+}
+
+#[test]
+fn a_bank_is_measured_against_none() {
+    let context = with_episodes();
+    context.succeed(&distill("episodes.jsonl", "candidates", &[]));
+    let eval = |bank: &str, more: &[&str]| {
+        context.run(&[&["eval", "household.toml", "--bank", bank, "--quiet"], more].concat())
+    };
+    assert_refused(&eval("candidates", &[]), code::USAGE, &["candidates", "no active skill"]);
+
+    context.succeed(&distill("episodes.jsonl", "active", &["--admit", "unmeasured"]));
+    let outcome = eval("active", &["--split", "val", "--json", "--out", "measured"]);
+    outcome.assert_code(code::SUCCESS);
+    let value = json(&outcome.stdout);
+    assert_eq!(value["split"], "val");
+    assert_eq!(value["skills"], value["unmeasured"], "none was tried");
+    for half in ["with", "without"] {
+        let hard = value[half]["hard"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&hard));
+        assert_eq!(value[half]["n"], 6);
+    }
+    assert_eq!(value["items"].as_object().unwrap().len(), 6);
+    let shown = value["items"].as_object().unwrap().values();
+    let n_shown: usize = shown.map(|ids| ids.as_array().unwrap().len()).sum();
+    let counts = value["shown"].as_object().unwrap().values();
+    assert_eq!(counts.map(|n| n.as_u64().unwrap()).sum::<u64>(), n_shown as u64);
+    assert_eq!(value["types"].as_object().unwrap().len(), 6, "{value}");
+    assert_eq!(context.json("measured/bank_evaluation.json"), value);
+
+    let again = eval("active", &["--split", "val", "--out", "measured"]);
+    assert_names(&again.stdout, &[NOTHING_SENT]);
+    assert_eq!(context.json("measured/bank_evaluation.json"), value);
+    let other = eval("active", &["--against", "skill.md"]);
+    assert_refused(&other, code::USAGE, &["--against"]);
+    assert_refused(&eval("nowhere", &[]), code::RUN_DIR, &["nowhere"]);
+}
+
+#[test]
+fn a_run_that_trains_a_bank_is_the_same_each_time() {
+    let context = household();
+    context.succeed(&TRAIN);
+    let files = context.untimed_files("run");
+    for file in
+        ["bank/log.jsonl", "bank/bank.json", "bank/measurements.json", "rounds/round_0000/record.json"]
+    {
+        assert!(files.contains_key(Path::new(file)), "{file}");
+    }
+    let summary = context.json("run/bank_summary.json");
+    assert_eq!((&summary["rounds"], &summary["n_items"]), (&1.into(), &serde_json::json!([6, 6])));
+    let records: Vec<Value> =
+        (0..2).map(|round| context.json(&format!("run/rounds/round_000{round}/record.json"))).collect();
+    let n_trials: usize = records.iter().map(|record| record["trials"].as_array().unwrap().len()).sum();
+    assert_eq!(summary["trials"][0], n_trials);
+    assert!(n_trials > 0);
+    for record in &records {
+        let trials = record["trials"].as_array().unwrap();
+        assert!(trials.len() <= 2, "{} trials", trials.len());
+        for trial in trials {
+            // The fresh measurement after an admission comes on top.
+            let is_fresh = !trial["fresh"].is_null();
+            assert!(is_fresh || trial["rollouts"].as_u64().unwrap() <= 64, "{trial}");
+        }
+    }
+    // The bank of a run is a bank for every command.
+    context.succeed(&["inspect", "run/bank"]);
+
+    let kept = |context: &TestContext| context.succeed(&["journal", "stats", "run", "--json"]);
+    let before = kept(&context);
+    context.succeed(&TRAIN);
+    assert_same_files(&context.untimed_files("run"), &files);
+    assert_eq!(kept(&context), before, "nothing is sent");
+
+    // One worker, and a cap on the way, come to the same files.
+    let other = household();
+    let args = [&TRAIN[..], &["--set", "run.workers=1"]].concat();
+    other.run(&[&args[..], &["--set", "budget.calls=400"]].concat()).assert_code(code::BUDGET);
+    other.succeed(&args);
+    assert_same_files(&other.untimed_files("run"), &files);
+
+    // Other rounds are another run.
+    let outcome = context.run(&[&TRAIN[..], &["--set", "evolution.rounds=2"]].concat());
+    outcome.assert_code(code::OTHER_RUN);
+    assert_names(&outcome.stderr, &["evolution.rounds"]);
+}
+
+/// A distilled bank is where a run begins; tasks that its skills were made from try none of them.
+#[test]
+fn candidates_of_a_distilled_bank_are_tried_on_other_tasks() {
+    let context = household();
+    for (n_episodes, is_tried) in [("6", true), ("12", false)] {
+        let (episodes, bank, run) =
+            (format!("{n_episodes}.jsonl"), format!("of-{n_episodes}"), format!("run-{n_episodes}"));
+        let collect = ["collect", "household.toml", "--quiet", "--episodes", n_episodes, "--out", &episodes];
+        context.succeed(&collect);
+        context.succeed(&distill(&episodes, &bank, &[]));
+        let (initial, dir) = (format!("bank.initial={bank}"), format!("run.dir={run}"));
+        context.succeed(&[&TRAIN[..], &["--set", &initial, "--set", &dir]].concat());
+        let record = context.json(&format!("{run}/rounds/round_0000/record.json"));
+        assert_eq!(record["proposed"], serde_json::json!([]), "the bank is there already");
+        let trials = record["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2);
+        let read: Vec<String> = ids(&context.read(&episodes));
+        for trial in trials {
+            let items = trial["items"].as_array().unwrap();
+            assert_eq!(!items.is_empty(), is_tried, "{trial}");
+            assert_eq!(trial["problem"].is_null(), is_tried, "{trial}");
+            for item in items {
+                let is_read = |id: &String| id.rsplit_once('/').unwrap().0 == item.as_str().unwrap();
+                assert!(!read.iter().any(is_read), "{item} is what the skill was made from");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_that_mean_nothing_for_what_is_trained_are_refused_by_name() {
+    let context = household();
+    for (setting, in_bank_mode) in [
+        ("train.edit_budget=2", true),
+        ("gate.metric=soft", true),
+        ("evolution.rounds=2", false),
+        ("bank.admit=unmeasured", false),
+    ] {
+        let check = |mode: &str, expect: i32| {
+            let mode = format!("train.mode={mode}");
+            let outcome =
+                context.run(&["config", "show", "household.toml", "--set", setting, "--set", &mode]);
+            outcome.assert_code(expect);
+            outcome.stderr
+        };
+        let (refused_in, taken_in) = if in_bank_mode { ("bank", "document") } else { ("document", "bank") };
+        let (key, _) = setting.split_once('=').unwrap();
+        assert_names(&check(refused_in, code::USAGE), &[&format!("`{key}`"), "`train.mode`"]);
+        check(taken_in, code::SUCCESS);
+    }
+    assert!(!context.path("run").exists());
+}
