@@ -110,7 +110,7 @@ impl BankDir {
         source: Option<(BankFormat, &str)>,
     ) -> Result<Self, PipelineError> {
         check_vacant(path)?;
-        if is_run(path) {
+        if is_run(path) || path.join("config.json").exists() {
             let found = "a run".to_owned();
             return Err(PipelineError::NotVacant { path: path.to_owned(), found });
         }

@@ -37,5 +37,6 @@ pub(super) fn described(run: &Path) -> anyhow::Result<String> {
 
 fn rounds(run: &Path) -> impl Iterator<Item = RoundRecord> {
     let dir = run.join(ROUNDS_DIR);
-    (0_u32..).map_while(move |round| read_record(&dir.join(format!("round_{round:04}")).join(RECORD_FILE)).ok())
+    (0_u32..)
+        .map_while(move |round| read_record(&dir.join(format!("round_{round:04}")).join(RECORD_FILE)).ok())
 }

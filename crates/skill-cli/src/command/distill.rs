@@ -70,11 +70,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         ));
     }
     let stop = StopSignal::default();
-    let call = CallCtx {
-        cancel: stop.now.clone(),
-        halt: stop.soon.clone(),
-        ..CallCtx::new(CallPlace::default())
-    };
+    let call =
+        CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(CallPlace::default()) };
     let asked = Teacher {
         model: teacher.as_ref(),
         embedding: embedding.as_deref(),

@@ -17,8 +17,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let estimate = super::block_on(StopSignal::default(), "stopping", prepared.estimate())??;
     if loaded.config.train.mode == TrainMode::Bank {
         let env = assemble::environment(&loaded)?;
-        let of_bank =
-            bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
+        let of_bank = bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
         if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&of_bank)?))?;
         } else {

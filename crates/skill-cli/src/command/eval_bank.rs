@@ -79,7 +79,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
     let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
     let retrieval = assemble::retrieval(&loaded, embedding.as_deref())?;
-    let has_frame = !frame.source_text().trim().is_empty();
+    let has_frame = !frame.is_blank();
     let with = Arc::new(assemble::bank_source(
         view.clone(),
         &retrieval,

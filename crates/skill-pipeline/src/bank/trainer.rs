@@ -46,9 +46,7 @@ use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Item, SkillSource, Split, TaskView};
 use skill_llm::error::with_causes;
-use skill_llm::{
-    CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal, Journaled, MeterReading, Metered,
-};
+use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal, Journaled, MeterReading, Metered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -436,7 +434,8 @@ impl BankRun<'_> {
             let teacher = self.asked();
             distill(episodes, &plan, &settings, &teacher, &self.forbidden, &call).await
         };
-        let distilled = distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
+        let distilled =
+            distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
         watch.used.add(MeterReading { calls: distilled.calls, failed: 0, usage: distilled.usage });
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
@@ -461,7 +460,8 @@ impl BankRun<'_> {
             let teacher = self.asked();
             evolve(episodes, plan, self.bank.bank(), &settings, &teacher, &self.forbidden, &call).await
         };
-        let evolved = evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?;
+        let evolved =
+            evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?;
         watch.used.add(MeterReading { calls: evolved.calls, failed: 0, usage: evolved.usage });
         self.end(step, Stage::Evolve, &watch);
         record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
@@ -988,7 +988,7 @@ impl BankRun<'_> {
         let source = BankSource::new(view, &self.trainer.retrieval, self.embedding.clone())
             .map_err(|error| self.bank_error(error))?;
         Ok(match &self.frame {
-            Some(frame) if !frame.source_text().trim().is_empty() => source.with_frame(frame.clone()),
+            Some(frame) if !frame.is_blank() => source.with_frame(frame.clone()),
             Some(_) | None => source,
         })
     }

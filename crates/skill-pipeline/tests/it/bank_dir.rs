@@ -70,7 +70,7 @@ fn a_line_that_was_cut_by_a_kill_is_left_out_and_written_over() {
     fs::write(path.join(LOG_FILE), format!("{whole}{{\"n\":2,\"by\":\"proc")).unwrap();
     let read = read_bank(&path).unwrap();
     assert_eq!(read.bank.log().len(), 1);
-    assert!(matches!(read.notes[..], [Note::CutLog { bytes: 20 }]), "{:?}", read.notes);
+    assert!(matches!(read.notes[..], [Note::CutLog { bytes: 17 }]), "{:?}", read.notes);
     let mut bank_dir = BankDir::open(&path).unwrap();
     let retired =
         BankEvent::Retired { skill: SkillRef::new(SkillPartId::new("gen_001"), 1), reason: Reason::Person };

@@ -67,22 +67,27 @@ pub fn bank_estimate(
     let budget = loaded.config.retrieval.clone().unwrap_or_default().token_budget;
     let stages: Vec<BankStage> = planned
         .into_iter()
-        .map(|(stage, rollouts)| BankStage { rollouts, used: scaled(stage.as_str(), one, n_val, rollouts, budget) })
+        .map(|(stage, rollouts)| BankStage {
+            rollouts,
+            used: scaled(stage.as_str(), one, n_val, rollouts, budget),
+        })
         .collect();
-    let mut total = BankStage {
-        rollouts: Span::default(),
-        used: scaled("total", None, n_val, Span::default(), budget),
-    };
+    let mut total =
+        BankStage { rollouts: Span::default(), used: scaled("total", None, n_val, Span::default(), budget) };
     for stage in &stages {
         total.rollouts = total.rollouts.plus(stage.rollouts);
         total.used.calls = total.used.calls.plus(stage.used.calls);
         total.used.input_tokens = total.used.input_tokens.plus(stage.used.input_tokens);
         total.used.output_tokens = total.used.output_tokens.plus(stage.used.output_tokens);
     }
-    total.used.cost = stages.iter().map(|stage| stage.used.cost).reduce(|one, other| {
-        let ([low, high], [less, more]) = (one?, other?);
-        Some([low + less, high + more])
-    }).flatten();
+    total.used.cost = stages
+        .iter()
+        .map(|stage| stage.used.cost)
+        .reduce(|one, other| {
+            let ([low, high], [less, more]) = (one?, other?);
+            Some([low + less, high + more])
+        })
+        .flatten();
     Ok(BankEstimate {
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
         items: [n_train, n_trial, n_val, n_test],

@@ -119,7 +119,11 @@ fn every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types() {
             settings.extend(super::model_settings(section.path, kind));
         }
         settings.extend(super::env_settings(key));
-        if section.is_optional && !settings.iter().any(|setting| setting.starts_with(section.path)) {
+        settings = super::fit_to_mode(section, settings);
+        if section.path.starts_with("models")
+            && section.is_optional
+            && !settings.iter().any(|setting| setting.starts_with(section.path))
+        {
             settings.push(format!("{}.model=m", section.path));
         }
         if path == "env.judge" {

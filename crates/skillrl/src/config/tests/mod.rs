@@ -35,6 +35,18 @@ pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
     }
 }
 
+/// The same settings where what is trained has the section: a bank has no edits.
+pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<String>) -> Vec<String> {
+    if section.mode.is_some() || section.path == "models.embedding" {
+        settings.retain(|setting| !setting.starts_with("train."));
+        settings.push("train.mode=bank".to_owned());
+    }
+    if ["retrieval", "models.embedding"].contains(&section.path) {
+        settings.push("models.embedding.model=m".to_owned());
+    }
+    settings
+}
+
 /// What a key of `[env]` needs around it to be allowed.
 pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
     if let Some(kind) = key.kinds.names().first()

@@ -45,6 +45,7 @@ fn settings_for(section: &SectionSpec, key: &KeySpec, value: &Value) -> Vec<Stri
     if section.path_of(key) == "budget.money" {
         settings.extend(["models.target", "models.optimizer"].map(|model| format!("{model}.price_input=1")));
     }
+    settings = super::fit_to_mode(section, settings);
     let chosen = if key.name == "kind" { value.as_str() } else { key.kinds.names().first().copied() };
     if let Some(kind) = chosen
         && section.path.starts_with("models")
