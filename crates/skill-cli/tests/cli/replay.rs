@@ -172,7 +172,7 @@ fn a_live_replay_keeps_the_caps_of_the_configuration() {
         outcome.assert_code(code::BUDGET);
         assert_names(&outcome.stderr, &["cap on calls"]);
     }
-    context.succeed(&[args.as_slice(), &["budget.calls=450"]].concat());
+    context.succeed(&[args.as_slice(), &["budget.calls=600"]].concat());
 }
 
 /// `run.dir` on the command line is relative to where the command is given, and says nothing of the configuration.
