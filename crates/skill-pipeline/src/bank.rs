@@ -1,12 +1,16 @@
 //! Training of a bank: collect, distil, try, evolve.
 
 pub mod collect;
+mod context;
 mod live;
 pub mod record;
+mod run;
 mod sets;
 mod settings;
 mod trainer;
+mod trials;
 
+pub use run::read_record;
 pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
-pub use trainer::{BankTrainer, read_record};
+pub use trainer::BankTrainer;

@@ -74,7 +74,7 @@ fn logistic(logit: f64) -> f64 {
 
 /// A question about a trial that has not begun: groups of this shape, on tasks of this prior, judged by this rule.
 ///
-/// Answers come from [`N_TRIALS`](self) simulated trials with a seed, so the same question has the same answer.
+/// Answers come from 400 simulated trials with a seed, so the same question has the same answer.
 ///
 /// ```
 /// use skill_core::stats::stratified::{GroupShape, TaskPrior, TrialPower, TrialRule};

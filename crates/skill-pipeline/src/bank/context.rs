@@ -1,0 +1,148 @@
+//! What surrounds the stages of a run: sources of skills, the teacher, clocks, and when to stop.
+
+use super::record::{BANK_DIR, ROUNDS_DIR};
+use super::run::{BankRun, add};
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _, Stage};
+use crate::run_dir::format::StageTokens;
+use crate::run_dir::is_stop_requested;
+use crate::stage::{Draws, StageCtx};
+use skill_bank::distill::Teacher;
+use skill_bank::{BankError, BankSource, BankView, SkillRef};
+use skill_core::StepIdx;
+use skill_envs::source::document;
+use skill_envs::{Item, SkillSource, TaskView};
+use skill_llm::{CallCtx, CallPlace};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl BankRun<'_> {
+    /// What selects skills of this view, for those who want to know the reasons.
+    pub(super) fn source(&self, view: BankView) -> Result<BankSource, PipelineError> {
+        let source = BankSource::new(view, &self.trainer.retrieval, self.embedding.clone())
+            .map_err(|error| self.bank_error(error))?;
+        Ok(match &self.frame {
+            Some(frame) if !frame.is_blank() => source.with_frame(frame.clone()),
+            Some(_) | None => source,
+        })
+    }
+
+    /// What agents are shown with this view; without skills that is the initial skill alone.
+    pub(super) fn shown_source(&self, view: BankView) -> Result<Arc<dyn SkillSource>, PipelineError> {
+        if view.skills().is_empty() {
+            return Ok(document(&self.frame.clone().unwrap_or_default()));
+        }
+        Ok(Arc::new(self.source(view)?))
+    }
+
+    /// The skills that an item is shown.
+    pub(super) async fn selected(
+        &self,
+        source: &BankSource,
+        item: &Item,
+        ctx: &StageCtx<'_>,
+    ) -> Result<Vec<SkillRef>, PipelineError> {
+        if source.bank().view().skills().is_empty() {
+            return Ok(Vec::new());
+        }
+        let goal = self.env.goal(item).unwrap_or_default();
+        let place = ctx.place().child(&item.id).child("skill");
+        let call =
+            CallCtx { cancel: ctx.cancel.clone(), halt: ctx.halt.clone(), ..CallCtx::new(place.clone()) };
+        let selection = source.selection(&TaskView::new(item, &goal), &call).await.map_err(|source| {
+            PipelineError::Rollout { place: place.to_string(), item: item.id.clone(), source }
+        })?;
+        Ok(selection.shown.into_iter().map(|shown| shown.id).collect())
+    }
+
+    pub(super) fn asked(&self) -> Teacher<'_> {
+        Teacher {
+            model: &self.teacher,
+            embedding: self.embedding.as_deref(),
+            prompts: &self.trainer.prompts,
+            max_reply_tokens: self.trainer.base.settings.max_reply_tokens,
+            workers: self.trainer.base.settings.workers.max(1),
+        }
+    }
+
+    /// Where a teacher is asked: it adds what it is asked for.
+    pub(super) fn call(&self, step: Option<StepIdx>) -> CallCtx {
+        let stop = &self.trainer.base.stop;
+        let place = step.map(|step| CallPlace::new(format_args!("step {step}"))).unwrap_or_default();
+        CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(place) }
+    }
+
+    pub(super) fn begin(&self) -> Watch {
+        Watch { began: Instant::now(), used: Arc::default() }
+    }
+
+    pub(super) fn end(&mut self, step: Option<StepIdx>, stage: Stage, watch: &Watch) {
+        let seconds = watch.began.elapsed().as_secs_f64();
+        self.timings.record(step, stage, seconds);
+        self.log.emit(&Event::StageFinished { step, stage, seconds });
+        add(&mut self.tokens, stage.as_str(), StageTokens::from(watch.used.snapshot()));
+    }
+
+    pub(super) fn ctx(
+        &self,
+        step: Option<StepIdx>,
+        stage: Stage,
+        batch_idx: Option<usize>,
+        watch: &Watch,
+    ) -> StageCtx<'_> {
+        let base = &self.trainer.base;
+        StageCtx {
+            step,
+            stage,
+            batch_idx,
+            draws: Draws::default(),
+            workers: base.settings.workers,
+            halt: base.stop.soon.clone(),
+            cancel: base.stop.now.clone(),
+            events: self.log,
+            journal: Some(self.journal.clone()),
+            item_hashes: Arc::clone(&self.item_hashes),
+            lends: None,
+            borrows: None,
+            used: Arc::clone(&watch.used),
+        }
+    }
+
+    pub(super) fn check_stop(&self, round: u32, rounds: u32) -> Result<(), PipelineError> {
+        let stop = &self.trainer.base.stop;
+        let is_told = stop.after_step.is_cancelled() || stop.soon.is_cancelled() || stop.now.is_cancelled();
+        if is_told || is_stop_requested(self.dir.path()) {
+            return Err(PipelineError::Stopped { last_step: round, total_steps: rounds });
+        }
+        Ok(())
+    }
+
+    pub(super) fn or_stopped(&self, error: PipelineError, round: u32, rounds: u32) -> PipelineError {
+        let stop = &self.trainer.base.stop;
+        if error.is_stop() && (stop.soon.is_cancelled() || stop.now.is_cancelled()) {
+            return PipelineError::Stopped { last_step: round, total_steps: rounds };
+        }
+        error.or_capped(round, rounds)
+    }
+
+    pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {
+        self.dir.check_not_moved()?;
+        let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
+        let events = ("events.jsonl".to_owned(), self.log.mark());
+        self.timings.append(seconds, requests, std::iter::once(events).collect())
+    }
+
+    pub(super) fn bank_error(&self, source: BankError) -> PipelineError {
+        PipelineError::Bank { path: self.dir.path().join(BANK_DIR), source }
+    }
+
+    pub(super) fn trial_error(&self, error: &skill_bank::trial::TrialError) -> PipelineError {
+        PipelineError::Corrupt { path: self.dir.path().join(ROUNDS_DIR), message: error.to_string() }
+    }
+}
+
+/// A stage that is under way.
+pub(super) struct Watch {
+    pub(super) began: Instant,
+    pub(super) used: Arc<skill_llm::Meter>,
+}

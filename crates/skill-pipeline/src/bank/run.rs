@@ -1,0 +1,484 @@
+//! One process's work on a run that trains a bank.
+//!
+//! What a process does follows from the journal alone: a process that goes on with a run does all of it again, finds the
+//! replies and rollouts of earlier ones recorded, and comes to the same files.
+
+use super::collect::{attempts, episode_of};
+use super::live::LiveBank;
+use super::record::{BankSummary, RECORD_FILE, ROUNDS_DIR, RoundRecord, SUMMARY_FILE, ValidationRecord};
+use super::sets::chosen;
+use super::trainer::BankTrainer;
+use super::trials::measured;
+use super::{Admission, BankSettings};
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _, Stage};
+use crate::run_dir::event_log::EventLog;
+use crate::run_dir::format::{FORMAT_VERSION, StageTokens};
+use crate::run_dir::timings::TimingsLog;
+use crate::run_dir::{RunDir, summarise, way_to};
+use crate::stage::ItemHashes;
+use crate::stage::evaluate::{Evaluation, evaluate};
+use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
+use indexmap::IndexMap;
+use skill_bank::distill::{
+    Admit, Applied, DistillError, DistillPlan, DistillSettings, LeftOut, apply, distill,
+};
+use skill_bank::episode::{ItemSets, TrainEpisode};
+use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_bank::lint::Forbidden;
+use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout};
+use skill_bank::{BankEvent, Occasion, Reason, SkillRef, State};
+use skill_core::stats::stratified::TrialRule;
+use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
+use skill_envs::source::document;
+use skill_envs::{Env, SkillSource, Split};
+use skill_llm::{CallPlace, EmbeddingModel, Journal, MeterReading, Metered};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Groups that must tell something before the standing check retires a skill.
+pub(super) const MIN_STANDING_GROUPS: u64 = 8;
+
+/// A run that this process holds.
+pub(super) struct BankRun<'run> {
+    pub(super) trainer: &'run BankTrainer,
+    pub(super) env: &'run dyn Env,
+    pub(super) rollouts: Rollouts,
+    pub(super) teacher: Metered,
+    pub(super) embedding: Option<Arc<dyn EmbeddingModel>>,
+    pub(super) sets: ItemSets,
+    pub(super) forbidden: Forbidden,
+    pub(super) bank: LiveBank,
+    pub(super) frame: Option<SkillDoc>,
+    pub(super) timings: TimingsLog,
+    pub(super) started: Instant,
+    pub(super) journal: Journal,
+    pub(super) item_hashes: Arc<ItemHashes>,
+    pub(super) log: &'run EventLog<'run>,
+    pub(super) dir: RunDir,
+    pub(super) standing: Standing,
+    /// What earlier trials have shown of tasks without their candidates.
+    pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    pub(super) n_trials: u32,
+    /// How often each candidate was tried.
+    pub(super) n_tried: BTreeMap<SkillRef, u32>,
+    pub(super) n_admitted_since_validation: usize,
+    pub(super) tokens: IndexMap<String, StageTokens>,
+    pub(super) trial_rollouts: u64,
+    pub(super) n_admissions: u32,
+    /// Active skills whose retirement was proposed and is not tried yet.
+    pub(super) retirements: Vec<SkillRef>,
+    /// What designs can show, by rule and groups.
+    pub(super) preflights: Vec<(TrialRule, u64, Preflight)>,
+}
+
+impl BankRun<'_> {
+    pub(super) fn settings(&self) -> &BankSettings {
+        &self.trainer.settings
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.trainer.base.settings.seed
+    }
+
+    pub(super) async fn work(&mut self) -> Result<BankSummary, PipelineError> {
+        let rounds = u32::try_from(self.settings().rounds).unwrap_or(u32::MAX);
+        self.timings.begin_process(StepIdx(0), self.trainer.base.settings.workers);
+        let config = self.trainer.base.config.dir.as_deref();
+        self.log.emit(&Event::RunStarted {
+            dir: self.dir.path().to_owned(),
+            env: self.env.name().to_owned(),
+            n_items: Split::ALL.map(|split| self.env.items(split).len()),
+            total_steps: rounds,
+            finished_steps: 0,
+            workers: self.trainer.base.settings.workers,
+            config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
+        });
+        let without = document(&self.frame.clone().unwrap_or_default());
+        let baseline = self.measure(Split::Val, &without, Stage::Baseline).await?;
+        baseline.check_spoken(Stage::Baseline)?;
+        self.log.emit(&Event::BaselineMeasured { score: baseline.score, gate_score: baseline.score.hard });
+        let mut score = baseline.score;
+        for round in 0..=rounds {
+            self.check_stop(round, rounds)?;
+            let mut record = RoundRecord::new(round);
+            self.make_round(&mut record).await.map_err(|error| self.or_stopped(error, round, rounds))?;
+            let interval = u32::try_from(self.settings().validation_interval.max(1)).unwrap_or(u32::MAX);
+            if round == 0 || round == rounds || round % interval == 0 {
+                let validation =
+                    self.validate().await.map_err(|error| self.or_stopped(error, round, rounds))?;
+                score = validation.score;
+                record.validation = Some(validation);
+                self.n_admitted_since_validation = 0;
+            }
+            record.n_active = self.bank.bank().view().skills().len();
+            record.waiting = self.waiting();
+            record.tokens = std::mem::take(&mut self.tokens);
+            self.journal.flush().await?;
+            self.write_round(&record)?;
+            self.write_timings()?;
+            self.log.emit(&Event::RoundFinished { record: Box::new(record) });
+        }
+        self.finish(rounds, baseline.score, score)
+            .await
+            .map_err(|error| self.or_stopped(error, rounds, rounds))
+    }
+
+    /// Collects, has the teacher propose, and tries what is proposed.
+    async fn make_round(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let episodes = self.collect(record.round).await?;
+        let plan = EvolvePlan::new(&episodes, &self.evolve_settings());
+        record.rates.clone_from(&plan.rates);
+        if record.round == 0 {
+            if self.bank.bank().skills().len() == 0 {
+                self.distil(&episodes, record).await?;
+            }
+        } else {
+            record.weak.clone_from(&plan.weak);
+            self.evolve(&episodes, &plan, record).await?;
+            self.check_standing(record)?;
+        }
+        if self.settings().admission == Admission::Measured {
+            self.try_candidates(record).await?;
+        }
+        self.retire_over_cap(record)
+    }
+
+    /// Training rollouts with the bank as it is, some of them with one shown skill hidden.
+    async fn collect(&mut self, round: u32) -> Result<Vec<TrainEpisode>, PipelineError> {
+        let env = Arc::clone(&self.trainer.base.env);
+        let train = self.sets.train().clone();
+        let items = chosen(env.as_ref(), |id| train.contains(id));
+        let n_samples = self.settings().samples.max(1);
+        let planned = attempts(&items, items.len().saturating_mul(n_samples));
+        let view = self.bank.bank().view();
+        let stage = if round == 0 { Stage::Collect } else { Stage::Rollout };
+        let watch = self.begin();
+        let step = (round > 0).then_some(StepIdx(round));
+        let ctx = self.ctx(step, stage, None, &watch);
+        let source = self.source(view.clone())?;
+        let hide = HideRule { one_in: one_in(self.settings().hide_share), seed: self.seed() };
+        let mut sources: Vec<Arc<dyn SkillSource>> = vec![self.shown_source(view.clone())?];
+        let mut source_of: BTreeMap<SkillRef, usize> = BTreeMap::new();
+        let mut shown_to: BTreeMap<ItemId, Vec<SkillRef>> = BTreeMap::new();
+        let mut hidden_in: BTreeMap<(ItemId, usize), SkillRef> = BTreeMap::new();
+        let mut work: Vec<Attempt<'_>> = Vec::with_capacity(planned.len());
+        for attempt in planned {
+            if !shown_to.contains_key(&attempt.item.id) {
+                let shown = self.selected(&source, attempt.item, &ctx).await?;
+                shown_to.insert(attempt.item.id.clone(), shown);
+            }
+            let shown = shown_to.get(&attempt.item.id).map(Vec::as_slice).unwrap_or_default();
+            let sample = u32::try_from(attempt.draw).unwrap_or(u32::MAX);
+            let hidden = match round {
+                0 => None,
+                _ => hide.hidden(&attempt.item.id, round, sample, shown),
+            };
+            let source_idx = match hidden {
+                None => 0,
+                Some(hidden) => {
+                    hidden_in.insert((attempt.item.id.clone(), attempt.draw), hidden.clone());
+                    match source_of.get(hidden) {
+                        Some(source_idx) => *source_idx,
+                        None => {
+                            sources.push(self.shown_source(view.without(hidden))?);
+                            source_of.insert(hidden.clone(), sources.len() - 1);
+                            sources.len() - 1
+                        }
+                    }
+                }
+            };
+            work.push(Attempt { source_idx, ..attempt });
+        }
+        let results = rollout_attempts(&self.rollouts, &work, &sources, &ctx).await?;
+        drop(ctx);
+        self.end(step, stage, &watch);
+        if round > 0 {
+            self.note_standing(&shown_to, &hidden_in, &results);
+        }
+        let episodes = results.iter().map(|result| episode_of(result, self.env.name())).collect();
+        let (taught, _) = train.take(episodes);
+        Ok(taught)
+    }
+
+    /// Adds the rollouts of a round to the standing check.
+    fn note_standing(
+        &mut self,
+        shown_to: &BTreeMap<ItemId, Vec<SkillRef>>,
+        hidden_in: &BTreeMap<(ItemId, usize), SkillRef>,
+        results: &[RolloutResult],
+    ) {
+        for (item, shown) in shown_to {
+            let of_item = results.iter().filter(|result| result.id == *item);
+            let rollouts: Vec<StandingRollout> = of_item
+                .map(|result| StandingRollout {
+                    hidden: hidden_in.get(&(item.clone(), sample_of(result))).cloned(),
+                    is_success: result.is_success(),
+                })
+                .collect();
+            self.standing.push(shown, &rollouts);
+        }
+    }
+
+    fn evolve_settings(&self) -> EvolveSettings {
+        let asked = self.settings();
+        EvolveSettings {
+            threshold: asked.weak_below,
+            min_rollouts: asked.min_rollouts,
+            max_new_skills: asked.max_new_skills,
+            max_analysis_deep: asked.max_analysis_deep,
+            max_analysis_shallow: asked.max_analysis_shallow,
+            ..EvolveSettings::default()
+        }
+    }
+
+    async fn distil(
+        &mut self,
+        episodes: &[TrainEpisode],
+        record: &mut RoundRecord,
+    ) -> Result<(), PipelineError> {
+        let settings = DistillSettings::default();
+        let plan = DistillPlan::new(episodes, &settings);
+        let watch = self.begin();
+        let call = self.call(None);
+        let distilled = {
+            let teacher = self.asked();
+            distill(episodes, &plan, &settings, &teacher, &self.forbidden, &call).await
+        };
+        let distilled =
+            distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
+        watch.used.add(MeterReading { calls: distilled.calls, failed: 0, usage: distilled.usage });
+        self.end(None, Stage::Distill, &watch);
+        record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
+        record.notes.extend(distilled.notes);
+        self.propose(record, &distilled.proposals)
+    }
+
+    async fn evolve(
+        &mut self,
+        episodes: &[TrainEpisode],
+        plan: &EvolvePlan,
+        record: &mut RoundRecord,
+    ) -> Result<(), PipelineError> {
+        if !plan.is_needed() {
+            return Ok(());
+        }
+        let settings = self.evolve_settings();
+        let step = Some(StepIdx(record.round));
+        let watch = self.begin();
+        let call = self.call(step);
+        let evolved = {
+            let teacher = self.asked();
+            evolve(episodes, plan, self.bank.bank(), &settings, &teacher, &self.forbidden, &call).await
+        };
+        let evolved =
+            evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?;
+        watch.used.add(MeterReading { calls: evolved.calls, failed: 0, usage: evolved.usage });
+        self.end(step, Stage::Evolve, &watch);
+        record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
+        record.notes.extend(evolved.notes);
+        self.propose(record, &evolved.proposals)
+    }
+
+    /// Takes proposals into the bank: as candidates, or as the paper does.
+    fn propose(
+        &mut self,
+        record: &mut RoundRecord,
+        proposals: &[skill_bank::distill::Proposal],
+    ) -> Result<(), PipelineError> {
+        let admit = match self.settings().admission {
+            Admission::Measured => Admit::Candidate,
+            Admission::Unmeasured => Admit::Unmeasured,
+        };
+        let mut changed = self.bank.bank().clone();
+        let n_before = changed.log().len();
+        let applied: Applied =
+            apply(&mut changed, record.round, proposals, admit).map_err(|error| self.bank_error(error))?;
+        let events: Vec<BankEvent> =
+            changed.log().iter().skip(n_before).map(|record| record.event.clone()).collect();
+        self.bank.record(record.round, events)?;
+        record.left_out.extend(applied.left_out.iter().map(LeftOut::to_string));
+        if admit == Admit::Unmeasured {
+            record.admitted.extend(applied.proposed.iter().cloned());
+            record.retired.extend(applied.retirements.iter().cloned());
+        }
+        if admit == Admit::Candidate {
+            self.retirements.extend(applied.retirements);
+        }
+        record.proposed.extend(applied.proposed);
+        Ok(())
+    }
+
+    /// The candidates in the order in which they are tried: those that were tried least, then those of the weakest types.
+    pub(super) fn waiting(&self) -> Vec<SkillRef> {
+        let bank = self.bank.bank();
+        bank.skills()
+            .flat_map(|skill| {
+                let candidates = skill.versions.iter().filter(|version| version.state == State::Candidate);
+                candidates.map(|version| SkillRef::new(skill.id.clone(), version.number))
+            })
+            .collect()
+    }
+
+    /// Retires what the standing check has shown to harm, and notes what it knows.
+    fn check_standing(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let harmful: Vec<SkillRef> =
+            self.standing.harmful(MIN_STANDING_GROUPS).into_iter().cloned().collect();
+        for skill in harmful {
+            let bank = self.bank.bank();
+            let is_active = bank.version(&skill).is_some_and(|version| version.state == State::Active);
+            let is_pinned = bank.skill(&skill.skill).is_some_and(|skill| skill.is_pinned);
+            if let Some(numbers) = self.standing.numbers(&skill).filter(|_| is_active && !is_pinned) {
+                let retired = BankEvent::Retired { skill: skill.clone(), reason: Reason::Harmful };
+                let events = [measured(&skill, Occasion::Standing, &numbers, None), retired];
+                self.bank.record(record.round, events)?;
+                record.retired.push(skill);
+            }
+        }
+        record.standing = self.standing.all().map(|(skill, numbers)| (skill.to_string(), numbers)).collect();
+        Ok(())
+    }
+
+    async fn validate(&mut self) -> Result<ValidationRecord, PipelineError> {
+        let view = self.bank.bank().view();
+        let source = self.shown_source(view.clone())?;
+        let evaluation = self.measure(Split::Val, &source, Stage::Evaluate).await?;
+        let summary = summarise(&SkillDoc::default().hash(), &evaluation, StageTokens::default());
+        let by_task_type = summary
+            .by_task_type
+            .into_iter()
+            .map(|(name, score)| (name, MeanScore { hard: score.hard, soft: score.soft }))
+            .collect();
+        let shown = evaluation
+            .results
+            .iter()
+            .map(|result| {
+                let parts = result.trajectory.shown_parts.iter().map(ToString::to_string).collect();
+                (result.id.clone(), parts)
+            })
+            .collect();
+        Ok(ValidationRecord {
+            bank_version: view.version().to_owned(),
+            score: evaluation.score,
+            n: evaluation.results.len(),
+            by_task_type,
+            shown,
+        })
+    }
+
+    async fn measure(
+        &mut self,
+        split: Split,
+        source: &Arc<dyn SkillSource>,
+        stage: Stage,
+    ) -> Result<Evaluation, PipelineError> {
+        let watch = self.begin();
+        let ctx = self.ctx(None, stage, None, &watch);
+        let evaluation = evaluate(&self.rollouts, split, source, &ctx).await?;
+        drop(ctx);
+        self.end(None, stage, &watch);
+        Ok(evaluation)
+    }
+
+    async fn finish(
+        &mut self,
+        rounds: u32,
+        baseline: MeanScore,
+        score: MeanScore,
+    ) -> Result<BankSummary, PipelineError> {
+        let (mut test_baseline, mut test) = (None, None);
+        if self.trainer.base.settings.eval_test && !self.env.items(Split::Test).is_empty() {
+            let without = document(&self.frame.clone().unwrap_or_default());
+            test_baseline = Some(self.measure(Split::Test, &without, Stage::TestBaseline).await?.score);
+            let with = self.shown_source(self.bank.bank().view())?;
+            test = Some(self.measure(Split::Test, &with, Stage::TestBest).await?.score);
+        }
+        let bank = self.bank.bank();
+        let of_state = |state: State| bank.skills().filter(|skill| skill.state() == state).count();
+        let unmeasured = bank.view().skills().iter().filter(|skill| skill.utility.is_none()).count();
+        let mut tokens: IndexMap<String, StageTokens> = IndexMap::new();
+        for round in 0..=rounds {
+            for (stage, used) in self.read_round(round)?.tokens {
+                add(&mut tokens, &stage, used);
+            }
+        }
+        for (stage, used) in std::mem::take(&mut self.tokens) {
+            add(&mut tokens, &stage, used);
+        }
+        let summary = BankSummary {
+            format_version: FORMAT_VERSION.to_owned(),
+            rounds,
+            baseline,
+            score,
+            test_baseline,
+            test,
+            n_items: [Split::Val, Split::Test].map(|split| self.env.items(split).len()),
+            active: of_state(State::Active),
+            unmeasured,
+            candidates: of_state(State::Candidate),
+            retired: of_state(State::Retired),
+            trials: [self.n_trials, self.n_admissions],
+            trial_rollouts: self.trial_rollouts,
+            tokens,
+        };
+        self.journal.flush().await?;
+        self.dir.put_json(&self.dir.path().join(SUMMARY_FILE), &summary)?;
+        self.write_timings()?;
+        self.log.emit(&Event::BankFinished { summary: Box::new(summary.clone()) });
+        Ok(summary)
+    }
+
+    fn round_file(&self, round: u32) -> std::path::PathBuf {
+        self.dir.path().join(ROUNDS_DIR).join(format!("round_{round:04}")).join(RECORD_FILE)
+    }
+
+    fn write_round(&self, record: &RoundRecord) -> Result<(), PipelineError> {
+        let path = self.round_file(record.round);
+        if let Some(dir) = path.parent() {
+            crate::run_dir::atomic::create_dir(dir)?;
+        }
+        self.dir.put_json(&path, record)
+    }
+
+    fn read_round(&self, round: u32) -> Result<RoundRecord, PipelineError> {
+        read_record(&self.round_file(round))
+    }
+}
+
+/// What a round came to, by its file.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not what it should be.
+pub fn read_record(path: &Path) -> Result<RoundRecord, PipelineError> {
+    let bytes = std::fs::read(path).map_err(|source| PipelineError::RunDir {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
+}
+
+pub(super) fn add(tokens: &mut IndexMap<String, StageTokens>, stage: &str, used: StageTokens) {
+    *tokens.entry(stage.to_owned()).or_default() += used;
+}
+
+fn sample_of(result: &RolloutResult) -> usize {
+    usize::try_from(result.trajectory.sample).unwrap_or(usize::MAX)
+}
+
+/// In one rollout of how many a skill is hidden; 0 for none.
+fn one_in(share: f64) -> u32 {
+    if share > 0.0 { (1.0 / share).round() as u32 } else { 0 }
+}
+
+fn teacher_error(error: DistillError, place: &CallPlace) -> PipelineError {
+    match error {
+        DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
+        DistillError::Prompt(error) => PipelineError::Prompt(error),
+        error => PipelineError::Teacher { place: place.to_string(), source: Box::new(error) },
+    }
+}

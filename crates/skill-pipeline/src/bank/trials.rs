@@ -1,0 +1,435 @@
+//! Trials of a run: which candidates are tried, on which rollouts, and what becomes of them.
+
+use super::TrialKind;
+use super::record::{RoundRecord, TrialRecord};
+use super::run::{BankRun, MIN_STANDING_GROUPS};
+use super::sets::chosen;
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _, Stage};
+use crate::stage::rollout::{Attempt, rollout_attempts};
+use skill_bank::trial::{
+    Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, over_cap,
+    preflight,
+};
+use skill_bank::{
+    Bank, BankEvent, BankView, Basis, Occasion, Reason, SkillRef, State, Tier, Utility, Verdict,
+};
+use skill_core::stats::stratified::{Stratified, TaskPrior, TrialRule};
+use skill_core::{ItemId, StepIdx};
+use skill_envs::{Item, SkillSource, Split};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Groups of a fresh measurement, at least: with fewer nothing is known of its interval.
+const GROUPS_PER_INTERVAL: u64 = 8;
+
+/// Groups between two looks at a trial, at least.
+const GROUPS_PER_LOOK: usize = 16;
+
+impl BankRun<'_> {
+    pub(super) async fn try_candidates(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let mut room = self.settings().max_trials;
+        for skill in std::mem::take(&mut self.retirements) {
+            let is_active =
+                self.bank.bank().version(&skill).is_some_and(|version| version.state == State::Active);
+            match room {
+                0 => self.retirements.push(skill),
+                _ if !is_active => {}
+                _ => {
+                    room -= 1;
+                    self.try_one(&skill, record).await?;
+                }
+            }
+        }
+        let rate_of = |tier: &Tier| {
+            let rate = record.rates.iter().find(|rate| Some(rate.task_type.as_str()) == tier.task_type());
+            rate.map_or(1.0, skill_bank::evolve::TypeRate::rate)
+        };
+        let mut queue: Vec<(u32, f64, SkillRef)> = self
+            .waiting()
+            .into_iter()
+            .map(|candidate| {
+                let tier = self.bank.bank().skill(&candidate.skill).map(|skill| skill.tier.clone());
+                let rate = tier.map_or(1.0, |tier| rate_of(&tier));
+                (self.n_tried.get(&candidate).copied().unwrap_or_default(), rate, candidate)
+            })
+            .collect();
+        // What was tried in vain is tried again only where tasks still fail.
+        let is_needed =
+            |candidate: &SkillRef| match self.bank.bank().skill(&candidate.skill).map(|skill| &skill.tier) {
+                Some(Tier::TaskType(task_type)) => record.weak.contains(task_type),
+                Some(_) => !record.weak.is_empty(),
+                None => false,
+            };
+        queue.retain(|(n_tried, _, candidate)| *n_tried == 0 || is_needed(candidate));
+        // Stable: of equal ones the first in the bank comes first.
+        queue.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.total_cmp(&other.1)));
+        for (_, _, candidate) in queue.into_iter().take(room) {
+            if self.n_admitted_since_validation >= self.settings().max_admissions {
+                break;
+            }
+            self.check_stop(record.round, u32::try_from(self.settings().rounds).unwrap_or(u32::MAX))?;
+            self.try_one(&candidate, record).await?;
+        }
+        Ok(())
+    }
+
+    /// Tries a candidate, or whether an active skill is worth its place.
+    async fn try_one(&mut self, candidate: &SkillRef, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        *self.n_tried.entry(candidate.clone()).or_default() += 1;
+        self.n_trials += 1;
+        let bank = self.bank.bank();
+        let Some((skill, version)) = bank.skill(&candidate.skill).zip(bank.version(candidate)) else {
+            return Ok(());
+        };
+        let mut trial = TrialRecord {
+            trial: self.n_trials,
+            skill: candidate.clone(),
+            title: version.content.title().to_owned(),
+            tier: skill.tier.to_string(),
+            is_retirement: version.state == State::Active,
+            items: Vec::new(),
+            preflight: None,
+            rollouts: 0,
+            decision: None,
+            fresh: None,
+            problem: None,
+        };
+        let evidence = version.evidence.clone();
+        let view = bank.view();
+        let [without, with] = if trial.is_retirement {
+            [view.without(candidate), view]
+        } else {
+            let with = view.with(first_of_its_tier(bank, candidate), &bank.replaced_by(candidate));
+            [view, with]
+        };
+        let eligible = self.eligible(candidate, &with, record.round).await?;
+        let seed = self.seed();
+        let rule = self.rule().for_trial(self.n_trials);
+        let asked = self.trial_settings(rule);
+        let design =
+            TrialItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
+                // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
+                let n_items = items.as_slice().len().max(1);
+                let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
+                let rule = match asked.rule {
+                    TrialRule::AnyTime { threshold, .. } => {
+                        TrialRule::AnyTime { threshold, groups_per_look: look }
+                    }
+                    rule => rule,
+                };
+                TrialDesign::new(candidate.clone(), items, &TrialSettings { rule, ..asked }, seed)
+            });
+        let design = match design {
+            Ok(design) => design,
+            Err(error) => {
+                trial.problem = Some(error.to_string());
+                self.end_trial(record, trial);
+                return Ok(());
+            }
+        };
+        trial.items = design.items().to_vec();
+        trial.preflight = Some(self.preflight(&design));
+        self.bank.record(
+            record.round,
+            [BankEvent::TrialOpened {
+                skill: candidate.clone(),
+                max_rollouts: design.n_rollouts(),
+                design_sha256: design.sha256(),
+            }],
+        )?;
+        self.log.emit(&Event::TrialStarted {
+            round: record.round,
+            trial: trial.trial,
+            skill: candidate.to_string(),
+            title: trial.title.clone(),
+            tier: trial.tier.clone(),
+            n_items: trial.items.len(),
+            max_rollouts: design.n_rollouts(),
+        });
+        let arms = [self.shown_source(without)?, self.shown_source(with)?];
+        let state = self.run_trial(design, &arms, record.round, &mut trial).await?;
+        let Some(decision) = state.decision().copied() else {
+            // No task told anything: the candidate waits, behind those that were tried less.
+            let numbers = state.numbers();
+            trial.problem = Some(format!("none of {} groups told anything", state.n_seen()));
+            let undecided = measured(candidate, Occasion::Trial, &numbers, Some(Verdict::Undecided));
+            self.bank.record(record.round, [undecided])?;
+            self.end_trial(record, trial);
+            return Ok(());
+        };
+        trial.decision = Some(decision);
+        let mut events =
+            vec![measured(candidate, Occasion::Trial, &decision.numbers, Some(decision.verdict))];
+        match decision.verdict {
+            // It helps, so it stays.
+            Verdict::Admit if trial.is_retirement => {}
+            Verdict::Admit => {
+                events.push(admission(self.bank.bank(), candidate));
+                record.admitted.push(candidate.clone());
+                self.n_admitted_since_validation += 1;
+                self.n_admissions += 1;
+            }
+            Verdict::Reject => {
+                let reason = if trial.is_retirement { Reason::Proposed } else { Reason::Trial };
+                events.push(BankEvent::Retired { skill: candidate.clone(), reason });
+                record.retired.push(candidate.clone());
+            }
+            Verdict::Undecided => {}
+        }
+        self.bank.record(record.round, events)?;
+        if decision.verdict == Verdict::Admit && !trial.is_retirement {
+            let fresh = self.measure_afresh(state.design(), &arms, record.round, &mut trial).await?;
+            self.bank.record(record.round, [measured(candidate, Occasion::AfterAdmission, &fresh, None)])?;
+            trial.fresh = Some(fresh);
+        }
+        self.end_trial(record, trial);
+        Ok(())
+    }
+
+    fn end_trial(&mut self, record: &mut RoundRecord, trial: TrialRecord) {
+        self.trial_rollouts += trial.rollouts;
+        self.log.emit(&Event::TrialFinished { round: record.round, record: Box::new(trial.clone()) });
+        record.trials.push(trial);
+    }
+
+    /// What a design can show; designs of one size show the same.
+    fn preflight(&mut self, design: &TrialDesign) -> Preflight {
+        let known = self
+            .preflights
+            .iter()
+            .find(|(rule, n_groups, _)| (*rule, *n_groups) == (design.rule(), design.n_groups()));
+        let known = known.map(|(_, _, known)| known.clone());
+        let mut found = known.unwrap_or_else(|| {
+            let made = preflight(design, TaskPrior::default());
+            self.preflights.push((design.rule(), design.n_groups(), made.clone()));
+            made
+        });
+        found.items = design.items().len() as u64;
+        found
+    }
+
+    /// The tasks of the trial set whose retrieval would show the candidate, with what is known of them.
+    async fn eligible(
+        &mut self,
+        candidate: &SkillRef,
+        with: &BankView,
+        round: u32,
+    ) -> Result<Vec<ItemRate>, PipelineError> {
+        let env = Arc::clone(&self.trainer.base.env);
+        let set = self.sets.trial().clone();
+        let source = self.source(with.clone())?;
+        let watch = self.begin();
+        let ctx = self.ctx(Some(StepIdx(round)), Stage::Trial, None, &watch);
+        let mut eligible = Vec::new();
+        for item in chosen(env.as_ref(), |id| set.contains(id)) {
+            if self.selected(&source, item, &ctx).await?.contains(candidate) {
+                let [successes, rollouts] = self.rates.get(&item.id).copied().unwrap_or_default();
+                eligible.push(ItemRate { item: item.id.clone(), successes, rollouts });
+            }
+        }
+        Ok(eligible)
+    }
+
+    fn rule(&self) -> TrialRule {
+        match self.settings().trial {
+            TrialKind::AnyTime => {
+                TrialRule::AnyTime { threshold: 1.0 / self.settings().alpha, groups_per_look: 1 }
+            }
+            TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: self.settings().alpha },
+        }
+    }
+
+    fn trial_settings(&self, rule: TrialRule) -> TrialSettings {
+        TrialSettings {
+            rollouts_per_group: u32::try_from(self.settings().trial_samples).unwrap_or(u32::MAX),
+            max_rollouts: self.settings().max_trial_rollouts as u64,
+            rule,
+            ..TrialSettings::default()
+        }
+    }
+
+    /// Makes the rollouts of a trial, a pass over its tasks at a time, until it is decided, or until nobody expects it to
+    /// be: where every task of the first look came out the same in both halves, more of the same would cost as much and
+    /// tell as little.
+    async fn run_trial(
+        &mut self,
+        design: TrialDesign,
+        arms: &[Arc<dyn SkillSource>; 2],
+        round: u32,
+        trial: &mut TrialRecord,
+    ) -> Result<TrialState, PipelineError> {
+        let n_groups = design.n_groups();
+        let pass = design.items().len().max(1) as u64;
+        let mut state = TrialState::new(design);
+        let mut from = 0;
+        while state.decision().is_none() && from < n_groups {
+            let to = (from + pass).min(n_groups);
+            let groups = self.make_groups(state.design(), from..to, arms, round, trial).await?;
+            for (place, group) in (from..to).zip(groups) {
+                state.push(place, group).map_err(|error| self.trial_error(&error))?;
+            }
+            from = to;
+            if from >= GROUPS_PER_LOOK as u64 && state.numbers().informative_groups == 0 {
+                break;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Measures an admitted skill on further passes: the numbers that admitted it are too good on average.
+    async fn measure_afresh(
+        &mut self,
+        design: &TrialDesign,
+        arms: &[Arc<dyn SkillSource>; 2],
+        round: u32,
+        trial: &mut TrialRecord,
+    ) -> Result<TrialNumbers, PipelineError> {
+        let n_items = design.items().len().max(1) as u64;
+        // An interval needs so many groups.
+        let pass = GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
+        // Places after the last one of the trial have samples of their own.
+        let settings = TrialSettings {
+            max_rollouts: design.n_rollouts().saturating_add(pass * u64::from(design.shape().rollouts())),
+            ..self.trial_settings(design.rule())
+        };
+        let evidence = self.bank.bank().version(design.candidate()).map(|version| version.evidence.clone());
+        let items =
+            TrialItems::these(design.candidate(), &evidence.unwrap_or_default(), design.items().to_vec())
+                .map_err(|error| self.trial_error(&error))?;
+        let longer = TrialDesign::new(design.candidate().clone(), items, &settings, self.seed())
+            .map_err(|error| self.trial_error(&error))?;
+        let places = design.n_groups()..longer.n_groups();
+        let mut fresh = Stratified::default();
+        for group in self.make_groups(&longer, places, arms, round, trial).await? {
+            fresh.push(group);
+        }
+        Ok(TrialNumbers::of(&fresh))
+    }
+
+    async fn make_groups(
+        &mut self,
+        design: &TrialDesign,
+        places: std::ops::Range<u64>,
+        arms: &[Arc<dyn SkillSource>; 2],
+        round: u32,
+        trial: &mut TrialRecord,
+    ) -> Result<Vec<skill_core::stats::stratified::Group>, PipelineError> {
+        let env = Arc::clone(&self.trainer.base.env);
+        let items: BTreeMap<&ItemId, &Item> =
+            env.items(Split::Train).iter().map(|item| (&item.id, item)).collect();
+        let n_samples = usize::try_from(design.shape().rollouts()).unwrap_or(usize::MAX);
+        let mut groups = Vec::new();
+        let mut work: Vec<Attempt<'_>> = Vec::new();
+        for place in places {
+            let group = design.group(place).map_err(|error| self.trial_error(&error))?;
+            if let Some(item) = items.get(&group.item) {
+                let first = usize::try_from(group.pass).unwrap_or(usize::MAX).saturating_mul(n_samples);
+                work.extend(group.halves.iter().enumerate().map(|(sample, half)| Attempt {
+                    item,
+                    draw: first.saturating_add(sample),
+                    source_idx: usize::from(*half == Half::With),
+                }));
+            }
+            groups.push(group);
+        }
+        let step = Some(StepIdx(round));
+        let watch = self.begin();
+        let batch = usize::try_from(trial.trial.saturating_sub(1)).ok();
+        let ctx = self.ctx(step, Stage::Trial, batch, &watch);
+        let results = rollout_attempts(&self.rollouts, &work, arms, &ctx).await?;
+        drop(ctx);
+        self.end(step, Stage::Trial, &watch);
+        trial.rollouts += results.len() as u64;
+        let mut made = Vec::with_capacity(groups.len());
+        for (group, results) in groups.iter().zip(results.chunks(n_samples.max(1))) {
+            for (half, result) in group.halves.iter().zip(results) {
+                if *half == Half::Without {
+                    let [successes, rollouts] = self.rates.entry(group.item.clone()).or_default();
+                    *rollouts += 1;
+                    *successes += u32::from(result.is_success());
+                }
+            }
+            let successes: Vec<Option<bool>> =
+                results.iter().map(|result| Some(result.is_success())).collect();
+            made.push(group.of_results(&successes).map_err(|error| self.trial_error(&error))?);
+        }
+        Ok(made)
+    }
+
+    pub(super) fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let bank = self.bank.bank();
+        let view = bank.view();
+        let pinned: BTreeSet<_> =
+            bank.skills().filter(|skill| skill.is_pinned).map(|skill| skill.id.clone()).collect();
+        let tiers: BTreeSet<&Tier> = view.skills().iter().map(|skill| &skill.tier).collect();
+        let mut retired = Vec::new();
+        for tier in tiers {
+            let of_tier: Vec<_> = view.tier(tier).map(|(_, skill)| skill.clone()).collect();
+            retired
+                .extend(over_cap(&of_tier, self.settings().max_active, &pinned, MIN_STANDING_GROUPS).retired);
+        }
+        for skill in retired {
+            let event = BankEvent::Retired { skill: skill.clone(), reason: Reason::OverCap };
+            self.bank.record(record.round, [event])?;
+            record.retired.push(skill);
+        }
+        Ok(())
+    }
+}
+
+/// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.
+fn first_of_its_tier(bank: &Bank, candidate: &SkillRef) -> skill_bank::ViewedSkill {
+    let viewed = bank.viewed(candidate);
+    let utility = Utility {
+        difference: 1.0,
+        interval: [1.0, 1.0],
+        with: [0, 0],
+        without: [0, 0],
+        informative_groups: 0,
+    };
+    match viewed {
+        Some(viewed) => skill_bank::ViewedSkill { utility: Some(utility), ..viewed },
+        None => skill_bank::ViewedSkill {
+            id: candidate.clone(),
+            tier: Tier::General,
+            content: skill_bank::Content::Principle {
+                title: String::new(),
+                principle: String::new(),
+                when_to_apply: String::new(),
+            },
+            utility: None,
+        },
+    }
+}
+
+pub(super) fn measured(
+    skill: &SkillRef,
+    occasion: Occasion,
+    numbers: &TrialNumbers,
+    verdict: Option<Verdict>,
+) -> BankEvent {
+    BankEvent::Measured {
+        skill: skill.clone(),
+        occasion,
+        utility: numbers.utility(),
+        verdict,
+        e_better: Some(numbers.e_better),
+        e_worse: Some(numbers.e_worse),
+        p_better: Some(numbers.p_better),
+    }
+}
+
+/// The event by which a trial makes a candidate active: in the place of what it was made from.
+fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
+    let replaced = bank.replaced_by(candidate);
+    let basis = Basis::Trial;
+    if let Some(own) = replaced.iter().find(|replaced| replaced.skill == candidate.skill) {
+        return BankEvent::Revised { skill: candidate.clone(), from: own.version, basis };
+    }
+    if replaced.is_empty() {
+        return BankEvent::Admitted { skill: candidate.clone(), basis };
+    }
+    let from = replaced.into_iter().map(|replaced| replaced.skill).collect();
+    BankEvent::Merged { skill: candidate.clone(), from, basis }
+}
