@@ -67,6 +67,7 @@ proptest! {
         if key.name == "kind" && (section.is_optional || section.path == "env")
             || ["preset", "scorer", "extract", "judge", "file_tools"].contains(&key.name)
             || ["provider", "agent", "response_format"].contains(&key.name)
+            || path == "train.mode"
         {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());
