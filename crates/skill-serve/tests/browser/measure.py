@@ -18,6 +18,8 @@ import urllib.parse
 N_RUNS = 100
 N_REQUESTS = 300
 MOST_MEMORY = 50e6
+# The code of a program that is not optimized takes a third more pages.
+MOST_MEMORY_UNOPTIMIZED = 65e6
 LONGEST_S = 0.010
 
 
@@ -98,7 +100,8 @@ def main():
         print(json.dumps({"peak_memory": listed, "first_bytes": medians}))
         return
     slowest = max(medians)
-    assert listed < MOST_MEMORY, f"{listed / 1e6:.1f} MB with {N_RUNS} runs listed"
+    most = MOST_MEMORY if "--strict" in sys.argv else MOST_MEMORY_UNOPTIMIZED
+    assert listed < most, f"{listed / 1e6:.1f} MB with {N_RUNS} runs listed"
     # How long something takes says little on a machine that does other things, or of a program that is not optimized.
     assert slowest < LONGEST_S or "--strict" not in sys.argv, f"{slowest * 1e3:.1f} ms to the first byte"
 
