@@ -66,9 +66,17 @@ mod linux {
     use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
+    use std::thread;
+    use std::time::Duration;
 
     /// How often is looked again for what was started while the rest was being killed.
     const MAX_ROUNDS: usize = 16;
+
+    /// The parent of the kernel's own threads, which never have an environment.
+    const KERNEL_THREADS: i32 = 2;
+
+    /// How long is waited for a process to be loaded.
+    const LOADING_PAUSE: Duration = Duration::from_millis(1);
 
     /// A process, told from a later one with the same number by when it began.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,10 +95,14 @@ mod linux {
     pub(super) fn kill(mark: &Mark) -> usize {
         let mut killed = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
-            let found = with_descendants(marked(mark));
-            let new: Vec<Process> = found.into_iter().filter(|process| !killed.contains(process)).collect();
+            let Marked { found, is_one_loading } = marked(mark);
+            let new: Vec<Process> =
+                with_descendants(found).into_iter().filter(|process| !killed.contains(process)).collect();
             if new.is_empty() {
-                break;
+                if !is_one_loading {
+                    break;
+                }
+                thread::sleep(LOADING_PAUSE);
             }
             for process in new {
                 kill_one(process);
@@ -105,22 +117,37 @@ mod linux {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     }
 
+    /// What was seen of the processes with a mark.
+    struct Marked {
+        found: BTreeSet<Process>,
+        /// Whether a process that began after this one had no environment. While the system loads a program it has none,
+        /// and whoever started it may have ended already, so it would be missed.
+        is_one_loading: bool,
+    }
+
     /// The processes with this mark that have not ended; one that has ended shows no environment.
-    fn marked(mark: &Mark) -> BTreeSet<Process> {
+    fn marked(mark: &Mark) -> Marked {
         let own = std::process::id();
-        let has_mark = |pid: &i32| {
-            u32::try_from(*pid) != Ok(own)
-                && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| mark.is_in(&environment))
-        };
-        // The mark is read first: a number that is given away in between belongs to one that began later, and whose
-        // mark is read again before it is killed.
-        let marked = pids().filter(has_mark);
+        let own_began = i32::try_from(own).ok().and_then(stat).map_or(u64::MAX, |stat| stat.began);
+        let mut marked = Marked { found: BTreeSet::new(), is_one_loading: false };
+        for pid in pids().filter(|pid| u32::try_from(*pid) != Ok(own)) {
+            let environment = || fs::read(format!("/proc/{pid}/environ")).ok();
+            // The mark is read first: a number that is given away in between belongs to one that began later, and whose
+            // mark is read again before it is killed.
+            let Some(first) = environment() else { continue };
+            if !first.is_empty() && !mark.is_in(&first) {
+                continue;
+            }
+            let Some(Stat { parent, began, is_over: false }) = stat(pid) else { continue };
+            let has_mark = environment().is_some_and(|environment| mark.is_in(&environment));
+            if has_mark && stat(pid).is_some_and(|stat| stat.began == began) {
+                marked.found.insert(Process { pid, began });
+            } else {
+                let is_of_the_kernel = parent == KERNEL_THREADS;
+                marked.is_one_loading |= first.is_empty() && began >= own_began && !is_of_the_kernel;
+            }
+        }
         marked
-            .filter_map(|pid| Some(Process { pid, began: stat(pid)?.began }))
-            .filter(|process| {
-                has_mark(&process.pid) && stat(process.pid).is_some_and(|stat| stat.began == process.began)
-            })
-            .collect()
     }
 
     /// These processes and their children, whatever these have in their environment.
