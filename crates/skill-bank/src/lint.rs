@@ -1,4 +1,4 @@
-//! Checks of a proposed skill: what must not get into a bank, whoever proposes it.
+//! Checks that refuse a proposed skill, such as one that contains a secret or the answer of a task.
 //!
 //! A skill is refused for words of a goal, an answer, the name of an instance of any set, a secret, an order about the
 //! model's own rules, or its size. Nothing here shows a secret that it found.

@@ -77,7 +77,7 @@ fn titled(name: &str) -> String {
 /// A skill as its section shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// The text, which may have several lines; empty if the skill says nothing.
+    /// The text, which may have several lines; empty if all texts of the skill are empty.
     pub(crate) text: String,
     /// True if a part of the skill is missing.
     pub(crate) is_cut: bool,

@@ -58,7 +58,7 @@ pub enum Change {
         /// What it says.
         content: Content,
     },
-    /// A skill is no longer shown.
+    /// Stop showing a skill.
     Retire {
         /// The skill.
         of: SkillPartId,

@@ -90,7 +90,7 @@ fn list(value: &Value, name: &str, tier: &Tier) -> Result<Vec<Entry>, BankError>
             }
         };
         if content.texts().iter().all(|text| text.trim().is_empty()) {
-            return Err(BankError::BadSkill { place, message: "it says nothing".to_owned() });
+            return Err(BankError::BadSkill { place, message: "all of its texts are empty".to_owned() });
         }
         Ok(Entry { place, id, is_id_given, tier: tier.clone(), content })
     };

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub(super) struct Style {
     /// Spaces of each level; `None` for one line.
     indent: Option<usize>,
-    /// Whether characters beyond ASCII are written as `\uXXXX`.
+    /// Whether characters beyond ASCII are escaped by their number, as Python does by default.
     is_ascii: bool,
     /// Whether a line feed ends the text.
     ends_line: bool,

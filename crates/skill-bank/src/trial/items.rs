@@ -45,7 +45,7 @@ pub struct TrialItems(Vec<ItemId>);
 
 impl TrialItems {
     /// Chooses at most so many of the tasks whose retrieval would show the candidate: those whose success rates are
-    /// near 1/2 first, since a group in which all or none succeed says nothing; equal ones in an order that the seed
+    /// near 1/2 first, since a group in which all or none succeed is uninformative; equal ones in an order that the seed
     /// decides.
     ///
     /// # Errors

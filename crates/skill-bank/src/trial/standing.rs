@@ -87,7 +87,7 @@ impl Standing {
         let skills: BTreeSet<&SkillRef> = shown.iter().collect();
         for skill in skills {
             let group = Group { new, old: arm(Some(skill)) };
-            // A group that says nothing would only make the file longer.
+            // An uninformative group only makes the file longer.
             if group.difference().is_some() {
                 self.skills.entry(skill.clone()).or_default().push(group);
             }

@@ -30,7 +30,7 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) struct DistillArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

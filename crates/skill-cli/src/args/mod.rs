@@ -232,7 +232,7 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -282,7 +282,7 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -318,7 +318,7 @@ pub(crate) struct NoiseArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -345,7 +345,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) live: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing but errors, warnings and the result.
+    /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

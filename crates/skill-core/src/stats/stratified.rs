@@ -10,7 +10,7 @@
 //! - [`ScoreGroup`], [`relabel_p`] and [`score_e_process`]: the same for scores between 0 and 1;
 //! - [`TrialPower`]: the rollouts that an effect of a given size takes.
 //!
-//! A group in which all rollouts or none succeed says nothing, and neither does one with an empty half.
+//! A group is uninformative if all of its rollouts succeed, if none does, or if one of its halves is empty.
 //!
 //! Sources: R. A. Fisher, "The logic of inductive inference", Journal of the Royal Statistical Society 98 (1935), 39-82,
 //! for the hypergeometric distributions; J. J. Gart, "Point and interval estimation of the common odds ratio in the

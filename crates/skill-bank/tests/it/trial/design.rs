@@ -131,11 +131,11 @@ fn a_trial_passes_over_its_tasks_and_runs_no_others() {
         assert_eq!(group.item, design.items()[place % 3]);
         assert_eq!(group.halves.iter().filter(|half| **half == Half::With).count(), 4);
     }
-    // What chance decided in one pass says nothing about the next one.
+    // Passes are randomized independently.
     assert_ne!(planned[0].halves, planned[3].halves);
     assert_eq!((design.n_groups(), design.n_rollouts()), (7, 56));
     assert!(matches!(design.group(7), Err(TrialError::UnknownGroup { group: 7, n_groups: 7 })));
-    // A limit that is no multiple of a group is not exceeded.
+    // A limit that is not a multiple of the group size is rounded down.
     let odd = with_settings(3, &TrialSettings { max_rollouts: 23, ..TrialSettings::default() });
     assert_eq!((odd.n_groups(), odd.n_rollouts()), (2, 16));
 }

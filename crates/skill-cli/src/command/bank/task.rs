@@ -133,7 +133,7 @@ fn warning_line(warning: &Warning) -> String {
             format!("the bank has no active skills for the type `{}`", one_line(task_type))
         }
         Warning::UnknownType => "no skills of a type are shown, since the type is unknown".to_owned(),
-        Warning::NoGoal => "there is no goal to compare skills with".to_owned(),
+        Warning::NoGoal => "the task has no goal, so similarities cannot be computed".to_owned(),
         // Later warnings are in the JSON.
         _ => "see the JSON".to_owned(),
     }
