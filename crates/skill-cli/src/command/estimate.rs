@@ -47,27 +47,8 @@ fn describe(estimate: &Estimate, width: Option<usize>) -> String {
         "{} over {n_train} train, {n_val} val and {n_test} test items\n\n",
         counted(u64::from(estimate.steps), "step")
     );
-    let has_cost = estimate.total.cost.is_some();
-    let mut columns = vec![
-        Column::text("stage"),
-        Column::number("calls"),
-        Column::number("tokens in"),
-        Column::number("tokens out"),
-    ];
-    if has_cost {
-        columns.push(Column::number("money"));
-    }
-    let rows: Vec<Vec<String>> = estimate
-        .stages
-        .iter()
-        .chain([&estimate.total])
-        .map(|stage| {
-            let mut cells = row(stage);
-            cells.truncate(columns.len());
-            cells
-        })
-        .collect();
-    text.push_str(&table(&columns, &rows, width));
+    let stages = estimate.stages.iter().chain([&estimate.total]).map(|stage| (None, stage));
+    text.push_str(&stage_table(stages, width));
     let assumptions = &estimate.assumptions;
     let [few, many] = assumptions.bytes_per_token;
     let Span { low: shortest, high: longest } = assumptions.target_reply_tokens;
@@ -83,7 +64,7 @@ fn describe(estimate: &Estimate, width: Option<usize>) -> String {
         grouped(assumptions.bytes_per_edit.high),
         grouped(assumptions.max_growth_bytes),
     );
-    if !has_cost {
+    if estimate.total.cost.is_none() {
         text.push_str("Money is not known without prices in the configuration.\n");
     }
     text
@@ -95,34 +76,39 @@ fn describe_bank(estimate: &BankEstimate, width: Option<usize>) -> String {
         "{} after the distillation; {n_train} training items for the teacher, {n_trial} for trials, {n_val} val and {n_test} test items\n\n",
         counted(u64::from(estimate.rounds), "round")
     );
-    let has_cost = estimate.total.used.cost.is_some();
-    let mut columns = vec![
-        Column::text("stage"),
-        Column::number("rollouts"),
-        Column::number("calls"),
-        Column::number("tokens in"),
-        Column::number("tokens out"),
-    ];
-    if has_cost {
-        columns.push(Column::number("money"));
-    }
-    let rows: Vec<Vec<String>> = estimate
-        .stages
-        .iter()
-        .chain([&estimate.total])
-        .map(|stage| {
-            let mut cells = row(&stage.used);
-            cells.insert(1, between(stage.rollouts, grouped, grouped));
-            cells.truncate(columns.len());
-            cells
-        })
-        .collect();
-    text.push_str(&table(&columns, &rows, width));
+    let stages = estimate.stages.iter().chain([&estimate.total]);
+    text.push_str(&stage_table(stages.map(|stage| (Some(stage.rollouts), &stage.used)), width));
     text.push_str(
         "\nTrials depend on what the teacher proposes: `evolution.max_trials` and `max_trial_rollouts` bound them.\n\
          Calls of the teacher come on top: one for about 20 episodes of each type, and one each round.\n",
     );
     text
+}
+
+/// Stages with what they take, in order; with their rollouts where these are known, and with money where it is.
+fn stage_table<'a>(
+    stages: impl Iterator<Item = (Option<Span>, &'a StageEstimate)>,
+    width: Option<usize>,
+) -> String {
+    let stages: Vec<_> = stages.collect();
+    let mut columns = vec![Column::text("stage")];
+    if stages.iter().any(|(rollouts, _)| rollouts.is_some()) {
+        columns.push(Column::number("rollouts"));
+    }
+    columns.extend(["calls", "tokens in", "tokens out"].map(Column::number));
+    if stages.last().is_some_and(|(_, total)| total.cost.is_some()) {
+        columns.push(Column::number("money"));
+    }
+    let cells = |(rollouts, stage): (Option<Span>, &StageEstimate)| {
+        let mut cells = row(stage);
+        if let Some(rollouts) = rollouts {
+            cells.insert(1, between(rollouts, grouped, grouped));
+        }
+        cells.truncate(columns.len());
+        cells
+    };
+    let rows: Vec<Vec<String>> = stages.into_iter().map(cells).collect();
+    table(&columns, &rows, width)
 }
 
 fn row(stage: &StageEstimate) -> Vec<String> {
