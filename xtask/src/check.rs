@@ -4,6 +4,7 @@
 //! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
 
 use crate::ci::{self, step};
+use crate::workspace;
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,12 @@ const CHECKS: &[Check] = &[
         run: simulated_trials,
     },
     Check {
+        name: "weights",
+        about: "builds local models in release, and tests them against recorded data (minutes)",
+        is_external: IsExternal::No,
+        run: weights,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -113,8 +120,6 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Makes cargo use the build that `cargo xtask ci` has made, and not one for a package alone.
-const AS_TESTED: &[&str] = &["--workspace", "--all-features"];
 /// The virtual environment that all Python checks share.
 const ENVIRONMENT: &str = "target/external/python";
 /// Runs the check of this name; without a name, lists them.
@@ -151,7 +156,8 @@ fn python_programs(sh: &Shell) -> anyhow::Result<()> {
     // The pages without such a command have been run by `cargo xtask test`.
     let sh = &ci::linting(sh)?;
     let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "only");
-    Ok(cmd!(sh, "cargo test {AS_TESTED...} --test external_python --test docs --quiet").run()?)
+    let as_tested = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo test {as_tested...} --test external_python --test docs --quiet").run()?)
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.
@@ -251,7 +257,14 @@ fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
 fn caps(sh: &Shell) -> anyhow::Result<()> {
     let sh = &ci::linting(sh)?;
     let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "78");
-    Ok(cmd!(sh, "cargo test {AS_TESTED...} --test cli -- caps::").run()?)
+    let as_tested = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo test {as_tested...} --test cli -- caps::").run()?)
+}
+
+/// What compiles the tensor library, which `cargo xtask ci` leaves out.
+fn weights(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "cargo clippy --package skill-train --features candle --all-targets -- -D warnings").run()?;
+    Ok(cmd!(sh, "cargo test --release --package skill-train --features candle").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

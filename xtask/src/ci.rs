@@ -4,7 +4,7 @@
 //! dependencies nor the crates are read twice. The tests then run while rustdoc works: many of them wait for programs,
 //! sockets and virtual clocks, and leave a processor idle.
 
-use crate::generated;
+use crate::{generated, workspace};
 use anyhow::{Context as _, anyhow};
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,6 @@ use std::thread;
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
-/// The build that tests, doctests, lints and pages share.
-const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 /// Where the tests are listed for a run without cargo, which would wait for other builds.
 const LISTS: &str = "target/ci";
 
@@ -59,30 +57,34 @@ pub(crate) fn linting(sh: &Shell) -> anyhow::Result<Shell> {
 
 /// Tests with nextest where it is installed, which runs them side by side; doctests with cargo.
 pub(crate) fn test(sh: &Shell) -> anyhow::Result<()> {
+    let everything = workspace::as_tested(sh)?;
     if has(sh, "nextest") {
-        cmd!(sh, "cargo nextest run {EVERYTHING...}").run()?;
+        cmd!(sh, "cargo nextest run {everything...}").run()?;
         doctests(sh)
     } else {
-        Ok(cmd!(sh, "cargo test {EVERYTHING...} --quiet").run()?)
+        Ok(cmd!(sh, "cargo test {everything...} --quiet").run()?)
     }
 }
 
 /// Builds every target of the workspace, and names what is wrong in all of them.
 fn build_everything(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo build {EVERYTHING...} --all-targets --keep-going --quiet").run()?)
+    let everything = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo build {everything...} --all-targets --keep-going --quiet").run()?)
 }
 
 /// Lists the programs of the tests, which are built.
 fn list_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
     let json = ["--list-type", "binaries-only", "--message-format", "json"];
-    let listed = cmd!(sh, "cargo nextest list {EVERYTHING...} {json...} --cargo-quiet").read()?;
+    let everything = workspace::as_tested(sh)?;
+    let listed = cmd!(sh, "cargo nextest list {everything...} {json...} --cargo-quiet").read()?;
     sh.write_file(programs, listed)?;
     // Without the crates of other systems, which would be downloaded for it.
     let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?;
-    let described = cmd!(sh, "cargo metadata --format-version 1 --all-features --filter-platform {host}")
-        .quiet()
-        .read()?;
+    let features = workspace::light_features(sh)?.join(",");
+    let features = format!("--features={features}");
+    let described =
+        cmd!(sh, "cargo metadata --format-version 1 {features} --filter-platform {host}").quiet().read()?;
     Ok(sh.write_file(metadata, described)?)
 }
 
@@ -98,7 +100,8 @@ fn lists() -> [PathBuf; 2] {
 }
 
 fn doctests(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo test {EVERYTHING...} --doc --quiet").run()?)
+    let everything = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo test {everything...} --doc --quiet").run()?)
 }
 
 /// Runs one step, and says how long it took or that it failed.
@@ -120,7 +123,8 @@ fn format(sh: &Shell) -> anyhow::Result<()> {
 
 fn documentation(sh: &Shell) -> anyhow::Result<()> {
     let _denied = sh.push_env("RUSTDOCFLAGS", "-D warnings");
-    Ok(cmd!(sh, "cargo doc {EVERYTHING...} --no-deps --quiet").run()?)
+    let everything = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo doc {everything...} --no-deps --quiet").run()?)
 }
 
 fn has(sh: &Shell, subcommand: &str) -> bool {

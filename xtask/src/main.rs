@@ -7,6 +7,7 @@ mod ci;
 mod flags;
 mod generated;
 mod records;
+mod workspace;
 
 use anyhow::Context as _;
 use flags::{Xtask, XtaskCmd};
@@ -91,11 +92,12 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
     Ok(())
 }
 
-/// Makes every program and example, by the build that `cargo xtask ci` has made: with every feature, and with those that
+/// Makes every program and example, by the build that `cargo xtask ci` has made: with every feature that is not heavy, and with those that
 /// dependencies have in tests, which `--examples` brings in.
 pub(crate) fn build_as_tested(sh: &Shell) -> anyhow::Result<()> {
     let sh = &ci::linting(sh)?;
-    Ok(cmd!(sh, "cargo build --quiet --workspace --all-features --bins --examples").run()?)
+    let everything = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo build --quiet {everything...} --bins --examples").run()?)
 }
 
 /// Makes the program as most people build it, without the features of the tests.

@@ -1,0 +1,30 @@
+//! The build that tests, doctests, lints and pages share.
+
+use anyhow::Context as _;
+use serde_json::Value;
+use xshell::{Shell, cmd};
+
+/// Features that bring crates of minutes, or need hardware: `cargo xtask check weights` builds those that it can.
+const HEAVY: [&str; 5] = ["candle", "cuda", "metal", "tokenizer", "weights"];
+
+/// The words that make cargo build every crate with every feature that is not heavy.
+pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {
+    Ok(vec!["--workspace".to_owned(), format!("--features={}", light_features(sh)?.join(","))])
+}
+
+/// `crate/feature` for each feature that is not heavy, in the order of the crates.
+pub(crate) fn light_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
+    let described = cmd!(sh, "cargo metadata --format-version 1 --no-deps").quiet().read()?;
+    let described: Value =
+        serde_json::from_str(&described).context("cargo metadata printed something else")?;
+    let packages =
+        described.get("packages").and_then(Value::as_array).context("cargo metadata names no packages")?;
+    Ok(packages.iter().flat_map(features).collect())
+}
+
+fn features(package: &Value) -> Vec<String> {
+    let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
+    let features = package.get("features").and_then(Value::as_object).into_iter().flatten();
+    let light = features.filter(|(feature, _)| !HEAVY.contains(&feature.as_str()));
+    light.map(|(feature, _)| format!("{name}/{feature}")).collect()
+}
