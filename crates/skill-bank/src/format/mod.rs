@@ -13,6 +13,7 @@ mod style;
 pub use agent_skills::{AgentSkill, agent_skills};
 
 use crate::bank::Bank;
+use crate::distill::Admit;
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis};
 use crate::skill::{Content, Evidence, SkillRef, Source, Tier};
@@ -123,12 +124,21 @@ fn is_log_header(line: &str) -> bool {
     line.contains("\"skillrl-bank\"")
 }
 
-/// Reads a bank of any format.
+/// Reads a bank of any format; skills of another system's bank are active and not measured, as they are there.
 ///
 /// # Errors
 ///
 /// A text that is not JSON or not a bank, a skill that cannot be used, two skills with one id.
 pub fn read(text: &str) -> Result<ReadBank, BankError> {
+    read_as(text, Admit::Unmeasured)
+}
+
+/// Reads a bank of any format; skills of another system's bank enter as said, those of a log as the log says.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_as(text: &str, admit: Admit) -> Result<ReadBank, BankError> {
     let first_line = text.lines().next().unwrap_or_default();
     if is_log_header(first_line) {
         return Ok(ReadBank { bank: Bank::from_log(text)?, format: BankFormat::Log, notes: Vec::new() });
@@ -165,8 +175,10 @@ pub fn read(text: &str) -> Result<ReadBank, BankError> {
             evidence: Evidence::default(),
         };
         bank.record(0, Author::Process, proposed)?;
-        let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };
-        bank.record(0, Author::Process, admitted)?;
+        if admit == Admit::Unmeasured {
+            let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };
+            bank.record(0, Author::Process, admitted)?;
+        }
     }
     notes.extend(empty.into_iter().map(|tier| Note::EmptyTier { tier }));
     Ok(ReadBank { bank, format, notes })

@@ -1,5 +1,6 @@
 //! Arguments of the commands about skill banks.
 
+use super::distill::AdmitChoice;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ pub(crate) enum BankCommand {
     Retire(BankSkillsArgs),
     /// Puts retired skills back into use, under their ids.
     Restore(BankSkillsArgs),
-    /// Makes a bank of a file of the SkillRL paper or of krill; its skills are active, and not measured.
+    /// Makes a bank of a file of the SkillRL paper or of krill; nothing is measured by it.
     Import(BankImportArgs),
     /// Writes the active skills of a bank for another program.
     Export(BankExportArgs),
@@ -127,6 +128,10 @@ pub(crate) struct BankImportArgs {
     /// The directory to make; it must not exist, or must be empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+
+    /// How the skills enter the bank. A run that starts from candidates tries them; active skills it takes as they are.
+    #[arg(long, value_enum, default_value = "unmeasured")]
+    pub(crate) admit: AdmitChoice,
 
     /// Prints one JSON object.
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod bank;
-mod distill;
+pub(crate) mod distill;
 mod first;
 pub(crate) mod journal;
 mod look;

@@ -188,6 +188,11 @@ fn banks_are_imported_changed_compared_and_written_back() {
         assert_eq!(context.read(&back), context.read(file), "byte for byte");
         assert_eq!(context.read(&format!("{dir}/bank.json")), context.read(file));
     }
+    context.succeed(&["bank", "import", "paper.json", "--admit", "measured", "--out", "waiting"]);
+    let value = json(&context, &["inspect", "waiting", "--json"]);
+    let tiers = value["summary"]["tiers"].as_array().unwrap();
+    let counts = |state: &str| tiers.iter().map(|tier| tier[state].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((counts("candidate"), counts("active")), (4, 0), "they wait for trials");
     let value = json(&context, &["inspect", "from-skillrl", "--json"]);
     assert_eq!((&value["summary"]["measured"], &value["summary"]["unmeasured"]), (&0.into(), &4.into()));
 

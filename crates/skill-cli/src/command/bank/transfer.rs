@@ -2,9 +2,11 @@
 
 use super::super::{UsageError, write_files};
 use crate::args::bank::{BankExportArgs, BankImportArgs};
+use crate::args::distill::AdmitChoice;
 use crate::table::{counted, harmless};
 use serde::Serialize;
 use serde_json::json;
+use skillrl::bank::distill::Admit;
 use skillrl::bank::format::{self, BankFormat, agent_skills};
 use skillrl::bank::{Bank, BankSummary, State};
 use skillrl::core::SkillPartId;
@@ -27,7 +29,11 @@ pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
     }
     let source = read_source(file, &read.bank).map_err(skillrl::Error::Pipeline)?;
     let source = source.as_ref().map(|(format, text)| (*format, text.as_str()));
-    let dir = BankDir::create(&args.out, read.bank, source).map_err(skillrl::Error::Pipeline)?;
+    let bank = match (args.admit, source) {
+        (AdmitChoice::Measured, Some((_, text))) => format::read_as(text, Admit::Candidate)?.bank,
+        _ => read.bank,
+    };
+    let dir = BankDir::create(&args.out, bank, source).map_err(skillrl::Error::Pipeline)?;
     let summary = BankSummary::of(dir.bank());
     let notes: Vec<String> = read.notes.iter().map(|note| harmless(&note.to_string())).collect();
     if args.json {
@@ -49,7 +55,14 @@ pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
     for tier in &summary.tiers {
         let _ = writeln!(text, "  {}: {}", super::tier_name(&tier.tier), counted(tier.skills(), "skill"));
     }
-    text.push_str("all of them are active, and none was measured: nothing shows yet that they help\n");
+    text.push_str(match args.admit {
+        AdmitChoice::Measured => {
+            "all of them are candidates: nothing shows them before a trial admits them\n"
+        }
+        AdmitChoice::Unmeasured => {
+            "all of them are active, and none was measured: nothing shows yet that they help\n"
+        }
+    });
     for note in &notes {
         let _ = writeln!(text, "note: {note}");
     }
