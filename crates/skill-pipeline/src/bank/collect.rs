@@ -3,9 +3,10 @@
 use crate::error::PipelineError;
 use crate::stage::StageCtx;
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
-use skill_bank::Episode;
+use skill_bank::{Episode, SkillRef};
 use skill_core::RolloutResult;
 use skill_envs::{Item, SkillSource};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The first so many attempts at these items: each item once before any of them comes again.
@@ -37,4 +38,13 @@ pub async fn collect(
 pub fn episode_of(result: &RolloutResult, environment: &str) -> Episode {
     let id = format!("{}/{}", result.id, result.trajectory.sample);
     Episode::of_rollout(id, environment, result)
+}
+
+/// In how many of these rollouts each version was shown.
+pub(super) fn n_shown(results: &[RolloutResult]) -> BTreeMap<SkillRef, u64> {
+    let mut shown: BTreeMap<SkillRef, u64> = BTreeMap::new();
+    for part in results.iter().flat_map(|result| &result.trajectory.shown_parts) {
+        *shown.entry(SkillRef::of_part(part)).or_default() += 1;
+    }
+    shown
 }

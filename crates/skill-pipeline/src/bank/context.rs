@@ -5,11 +5,12 @@ use super::run::{BankRun, add};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
-use crate::run_dir::is_stop_requested;
+use crate::run_dir::{EvaluationDir, is_stop_requested};
+use crate::stage::evaluate::Evaluation;
 use crate::stage::{Draws, StageCtx};
 use skill_bank::distill::Teacher;
 use skill_bank::{BankError, BankSource, BankView, SkillRef};
-use skill_core::StepIdx;
+use skill_core::{SkillHash, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Item, SkillSource, TaskView};
 use skill_llm::{CallCtx, CallPlace};
@@ -81,6 +82,19 @@ impl BankRun<'_> {
         self.timings.record(step, stage, seconds);
         self.log.emit(&Event::StageFinished { step, stage, seconds });
         add(&mut self.tokens, stage.as_str(), StageTokens::from(watch.used.snapshot()));
+    }
+
+    /// Writes an evaluation into the directory of the run, after the replies that it is made from are in the journal.
+    pub(super) async fn keep(
+        &self,
+        dir: EvaluationDir,
+        source: &dyn SkillSource,
+        evaluation: &Evaluation,
+        watch: &Watch,
+    ) -> Result<(), PipelineError> {
+        self.journal.flush().await?;
+        let shown = SkillHash::of(&source.version());
+        self.dir.put_bank_evaluation(dir, &shown, evaluation, StageTokens::from(watch.used.snapshot()))
     }
 
     pub(super) fn ctx(

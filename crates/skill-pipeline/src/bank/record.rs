@@ -7,6 +7,7 @@ use skill_bank::SkillRef;
 use skill_bank::evolve::TypeRate;
 use skill_bank::trial::{Decision, Preflight, TrialNumbers};
 use skill_core::{ItemId, MeanScore};
+use std::collections::BTreeMap;
 
 /// The file that says what the run came to.
 pub const SUMMARY_FILE: &str = "bank_summary.json";
@@ -27,6 +28,9 @@ pub struct RoundRecord {
     pub round: u32,
     /// Training rollouts by type.
     pub rates: Vec<TypeRate>,
+    /// In how many of these rollouts each version was shown; a version that is not here was shown in none.
+    #[serde(default)]
+    pub shown: BTreeMap<SkillRef, u64>,
     /// The types that were weak.
     pub weak: Vec<String>,
     /// Versions that were proposed.
@@ -60,6 +64,7 @@ impl RoundRecord {
             format_version: FORMAT_VERSION.to_owned(),
             round,
             rates: Vec::new(),
+            shown: BTreeMap::new(),
             weak: Vec::new(),
             proposed: Vec::new(),
             left_out: Vec::new(),

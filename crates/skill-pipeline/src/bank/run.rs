@@ -3,9 +3,9 @@
 //! What a process does follows from the journal alone: a process that goes on with a run does all of it again, finds the
 //! replies and rollouts of earlier ones recorded, and comes to the same files.
 
-use super::collect::{attempts, episode_of};
+use super::collect::{attempts, episode_of, n_shown};
 use super::live::LiveBank;
-use super::record::{BankSummary, RECORD_FILE, ROUNDS_DIR, RoundRecord, SUMMARY_FILE, ValidationRecord};
+use super::record::{BankSummary, RECORD_FILE, RoundRecord, SUMMARY_FILE, ValidationRecord};
 use super::sets::chosen;
 use super::trainer::BankTrainer;
 use super::trials::measured;
@@ -15,7 +15,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::timings::TimingsLog;
-use crate::run_dir::{RunDir, summarise, way_to};
+use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise, way_to};
 use crate::stage::ItemHashes;
 use crate::stage::evaluate::{Evaluation, evaluate};
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
@@ -97,7 +97,7 @@ impl BankRun<'_> {
             config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
         });
         let without = document(&self.frame.clone().unwrap_or_default());
-        let baseline = self.measure(Split::Val, &without, Stage::Baseline).await?;
+        let baseline = self.measure(Split::Val, &without, Stage::Baseline, EvaluationDir::Baseline).await?;
         baseline.check_spoken(Stage::Baseline)?;
         self.log.emit(&Event::BaselineMeasured { score: baseline.score, gate_score: baseline.score.hard });
         let mut score = baseline.score;
@@ -108,7 +108,7 @@ impl BankRun<'_> {
             let interval = u32::try_from(self.settings().validation_interval.max(1)).unwrap_or(u32::MAX);
             if round == 0 || round == rounds || round % interval == 0 {
                 let validation =
-                    self.validate().await.map_err(|error| self.or_stopped(error, round, rounds))?;
+                    self.validate(round).await.map_err(|error| self.or_stopped(error, round, rounds))?;
                 score = validation.score;
                 record.validation = Some(validation);
                 self.n_admitted_since_validation = 0;
@@ -128,7 +128,7 @@ impl BankRun<'_> {
 
     /// Collects, has the teacher propose, and tries what is proposed.
     async fn make_round(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
-        let episodes = self.collect(record.round).await?;
+        let episodes = self.collect(record).await?;
         let plan = EvolvePlan::new(&episodes, &self.evolve_settings());
         record.rates.clone_from(&plan.rates);
         if record.round == 0 {
@@ -147,7 +147,8 @@ impl BankRun<'_> {
     }
 
     /// Training rollouts with the bank as it is, some of them with one shown skill hidden.
-    async fn collect(&mut self, round: u32) -> Result<Vec<TrainEpisode>, PipelineError> {
+    async fn collect(&mut self, record: &mut RoundRecord) -> Result<Vec<TrainEpisode>, PipelineError> {
+        let round = record.round;
         let env = Arc::clone(&self.trainer.base.env);
         let train = self.sets.train().clone();
         let items = chosen(env.as_ref(), |id| train.contains(id));
@@ -193,6 +194,7 @@ impl BankRun<'_> {
             work.push(Attempt { source_idx, ..attempt });
         }
         let results = rollout_attempts(&self.rollouts, &work, &sources, &ctx).await?;
+        record.shown = n_shown(&results);
         drop(ctx);
         self.end(step, stage, &watch);
         if round > 0 {
@@ -341,10 +343,11 @@ impl BankRun<'_> {
         Ok(())
     }
 
-    async fn validate(&mut self) -> Result<ValidationRecord, PipelineError> {
+    async fn validate(&mut self, round: u32) -> Result<ValidationRecord, PipelineError> {
         let view = self.bank.bank().view();
         let source = self.shown_source(view.clone())?;
-        let evaluation = self.measure(Split::Val, &source, Stage::Evaluate).await?;
+        let dir = EvaluationDir::Round(round);
+        let evaluation = self.measure(Split::Val, &source, Stage::Evaluate, dir).await?;
         let summary = summarise(&SkillDoc::default().hash(), &evaluation, StageTokens::default());
         let by_task_type = summary
             .by_task_type
@@ -373,12 +376,14 @@ impl BankRun<'_> {
         split: Split,
         source: &Arc<dyn SkillSource>,
         stage: Stage,
+        dir: EvaluationDir,
     ) -> Result<Evaluation, PipelineError> {
         let watch = self.begin();
         let ctx = self.ctx(None, stage, None, &watch);
         let evaluation = evaluate(&self.rollouts, split, source, &ctx).await?;
         drop(ctx);
         self.end(None, stage, &watch);
+        self.keep(dir, source.as_ref(), &evaluation, &watch).await?;
         Ok(evaluation)
     }
 
@@ -391,9 +396,12 @@ impl BankRun<'_> {
         let (mut test_baseline, mut test) = (None, None);
         if self.trainer.base.settings.eval_test && !self.env.items(Split::Test).is_empty() {
             let without = document(&self.frame.clone().unwrap_or_default());
-            test_baseline = Some(self.measure(Split::Test, &without, Stage::TestBaseline).await?.score);
+            let before =
+                self.measure(Split::Test, &without, Stage::TestBaseline, EvaluationDir::TestBaseline).await?;
+            test_baseline = Some(before.score);
             let with = self.shown_source(self.bank.bank().view())?;
-            test = Some(self.measure(Split::Test, &with, Stage::TestBest).await?.score);
+            let after = self.measure(Split::Test, &with, Stage::TestBest, EvaluationDir::TestBest).await?;
+            test = Some(after.score);
         }
         let bank = self.bank.bank();
         let of_state = |state: State| bank.skills().filter(|skill| skill.state() == state).count();
@@ -431,7 +439,7 @@ impl BankRun<'_> {
     }
 
     fn round_file(&self, round: u32) -> std::path::PathBuf {
-        self.dir.path().join(ROUNDS_DIR).join(format!("round_{round:04}")).join(RECORD_FILE)
+        round_path(self.dir.path(), round).join(RECORD_FILE)
     }
 
     fn write_round(&self, record: &RoundRecord) -> Result<(), PipelineError> {

@@ -5,7 +5,7 @@ use super::format::{
     EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, StageTokens, TaskTypeScore,
 };
 use super::held::RunDir;
-use super::path::{RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
+use super::path::{RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
 use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
 use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
@@ -28,6 +28,8 @@ pub enum EvaluationDir {
     FreshBest,
     /// The skill with the guidance of an epoch's slow update on the selection split.
     SlowUpdate(EpochIdx),
+    /// The bank after a round of its training on the selection split.
+    Round(u32),
     /// The initial skill on the test split.
     TestBaseline,
     /// The best skill on the test split.
@@ -63,6 +65,7 @@ pub(super) fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
         EvaluationDir::FreshBaseline => run.join("fresh_eval_baseline"),
         EvaluationDir::FreshBest => run.join("fresh_eval_best"),
         EvaluationDir::SlowUpdate(epoch) => slow_update_path(run, epoch).join("selection_eval"),
+        EvaluationDir::Round(round) => round_path(run, round).join("selection_eval"),
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
     }
@@ -124,6 +127,25 @@ impl RunDir {
             tokens,
         };
         self.put_json(&dir.join(SUMMARY_FILE), &summary)
+    }
+
+    /// Writes `results.json` and `summary.json` of the evaluation in a run that trains a bank, as [`RunDir::put`]
+    /// does. `shown` is the hash of the version of what agents were shown.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub(crate) fn put_bank_evaluation(
+        &self,
+        dir: EvaluationDir,
+        shown: &SkillHash,
+        evaluation: &Evaluation,
+        tokens: StageTokens,
+    ) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(dir);
+        atomic::create_dir(&dir)?;
+        self.put_json(&dir.join(RESULTS_FILE), &evaluation.results)?;
+        self.put_json(&dir.join(SUMMARY_FILE), &summarise(shown, evaluation, tokens))
     }
 
     /// The summary of an evaluation; `None` if it was not made.

@@ -35,7 +35,7 @@ pub use evaluation::{EvaluationDir, summarise};
 pub use files::{FILES_FILE, FilesLine, RunPart};
 pub use held::RunDir;
 pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, RESULTS_FILE, SUMMARY_FILE};
-pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, way_to};
+pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, round_path, way_to};
 pub use read::{
     RunStatus, is_bank_run, is_held, is_run, read_bank_summary, read_config, read_finished_step,
     read_summary, run_status,

@@ -1,5 +1,6 @@
 //! Where the files of a run are.
 
+use crate::bank::record::ROUNDS_DIR;
 use skill_core::{EpochIdx, StepIdx};
 use std::path::{Component, Path, PathBuf};
 
@@ -38,6 +39,11 @@ pub(super) const LOCK_FILE: &str = "run.lock";
 
 pub(super) fn step_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("steps").join(format!("step_{:04}", step.0))
+}
+
+/// The directory of a round of a bank's training.
+pub(crate) fn round_path(run: &Path, round: u32) -> PathBuf {
+    run.join(ROUNDS_DIR).join(format!("round_{round:04}"))
 }
 
 pub(super) fn slow_update_path(run: &Path, epoch: EpochIdx) -> PathBuf {
