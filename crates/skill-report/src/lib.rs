@@ -22,6 +22,10 @@ mod chart;
 mod data;
 mod html;
 
+pub use data::bank::{
+    BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound, BankScore,
+    BankSkill, BankTrial, BankVersion, SkillCounts, TrialPhase, records as bank_records, trains_bank,
+};
 pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};

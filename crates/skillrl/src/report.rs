@@ -7,7 +7,8 @@ use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, comparison_page, page,
+    BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, comparison_page,
+    page,
 };
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,31 @@ pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
     let mut report = Report::read(&run, &options).map_err(of_report)?;
     if let Some(loaded) = loaded {
+        let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
+        report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
+        report.sent.money = Spending::from(loaded).money(&report.sent.counted);
+    }
+    Ok(report)
+}
+
+/// Gathers the report of a run that trains a bank, also of one in progress, with the prices of its configuration.
+///
+/// # Errors
+///
+/// A directory without a run or without a bank, and files of the run that cannot be read.
+pub fn bank(run: &Path) -> Result<BankReport, Error> {
+    bank_with(run, &ReportOptions::default())
+}
+
+/// Gathers as much of the report of a run that trains a bank as is requested.
+///
+/// # Errors
+///
+/// As for [`bank`].
+pub fn bank_with(run: &Path, options: &ReportOptions) -> Result<BankReport, Error> {
+    let run = RunReader::open(run)?;
+    let mut report = BankReport::read(&run, options).map_err(of_report)?;
+    if let Some(loaded) = configuration(&run) {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
         report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
         report.sent.money = Spending::from(loaded).money(&report.sent.counted);

@@ -111,7 +111,7 @@ pub(super) fn read(source: &Source<'_>, options: &ReportOptions) -> Trajectories
     choose(split, &pair.before, pair.after(), options)
 }
 
-fn choose(
+pub(super) fn choose(
     split: &'static str,
     before: &[RolloutResult],
     after: &[RolloutResult],

@@ -99,7 +99,7 @@ pub(super) struct Standing {
     pub(super) phase: RunPhase,
     pub(super) reason: Option<String>,
     /// What can be done about it.
-    hint: Option<String>,
+    pub(super) hint: Option<String>,
 }
 
 impl Standing {
@@ -242,7 +242,11 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     })
 }
 
-fn total_steps(run: &RunReader, live: Option<&LiveState>, of_summary: Option<usize>) -> Option<u32> {
+pub(super) fn total_steps(
+    run: &RunReader,
+    live: Option<&LiveState>,
+    of_summary: Option<usize>,
+) -> Option<u32> {
     let of_summary = of_summary.and_then(|steps| u32::try_from(steps).ok());
     of_summary.or(live.map(|live| live.total_steps)).or_else(|| {
         let started = last_event(run.path(), "run_started")?;
