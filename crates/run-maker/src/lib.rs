@@ -7,6 +7,7 @@
 //! [`RunDir`]: skill_pipeline::run_dir::RunDir
 //! [`Journal`]: skill_llm::Journal
 
+mod bank;
 mod journal;
 mod story;
 #[cfg(test)]
@@ -70,6 +71,19 @@ impl RunSize {
     }
 }
 
+/// How large a run is that trains a bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BankRunSize {
+    /// Finished rounds, round 0 included; each has a trial that admits a skill and one that rejects a skill.
+    pub n_rounds: u32,
+    /// Items of the selection split.
+    pub n_selection: usize,
+    /// Items of the test split.
+    pub n_test: usize,
+    /// Whether the run came to its end; a run that has not is in the first trial of a further round.
+    pub is_finished: bool,
+}
+
 /// A file system in memory: each file of a run is flushed, which takes long on a disk.
 const IN_MEMORY: &str = "/dev/shm";
 
@@ -96,4 +110,13 @@ pub fn make_run(dir: &Path, size: &RunSize) -> Result<(), PipelineError> {
         story.commit(&dir)?;
     }
     story.finish(&dir)
+}
+
+/// Writes a run of this size that trains a bank; the directory is made if it does not exist.
+///
+/// # Errors
+///
+/// A directory that cannot be written.
+pub fn make_bank_run(dir: &Path, size: &BankRunSize) -> Result<(), PipelineError> {
+    bank::make(dir, size)
 }

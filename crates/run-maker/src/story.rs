@@ -209,7 +209,7 @@ impl<'size> Story<'size> {
     }
 }
 
-fn tokens(n_calls: usize) -> StageTokens {
+pub(crate) fn tokens(n_calls: usize) -> StageTokens {
     let calls = n_calls as u64;
     let mut tokens = StageTokens::default();
     tokens.calls = calls;
@@ -229,7 +229,7 @@ fn raw_patch(patch: &Patch, batch: &[RolloutResult]) -> RawPatch {
 }
 
 /// Rollouts on the items of a split under a skill that has been accepted so often.
-fn results(size: &RunSize, split: &str, n_items: usize, n_accepted: u32) -> Vec<RolloutResult> {
+pub(crate) fn results(size: &RunSize, split: &str, n_items: usize, n_accepted: u32) -> Vec<RolloutResult> {
     (0..n_items).map(|number| result(size, split, number, n_accepted)).collect()
 }
 

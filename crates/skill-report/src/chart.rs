@@ -1,6 +1,7 @@
 //! The charts of a report, as SVG without scripts: colours come from the page's style, and texts are escaped.
 
 use crate::data::ScorePoint;
+use crate::data::bank::{BankRound, BankScore};
 use crate::data::epochs::SlowUpdateRow;
 use crate::data::steps::StepRow;
 use skill_core::stats::score_interval;
@@ -88,7 +89,74 @@ pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) ->
     svg
 }
 
+/// The share of the selection split that is solved: without a bank, and with it after each round that was validated.
+pub(crate) fn rounds(baseline: Option<BankScore>, rounds: &[BankRound]) -> String {
+    let measured = rounds.iter().filter_map(|round| Some((round.round, round.validation?)));
+    let last = rounds.last().map_or(0, |round| round.round);
+    // Round 0 has a place of its own behind the first skill.
+    let scale = Scale { n_steps: last.saturating_add(1), margin: 0.1 };
+    let x = |round: u32| scale.x(f64::from(round) + 1.0);
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by round\">"
+    );
+    shares(&mut svg);
+    let label = |svg: &mut String, x: f64, text: &str| {
+        let y = HEIGHT - 10.0;
+        let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>");
+    };
+    label(&mut svg, scale.x(0.0) + 12.0, "none");
+    let every = last.div_ceil(MAX_LABELS).max(1);
+    for round in (0..=last).filter(|round| round.is_multiple_of(every)) {
+        label(&mut svg, x(round), &round.to_string());
+    }
+    let mut points = String::new();
+    if let Some(baseline) = baseline {
+        let (x, y) = (scale.x(0.0), Scale::y(baseline.hard));
+        let _ = write!(svg, "<path class=\"best\" d=\"M{x:.1} {y:.1}H{:.1}\"/>", WIDTH - RIGHT);
+        let _ = write!(points, "M{x:.1} {y:.1}");
+    }
+    for (round, score) in measured.clone() {
+        let sign = if points.is_empty() { 'M' } else { 'L' };
+        let _ = write!(points, "{sign}{:.1} {:.1}", x(round), Scale::y(score.hard));
+    }
+    let _ = write!(svg, "<path class=\"current\" d=\"{points}\"/>");
+    let mut mark = |x: f64, class: &str, name: &str, score: BankScore| {
+        let [low, high] = score.interval;
+        let _ = write!(
+            svg,
+            "<g class=\"{class}\"><title>{name}: {:.4}, between {low:.4} and {high:.4}</title>\
+             <path class=\"interval\" d=\"M{x:.1} {:.1}V{:.1}\"/><circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/></g>",
+            score.hard,
+            Scale::y(low),
+            Scale::y(high),
+            Scale::y(score.hard)
+        );
+    };
+    if let Some(baseline) = baseline {
+        mark(scale.x(0.0), "none", "without a bank", baseline);
+    }
+    for (round, score) in measured {
+        mark(x(round), "accepted", &format!("round {round}"), score);
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
 fn axes(svg: &mut String, scale: &Scale) {
+    shares(svg);
+    let every = scale.n_steps.div_ceil(MAX_LABELS).max(1);
+    for step in (0..=scale.n_steps).filter(|step| step.is_multiple_of(every)) {
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{step}</text>",
+            scale.x(f64::from(step)),
+            HEIGHT - 10.0
+        );
+    }
+}
+
+/// The lines of the shares from 0 to 100 %.
+fn shares(svg: &mut String) {
     for tenth in [0_u32, 2, 4, 6, 8, 10] {
         let (y, percent) = (Scale::y(f64::from(tenth) / 10.0), tenth * 10);
         let _ = write!(
@@ -97,15 +165,6 @@ fn axes(svg: &mut String, scale: &Scale) {
             WIDTH - RIGHT,
             LEFT - 6.0,
             y + 4.0
-        );
-    }
-    let every = scale.n_steps.div_ceil(MAX_LABELS).max(1);
-    for step in (0..=scale.n_steps).filter(|step| step.is_multiple_of(every)) {
-        let _ = write!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{step}</text>",
-            scale.x(f64::from(step)),
-            HEIGHT - 10.0
         );
     }
 }

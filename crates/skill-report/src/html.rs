@@ -4,13 +4,16 @@
 //! and words of its own alone.
 
 use crate::data::headline::{p_words, percent, points};
-use crate::{Report, ReportError, RunComparison, chart, difference};
+use crate::{AnyReport, BankReport, Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use skill_bank::SkillRef;
+use skill_core::SkillPartId;
 use skill_core::usage::grouped;
 
 const PAGE: &str = include_str!("../assets/report.html");
+const BANK: &str = include_str!("../assets/bank.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
 /// What both have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
@@ -40,6 +43,35 @@ pub fn content(report: &Report) -> Result<String, ReportError> {
     render(report, Part::Content)
 }
 
+/// The report of a run that trains a bank as one HTML page, as self-contained as a [`page`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn bank_page(report: &BankReport) -> Result<String, ReportError> {
+    render_bank(report, Part::Page)
+}
+
+/// What [`bank_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn bank_content(report: &BankReport) -> Result<String, ReportError> {
+    render_bank(report, Part::Content)
+}
+
+fn render_bank(report: &BankReport, part: Part) -> Result<String, ReportError> {
+    let rendered = environment()?.get_template("bank.html")?.render(context! {
+        is_page => part == Part::Page,
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        scores => Value::from_safe_string(chart::rounds(report.baseline, &report.rounds)),
+    });
+    Ok(rendered?)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Page,
@@ -63,18 +95,23 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
 /// # Errors
 ///
 /// As for [`page`].
-pub fn comparison_page(comparison: &RunComparison, reports: [&Report; 2]) -> Result<String, ReportError> {
+pub fn comparison_page(comparison: &RunComparison, reports: [&AnyReport; 2]) -> Result<String, ReportError> {
     let [first, second] = reports;
-    let text =
-        |report: &Report| report.skill.iter().map(|line| format!("{}\n", line.text)).collect::<String>();
     let rendered = environment()?.get_template("compare.html")?.render(context! {
         comparison => Value::from(Serde(comparison)),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => vec![scores(first), scores(second)],
-        skills => Value::from(Serde(&difference(&text(first), &text(second)))),
+        scores => reports.map(any_scores).to_vec(),
+        skills => Value::from(Serde(&difference(&first.text(), &second.text()))),
     });
     Ok(rendered?)
+}
+
+fn any_scores(report: &AnyReport) -> Value {
+    match report {
+        AnyReport::Document(report) => scores(report),
+        AnyReport::Bank(report) => Value::from_safe_string(chart::rounds(report.baseline, &report.rounds)),
+    }
 }
 
 fn scores(report: &Report) -> Value {
@@ -93,8 +130,26 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("money", |money: f64| format!("{money:.4}"));
     environment.add_filter("grouped", |number: u64| grouped(number));
     environment.add_filter("p", |p: f64| p_words(p));
+    environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));
+    environment.add_filter("e_value", |e: f64| e_words(e));
+    environment.add_filter("skill_id", |named: String| skill_id(&named));
     environment.add_template("parts.html", PARTS)?;
+    environment.add_template("bank.html", BANK)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)
+}
+
+/// An e-value, of which the size is of interest and not the digits.
+fn e_words(e: f64) -> String {
+    match e {
+        e if e >= 1e4 => "above 10,000".to_owned(),
+        e if e >= 10.0 => format!("= {e:.0}"),
+        e => format!("= {e:.2}"),
+    }
+}
+
+/// The skill of a version: `gen_003` of `gen_003@2`.
+fn skill_id(named: &str) -> String {
+    SkillRef::of_part(&SkillPartId::new(named)).skill.to_string()
 }

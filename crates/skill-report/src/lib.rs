@@ -24,9 +24,12 @@ mod html;
 
 pub use data::bank::{
     BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound, BankScore,
-    BankSkill, BankTrial, BankVersion, SkillCounts, TrialPhase, records as bank_records, trains_bank,
+    BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, records as bank_records,
+    trains_bank,
 };
-pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference};
+pub use data::compare::{
+    AnyReport, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,
+};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
@@ -34,7 +37,7 @@ pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
-pub use html::{SCRIPT, STYLE, comparison_page, content, page};
+pub use html::{SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page};
 pub use skill_core::usage::grouped;
 
 /// The confidence level of all intervals.

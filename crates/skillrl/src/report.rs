@@ -7,8 +7,8 @@ use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, comparison_page,
-    page,
+    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview,
+    bank_page, comparison_page, page, trains_bank,
 };
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,8 @@ pub fn headline(run: &Path) -> Result<Option<Headline>, Error> {
     Headline::of_run(&run, gate(&run, configuration(&run).as_ref())?).map_err(of_report)
 }
 
-/// Compares two runs: their best skills on the items that both have, by the metric of the first run's gate.
+/// Compares two runs: their best skills or banks on the items that both have, by the metric of the first run's gate;
+/// for a bank that is the strict score.
 ///
 /// # Errors
 ///
@@ -120,10 +121,26 @@ pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunC
     Ok(comparison)
 }
 
-fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [Report; 2]), Error> {
-    let reports = [read(first)?, read(second)?];
+/// Gathers the report of a run, whatever it trains.
+///
+/// # Errors
+///
+/// As for [`read`] and [`bank`].
+pub fn any(run: &Path) -> Result<AnyReport, Error> {
+    Ok(match trains_bank(run) {
+        true => AnyReport::Bank(Box::new(bank(run)?)),
+        false => AnyReport::Document(Box::new(read(run)?)),
+    })
+}
+
+fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
+    let reports = [any(first)?, any(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
-    let gate = gate(&runs[0], configuration(&runs[0]).as_ref())?;
+    let gate = match &reports[0] {
+        // Trials of skills count successes.
+        AnyReport::Bank(_) => Gate::default(),
+        AnyReport::Document(_) => gate(&runs[0], configuration(&runs[0]).as_ref())?,
+    };
     let sides = [(&runs[0], &reports[0]), (&runs[1], &reports[1])];
     Ok((RunComparison::of(sides, gate).map_err(of_report)?, reports))
 }
@@ -134,7 +151,11 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [Report; 2]),
 ///
 /// As for [`read`], and a file that cannot be written.
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
-    let page = page(&read(run)?).map_err(of_report)?;
+    let page = match trains_bank(run) {
+        true => bank_page(&bank(run)?),
+        false => page(&read(run)?),
+    };
+    let page = page.map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
     write_page(&path, &page)?;
     Ok(path)

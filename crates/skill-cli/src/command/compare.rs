@@ -3,12 +3,10 @@
 use crate::args::CompareArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
-use skillrl::reports::{Comparison, RunComparison, RunSide};
+use skillrl::reports::{Comparison, RunComparison, RunSide, Trained};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    super::bank_run::refuse(&args.first, "compare")?;
-    super::bank_run::refuse(&args.second, "compare")?;
     let comparison = match &args.html {
         Some(path) => skillrl::report::write_comparison(&args.first, &args.second, path)?,
         None => skillrl::report::compare(&args.first, &args.second)?,
@@ -54,18 +52,26 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         let [first, second] = sides.each_ref().map(value);
         vec![title.to_owned(), first, second]
     };
-    let score =
-        |score: Option<f64>| score.map_or_else(|| "not measured".to_owned(), |score| format!("{score:.4}"));
+    let score = |score: Option<f64>, interval: Option<[f64; 2]>| match (score, interval) {
+        (Some(score), Some([low, high])) => format!("{score:.4} ({low:.4} to {high:.4})"),
+        (Some(score), None) => format!("{score:.4}"),
+        (None, _) => "not measured".to_owned(),
+    };
     vec![
         row("run", &|side| side.name.clone()),
         row("environment", &|side| side.env.clone()),
         row("steps", &|side| {
-            format!("{}{}", side.n_steps, if side.is_finished { "" } else { ", not finished" })
+            let unit = if side.trains == Trained::Bank { " rounds" } else { "" };
+            format!("{}{unit}{}", side.n_steps, if side.is_finished { "" } else { ", not finished" })
         }),
-        row("accepted", &|side| format!("{} of {} candidates", side.n_accepted, side.n_candidates)),
+        row("accepted", &|side| match side.trains {
+            Trained::Document => format!("{} of {} candidates", side.n_accepted, side.n_candidates),
+            Trained::Bank => format!("{} of {} trials", side.n_accepted, side.n_candidates),
+        }),
         row("best skill", &|side| side.best_skill.clone()),
-        row(&format!("selection{metric}"), &|side| score(side.selection)),
-        row(&format!("test{metric}"), &|side| score(side.test)),
+        row(&format!("selection{metric}"), &|side| score(side.selection, side.selection_interval)),
+        row(&format!("test{metric}"), &|side| score(side.test, side.test_interval)),
+        row(&format!("test before{metric}"), &|side| score(side.test_before, None)),
         row("calls", &|side| used(side.calls, side.n_steps)),
         row("tokens", &|side| used(side.tokens, side.n_steps)),
         row("cost", &|side| match side.money {

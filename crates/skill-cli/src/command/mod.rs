@@ -130,8 +130,9 @@ pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(B
     let stop = StopSignal::default();
     let (trainer, dir) =
         skillrl::assemble::bank_trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
-    let summary = block_on(stop, STOPPING_RUN, trainer.train(&dir))?.map_err(skillrl::Error::Pipeline)?;
-    Ok((summary, dir))
+    let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
+    report::write_after_bank_run(&dir, &outcome);
+    Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))
 }
 
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.

@@ -1,34 +1,52 @@
 //! `skillrl report`: what a run came to and why, as one HTML page.
 
 use crate::args::ReportArgs;
+use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    super::bank_run::refuse(&args.run, "report")?;
     if args.json {
-        let report = skillrl::report::read(&args.run)?;
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?));
+        let report = match is_bank_run(&args.run) {
+            true => serde_json::to_string_pretty(&skillrl::report::bank(&args.run)?)?,
+            false => serde_json::to_string_pretty(&skillrl::report::read(&args.run)?)?,
+        };
+        return super::print(&format!("{report}\n"));
     }
     let path = skillrl::report::write(&args.run, args.output.as_deref())?;
     super::print(&format!("{}\n", path.display()))
+}
+
+/// As [`write_after_run`], for a run that trains a bank.
+pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, PipelineError>) {
+    if is_own(outcome) && is_bank_run(dir) {
+        write_or_warn(dir);
+    }
 }
 
 /// Writes the report of a run that has ended, or stopped; a report that cannot be written takes nothing from the run.
 pub(super) fn write_after_run(dir: &Path, outcome: &Result<Summary, PipelineError>) {
     // A run that is not this one's, or has nothing to show, is left alone.
     let has_begun = || RunReader::open(dir).and_then(|run| run.state()).is_ok_and(|state| state.is_some());
-    let is_ours = match outcome {
+    if is_own(outcome) && has_begun() {
+        write_or_warn(dir);
+    }
+}
+
+/// True if the outcome is of the run in the directory, and not of a directory that it was refused.
+fn is_own<T>(outcome: &Result<T, PipelineError>) -> bool {
+    match outcome {
         Ok(_) => true,
         Err(error) => {
             error.is_stop()
                 || matches!(error, PipelineError::Rollout { .. } | PipelineError::Optimizer { .. })
         }
-    };
-    if is_ours
-        && has_begun()
-        && let Err(error) = skillrl::report::write(dir, None)
-    {
+    }
+}
+
+fn write_or_warn(dir: &Path) {
+    if let Err(error) = skillrl::report::write(dir, None) {
         tracing::warn!(%error, "the report of the run could not be written; `skillrl report` writes it");
     }
 }

@@ -1,11 +1,14 @@
 //! Two runs side by side.
 
-use super::Report;
+use super::bank::{BankComparison, BankReport};
 use super::epochs::Maker;
 use super::headline::Comparison;
-use crate::ReportError;
+use super::overview::RunPhase;
+use super::{Report, StageRow};
+use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use serde_json::Value;
+use skill_core::stats::score_interval;
 use skill_core::{Gate, GateMetric, ItemScore, RolloutResult};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::run_dir::format::StageTokens;
@@ -16,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most items that a comparison names.
 const MAX_ITEMS: usize = 2_000;
 
-/// Two runs, and their best skills on the items that both have measured.
+/// Two runs, and their best skills or banks on the items that both have measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunComparison {
     /// The two runs.
@@ -69,32 +72,93 @@ pub enum PairedOutcome {
 pub struct RunSide {
     /// The name of its directory.
     pub name: String,
+    /// What it trains.
+    pub trains: Trained,
     /// The environment.
     pub env: String,
-    /// Steps that are finished.
+    /// Steps that are finished; rounds of a run that trains a bank.
     pub n_steps: usize,
     /// Whether it has come to its end.
     pub is_finished: bool,
-    /// Candidates that were measured, and accepted.
+    /// Candidates that were measured; trials of a run that trains a bank.
     pub n_candidates: usize,
-    /// Candidates that were accepted.
+    /// Candidates that were accepted, or admitted.
     pub n_accepted: usize,
-    /// The step that made its best skill; 0 is the initial one.
+    /// The step that made its best skill; 0 is the initial one, and of a run that trains a bank.
     pub best_step: u32,
-    /// What made its best skill, in words.
+    /// What made its best skill, in words; of a run that trains a bank, how many skills are active.
     pub best_skill: String,
     /// The metric of its own gate.
     pub metric: Option<GateMetric>,
     /// The score of its best skill on its selection split.
     pub selection: Option<f64>,
+    /// The 95 % interval of that score (Agresti-Coull).
+    pub selection_interval: Option<[f64; 2]>,
     /// The score of its best skill on its test split.
     pub test: Option<f64>,
+    /// The 95 % interval of that score.
+    pub test_interval: Option<[f64; 2]>,
+    /// The score of its first skill on its test split, or the score without the bank.
+    pub test_before: Option<f64>,
     /// Calls that it made.
     pub calls: u64,
     /// Tokens of prompts and replies.
     pub tokens: u64,
     /// What they cost, where all prices are known.
     pub money: Option<f64>,
+}
+
+/// What a run trains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trained {
+    /// One skill document.
+    Document,
+    /// A bank of skills.
+    Bank,
+}
+
+/// The report of a run, whatever it trains.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyReport {
+    /// Of a run that trains a skill document.
+    Document(Box<Report>),
+    /// Of a run that trains a bank.
+    Bank(Box<BankReport>),
+}
+
+impl AnyReport {
+    /// The name of the run's directory.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Document(report) => &report.name,
+            Self::Bank(report) => &report.name,
+        }
+    }
+
+    /// True if the run has come to its end.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Document(report) => report.is_finished,
+            Self::Bank(report) => report.phase == RunPhase::Finished,
+        }
+    }
+
+    /// The metric by which the run decided; trials of skills count successes. `None` before anything is measured.
+    fn metric(&self) -> Option<GateMetric> {
+        match self {
+            Self::Document(report) => report.headline.as_ref().map(|headline| headline.metric),
+            Self::Bank(_) => Some(GateMetric::Hard),
+        }
+    }
+
+    /// The lines of the best skill, or a line for each active skill of the bank.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Document(report) => report.skill.iter().map(|line| format!("{}\n", line.text)).collect(),
+            Self::Bank(report) => report.active_lines(),
+        }
+    }
 }
 
 /// A setting of two values.
@@ -112,27 +176,26 @@ impl RunComparison {
     /// # Errors
     ///
     /// A file of a run that cannot be read or is not what it should be.
-    pub fn of(runs: [(&RunReader, &Report); 2], gate: Gate) -> Result<Self, ReportError> {
+    pub fn of(runs: [(&RunReader, &AnyReport); 2], gate: Gate) -> Result<Self, ReportError> {
         let [first, second] = runs;
-        let selection = [selection_results(first.0)?, selection_results(second.0)?];
-        let test = [test_results(first.0)?, test_results(second.0)?];
+        let selection = [selection_results(first)?, selection_results(second)?];
+        let test = [test_results(first)?, test_results(second)?];
         let mut not_compared = Vec::new();
         for (split, [before, after]) in [("selection", &selection), ("test", &test)] {
             not_compared.extend(unshared(split, before, after));
             not_compared.extend(differently_drawn(split, before, after));
         }
         for (_, report) in runs {
-            let metric = report.headline.as_ref().map(|headline| headline.metric);
-            if let Some(metric) = metric.filter(|metric| *metric != gate.metric) {
+            if let Some(metric) = report.metric().filter(|metric| *metric != gate.metric) {
                 not_compared.push(format!(
                     "The gate of {} went by the {} metric; every score here is by the {} metric, that of the first run.",
-                    report.name,
+                    report.name(),
                     metric.as_str(),
                     gate.metric.as_str()
                 ));
             }
-            if !report.is_finished {
-                not_compared.push(format!("The run {} is not finished.", report.name));
+            if !report.is_finished() {
+                not_compared.push(format!("The run {} is not finished.", report.name()));
             }
         }
         let compare = |[before, after]: &[Vec<RolloutResult>; 2]| Comparison::of(gate, before, after);
@@ -180,18 +243,27 @@ fn items([first, second]: &[Vec<RolloutResult>; 2]) -> Vec<PairedItem> {
 }
 
 /// A run, with the results of its best skill on the selection and on the test split.
-fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide {
-    let headline = report.headline.as_ref();
-    let used = report.stages.iter().fold(StageTokens::default(), |mut all, row| {
-        all += row.used;
-        all
+fn side(report: &AnyReport, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide {
+    let measured = results.map(|results| {
+        let score = gate.score(skill_core::MeanScore::of_results(results));
+        let n_items = by_item(results).count();
+        (n_items > 0).then(|| (score, score_interval(score, n_items, LEVEL)))
     });
-    let score = |results: &[RolloutResult]| {
-        (!results.is_empty()).then(|| gate.score(skill_core::MeanScore::of_results(results)))
-    };
-    let [selection, test] = results.map(score);
+    match report {
+        AnyReport::Document(report) => document_side(report, measured),
+        AnyReport::Bank(report) => bank_side(report, measured),
+    }
+}
+
+/// A score with its interval.
+type Measured = Option<(f64, [f64; 2])>;
+
+fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
+    let headline = report.headline.as_ref();
+    let used = used(&report.stages);
     RunSide {
         name: report.name.clone(),
+        trains: Trained::Document,
         env: report.env.clone(),
         n_steps: report.n_steps,
         is_finished: report.is_finished,
@@ -201,29 +273,78 @@ fn side(report: &Report, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide 
         best_skill: headline
             .map_or_else(|| "not measured".to_owned(), |headline| headline.best_skill.clone()),
         metric: headline.map(|headline| headline.metric),
-        selection,
-        test,
+        selection: selection.map(|(score, _)| score),
+        selection_interval: selection.map(|(_, interval)| interval),
+        test: test.map(|(score, _)| score),
+        test_interval: test.map(|(_, interval)| interval),
+        test_before: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.before),
         calls: used.calls,
         tokens: used.tokens(),
         money: report.total.as_ref().and_then(|total| total.money),
     }
 }
 
-/// The best skill on the selection split.
-fn selection_results(run: &RunReader) -> Result<Vec<RolloutResult>, PipelineError> {
-    let Some(state) = run.state()? else { return Ok(Vec::new()) };
-    let best = run.results(Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?))?;
-    Ok(best.unwrap_or_default())
+/// Where the run kept no results of single items, its scores are those of its records.
+fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
+    let recorded = |of: &Option<BankComparison>| of.as_ref().map(|of| (of.after.hard, of.after.interval));
+    let (selection, test) = (selection.or(recorded(&report.selection)), test.or(recorded(&report.test)));
+    let used = used(&report.stages);
+    RunSide {
+        name: report.name.clone(),
+        trains: Trained::Bank,
+        env: report.env.clone(),
+        n_steps: report.rounds.len(),
+        is_finished: report.phase == RunPhase::Finished,
+        n_candidates: report.tried.all,
+        n_accepted: report.tried.admitted,
+        best_step: 0,
+        best_skill: match report.counts.active {
+            1 => "a bank of 1 skill".to_owned(),
+            active => format!("a bank of {active} skills"),
+        },
+        metric: Some(GateMetric::Hard),
+        selection: selection.map(|(score, _)| score),
+        selection_interval: selection.map(|(_, interval)| interval),
+        test: test.map(|(score, _)| score),
+        test_interval: test.map(|(_, interval)| interval),
+        test_before: report.test.as_ref().map(|test| test.before.hard),
+        calls: used.calls,
+        tokens: used.tokens(),
+        money: report.total.as_ref().and_then(|total| total.money),
+    }
 }
 
-/// The best skill on the test split; where it is the first one, it was measured once.
-fn test_results(run: &RunReader) -> Result<Vec<RolloutResult>, PipelineError> {
-    if run.summary()?.is_none() {
+fn used(stages: &[StageRow]) -> StageTokens {
+    stages.iter().fold(StageTokens::default(), |mut all, row| {
+        all += row.used;
+        all
+    })
+}
+
+/// The best skill, or the bank of the last validation, on the selection split.
+fn selection_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<RolloutResult>, PipelineError> {
+    let place = match report {
+        AnyReport::Bank(report) => match report.last_validation() {
+            Some((round, _)) => EvaluationDir::Round(round),
+            None => EvaluationDir::Baseline,
+        },
+        AnyReport::Document(_) => {
+            let Some(state) = run.state()? else { return Ok(Vec::new()) };
+            Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?)
+        }
+    };
+    Ok(run.results(place)?.unwrap_or_default())
+}
+
+/// The best skill, or the last bank, on the test split; a best skill that is the first one was measured once.
+fn test_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<RolloutResult>, PipelineError> {
+    if !report.is_finished() {
         return Ok(Vec::new());
     }
-    match run.results(EvaluationDir::TestBest)? {
-        Some(results) => Ok(results),
-        None => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
+    match (run.results(EvaluationDir::TestBest)?, report) {
+        (Some(results), _) => Ok(results),
+        (None, AnyReport::Bank(_)) => Ok(Vec::new()),
+        (None, AnyReport::Document(_)) => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
     }
 }
 

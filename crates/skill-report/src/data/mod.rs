@@ -42,6 +42,12 @@ pub struct ReportOptions {
     pub max_step_characters: usize,
     /// The most items that are shown over time.
     pub max_items: usize,
+    /// The most skills of a bank.
+    pub max_skills: usize,
+    /// The most trials of a bank's run.
+    pub max_trials: usize,
+    /// The most characters of one text of a skill of a bank.
+    pub max_skill_characters: usize,
     /// The gate of the run; the default is the paper's.
     pub gate: Gate,
 }
@@ -55,6 +61,9 @@ impl Default for ReportOptions {
             max_steps: 400,
             max_step_characters: 600_000,
             max_items: 2_000,
+            max_skills: 400,
+            max_trials: 1_000,
+            max_skill_characters: 2_000,
             gate: Gate::default(),
         }
     }

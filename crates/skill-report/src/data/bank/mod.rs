@@ -29,6 +29,9 @@ use skill_pipeline::run_dir::{EvaluationDir, Sent, is_bank_run, is_stop_requeste
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 
+/// The most characters of a title in lists.
+const MAX_TITLE_CHARACTERS: usize = 200;
+
 /// A run that trains a bank: what it came to, its rounds, its trials and its skills.
 ///
 /// Everything is read from the files of the run. While the run is in progress, the round under way is known by the log
@@ -62,16 +65,22 @@ pub struct BankReport {
     pub test: Option<BankComparison>,
     /// The finished rounds, in order; round 0 is the distillation.
     pub rounds: Vec<BankRound>,
-    /// The trials in order, those of the round under way too.
+    /// The trials in order, those of the round under way too; the last ones, if they are too many.
     pub trials: Vec<BankTrial>,
-    /// All skills, in the order of the bank.
+    /// How many trials are left out for their number.
+    pub n_trials_left_out: usize,
+    /// The skills, in the order of the bank.
     pub skills: Vec<BankSkill>,
+    /// How many skills are left out for their number: retired ones first, then those that wait.
+    pub n_skills_left_out: usize,
     /// The measured items, with the skills that each was shown.
     pub items: BankItems,
     /// What the agent did on items of the final evaluation with the bank, against the evaluation without it.
     pub trajectories: Trajectories,
     /// Skills by state: active, of these never measured, waiting (candidates and those in a trial), retired.
     pub counts: SkillCounts,
+    /// Trials by outcome.
+    pub tried: TrialCounts,
     /// Rollouts of all trials of finished rounds.
     pub trial_rollouts: u64,
     /// Calls, tokens and money by stage: what the results of the run are made from.
@@ -100,6 +109,35 @@ pub struct SkillCounts {
     pub pinned: usize,
 }
 
+/// The trials of a run by outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct TrialCounts {
+    /// All of them.
+    pub all: usize,
+    /// Those that admitted a skill, or kept one whose retirement was tried.
+    pub admitted: usize,
+    /// Those that rejected a skill, or retired one.
+    pub rejected: usize,
+    /// Those that decided nothing.
+    pub undecided: usize,
+    /// Those for which no task was found.
+    pub not_tried: usize,
+}
+
+impl TrialCounts {
+    fn of(trials: &[BankTrial]) -> Self {
+        let n = |phase: TrialPhase| trials.iter().filter(|trial| trial.phase == phase).count();
+        Self {
+            all: trials.len(),
+            admitted: n(TrialPhase::Admitted),
+            rejected: n(TrialPhase::Rejected),
+            undecided: n(TrialPhase::Undecided),
+            not_tried: n(TrialPhase::NotTried),
+        }
+    }
+}
+
 impl BankReport {
     /// Reads a run that trains a bank.
     ///
@@ -118,8 +156,11 @@ impl BankReport {
         let selection = evaluations.selection(&records, summary.as_ref());
         let test = evaluations.test(summary.as_ref());
         let baseline = evaluations.baseline(summary.as_ref());
-        let trials = trials::of(&bank, &records);
-        let skills = skills::of(&bank, &records, &evaluations);
+        let mut trials = trials::of(&bank, &records);
+        let tried = TrialCounts::of(&trials);
+        let n_trials_left_out = trials.len().saturating_sub(options.max_trials);
+        trials.drain(..n_trials_left_out);
+        let skills = skills::of(&bank, &records, &evaluations, options);
         let counts = SkillCounts::of(&bank);
         let trajectories = match (&evaluations.test, &evaluations.selection) {
             (Some([before, after]), _) => choose("test", before, after, options),
@@ -144,7 +185,7 @@ impl BankReport {
             live,
             is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
             sentence: sentence(test.as_ref(), selection.as_ref(), &counts),
-            not_measured: not_measured(phase, test.as_ref(), &trials, &counts, has_unmeasured),
+            not_measured: not_measured(phase, test.as_ref(), &tried, &counts, has_unmeasured),
             items: items::of(&evaluations, &records, options.max_items),
             baseline,
             selection,
@@ -155,7 +196,10 @@ impl BankReport {
                 .flat_map(|record| &record.trials)
                 .map(|trial| trial.rollouts)
                 .fold(0, u64::saturating_add),
+            n_trials_left_out,
             trials,
+            tried,
+            n_skills_left_out: bank.skills().len().saturating_sub(skills.len()),
             skills,
             trajectories,
             counts,
@@ -176,6 +220,18 @@ impl BankReport {
     /// The skill of this id.
     pub fn skill(&self, id: &str) -> Option<&BankSkill> {
         self.skills.iter().find(|skill| skill.id.as_str() == id)
+    }
+
+    /// A line for each active skill: its tier and its texts.
+    pub(crate) fn active_lines(&self) -> String {
+        let active = self.skills.iter().filter(|skill| skill.state == State::Active);
+        let line = |skill: &BankSkill| {
+            let version = skill.versions.iter().find(|version| version.number == skill.version);
+            let texts = version.into_iter().flat_map(|version| &version.texts);
+            let texts: Vec<String> = texts.map(|(_, text)| text.replace('\n', " ")).collect();
+            format!("{}: {}\n", skill.tier_name, texts.join(" · "))
+        };
+        active.map(line).collect()
     }
 
     /// The trial that is under way.
@@ -279,7 +335,7 @@ fn sentence(
 fn not_measured(
     phase: RunPhase,
     test: Option<&BankComparison>,
-    trials: &[BankTrial],
+    tried: &TrialCounts,
     counts: &SkillCounts,
     has_unmeasured: bool,
 ) -> Vec<String> {
@@ -309,14 +365,13 @@ fn not_measured(
     if counts.unmeasured > 0 {
         said.push(format!("{} of {} active skills were never measured.", counts.unmeasured, counts.active));
     }
-    let n_undecided = trials.iter().filter(|trial| trial.phase == TrialPhase::Undecided).count();
-    if n_undecided > 0 {
+    if tried.undecided > 0 {
         said.push(format!(
-            "{n_undecided} of {} trials decided nothing: their rollouts could not tell whether the skill helps.",
-            trials.len()
+            "{} of {} trials decided nothing: their rollouts could not tell whether the skill helps.",
+            tried.undecided, tried.all
         ));
     }
-    if trials.iter().any(|trial| trial.phase == TrialPhase::Admitted) {
+    if tried.admitted > 0 {
         said.push(
             "The measurement that admits a skill is too good on average; the one after admission is not."
                 .to_owned(),

@@ -1,12 +1,16 @@
 //! The skills of a bank's run: versions, state, worth, evidence, and how often they were shown.
 
+use super::MAX_TITLE_CHARACTERS;
 use super::measured::{BankMeasurement, Evaluations};
+use crate::data::ReportOptions;
+use crate::data::conversation::clip;
 use serde::Serialize;
 use skill_bank::{
     Bank, BankEvent, Content, Evidence, Occasion, Skill, SkillRef, Source, State, Tier, Utility, Version,
 };
 use skill_core::{RolloutResult, SkillPartId};
 use skill_pipeline::bank::record::RoundRecord;
+use std::collections::BTreeSet;
 
 /// A skill with all of its versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,12 +70,27 @@ pub struct BankVersion {
     pub measurements: Vec<(u32, Occasion, Option<BankMeasurement>)>,
 }
 
-/// All skills, in the order of the bank.
-pub(super) fn of(bank: &Bank, records: &[RoundRecord], evaluations: &Evaluations) -> Vec<BankSkill> {
+/// The skills, in the order of the bank: the active ones first count for [`ReportOptions::max_skills`], then those that
+/// wait.
+pub(super) fn of(
+    bank: &Bank,
+    records: &[RoundRecord],
+    evaluations: &Evaluations,
+    options: &ReportOptions,
+) -> Vec<BankSkill> {
+    let mut chosen: Vec<&Skill> = bank.skills().collect();
+    chosen.sort_by_key(|skill| match skill.state() {
+        State::Active => 0,
+        State::Candidate | State::Trial => 1,
+        State::Retired => 2,
+    });
+    let chosen: BTreeSet<&SkillPartId> =
+        chosen.into_iter().take(options.max_skills).map(|skill| &skill.id).collect();
     let training_rollouts =
         records.iter().flat_map(|record| &record.rates).map(|rate| rate.rollouts as u64).sum();
     let last = records.iter().rev().find_map(|record| record.validation.as_ref());
     bank.skills()
+        .filter(|skill| chosen.contains(&skill.id))
         .map(|skill| {
             let is_it = |part: &SkillPartId| SkillRef::of_part(part).skill == skill.id;
             let shown_in_training = records
@@ -90,8 +109,12 @@ pub(super) fn of(bank: &Bank, records: &[RoundRecord], evaluations: &Evaluations
                 [after.iter().filter(shows).count(), after.len()]
             });
             let current = skill.current();
-            let versions: Vec<BankVersion> =
-                skill.versions.iter().rev().map(|version| version_of(bank, skill, version)).collect();
+            let versions: Vec<BankVersion> = skill
+                .versions
+                .iter()
+                .rev()
+                .map(|version| version_of(bank, skill, version, options))
+                .collect();
             let number = current.map_or(0, |version| version.number);
             let standing = records
                 .iter()
@@ -108,7 +131,9 @@ pub(super) fn of(bank: &Bank, records: &[RoundRecord], evaluations: &Evaluations
                 tier_name: skill.tier.to_string(),
                 state: skill.state(),
                 is_pinned: skill.is_pinned,
-                title: current.map(|version| version.content.title().to_owned()).unwrap_or_default(),
+                title: current
+                    .map(|version| clip(version.content.title(), MAX_TITLE_CHARACTERS))
+                    .unwrap_or_default(),
                 version: number,
                 utility: current.and_then(|version| version.utility),
                 occasion,
@@ -123,7 +148,7 @@ pub(super) fn of(bank: &Bank, records: &[RoundRecord], evaluations: &Evaluations
         .collect()
 }
 
-fn version_of(bank: &Bank, skill: &Skill, version: &Version) -> BankVersion {
+fn version_of(bank: &Bank, skill: &Skill, version: &Version, options: &ReportOptions) -> BankVersion {
     let named = SkillRef::new(skill.id.clone(), version.number);
     let measurements = bank.log().iter().filter_map(|record| match &record.event {
         BankEvent::Measured { skill, occasion, utility, e_better, e_worse, p_better, .. }
@@ -146,7 +171,7 @@ fn version_of(bank: &Bank, skill: &Skill, version: &Version) -> BankVersion {
     let texts = names.into_iter().zip(version.content.texts()).filter(|(_, text)| !text.is_empty());
     BankVersion {
         number: version.number,
-        texts: texts.map(|(name, text)| (name, text.to_owned())).collect(),
+        texts: texts.map(|(name, text)| (name, clip(text, options.max_skill_characters))).collect(),
         state: version.state,
         source: version.source,
         round: version.round,

@@ -1,6 +1,8 @@
 //! The trials of a bank's run, by the records of its rounds and, for the round under way, by the log of its bank.
 
+use super::MAX_TITLE_CHARACTERS;
 use super::measured::BankMeasurement;
+use crate::data::conversation::clip;
 use serde::Serialize;
 use skill_bank::trial::{Ground, PreflightRow};
 use skill_bank::{Bank, BankEvent, Occasion, SkillRef, Verdict};
@@ -123,7 +125,7 @@ fn of_record(round: u32, record: &TrialRecord) -> BankTrial {
         trial: record.trial,
         round,
         skill: record.skill.clone(),
-        title: record.title.clone(),
+        title: clip(&record.title, MAX_TITLE_CHARACTERS),
         tier: record.tier.clone(),
         is_retirement: record.is_retirement,
         phase: match decision {
@@ -143,7 +145,7 @@ fn of_record(round: u32, record: &TrialRecord) -> BankTrial {
 }
 
 fn opened(bank: &Bank, number: u32, round: u32, skill: &SkillRef, max_rollouts: u64) -> BankTrial {
-    let title = bank.version(skill).map(|version| version.content.title().to_owned());
+    let title = bank.version(skill).map(|version| clip(version.content.title(), MAX_TITLE_CHARACTERS));
     let tier = bank.skill(&skill.skill).map(|skill| skill.tier.to_string());
     BankTrial {
         trial: number,
