@@ -173,6 +173,7 @@ impl BankStory<'_> {
             "admitted": [&admitted],
             "retired": [&rejected],
             "waiting": [],
+            "standing": {},
             "n_active": shown.len(),
             "validation": {
                 "bank_version": view.version(),

@@ -71,6 +71,8 @@ pub(crate) struct DiffArgs {
     pub(crate) run: PathBuf,
 
     /// The first skill: the one after this step (0 is the initial one), `best`, or `candidate-N` for what step N tried.
+    /// In a run that trains a bank: the bank at the beginning (0), after a round (`round-N`) or now (`best`), or a version
+    /// of a skill, such as `gen_003@1`.
     #[arg(value_name = "FROM", default_value = "0")]
     pub(crate) from: String,
 
@@ -85,11 +87,13 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// Shows this step: who proposed what, what became of each edit, what changed, and the decision.
+    /// Shows this step: who proposed what, what became of each edit, what changed, and the decision; in a run that trains
+    /// a bank, this round with its trials.
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,
 
-    /// Shows this item of the selection split under every skill that was measured.
+    /// Shows this item of the selection split under every skill that was measured; in a run that trains a bank, with the
+    /// skills that it was shown.
     #[arg(long, value_name = "ID", conflicts_with = "step")]
     pub(crate) item: Option<String>,
 

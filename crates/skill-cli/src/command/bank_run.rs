@@ -1,12 +1,23 @@
-//! Runs that train a bank: where they are, and what commands for documents say of them.
+//! Runs that train a bank: what the commands that look at runs say of them.
 
 use super::UsageError;
-use crate::bank_line::{bank_lines, round_line};
-use skillrl::pipeline::bank::read_record;
-use skillrl::pipeline::bank::record::{RECORD_FILE, ROUNDS_DIR, RoundRecord};
+use super::bank::{blame, diff, show};
+use super::status;
+use crate::args::{DiffArgs, ShowArgs};
+use crate::bank_line::{bank_lines, round_line, trial_line};
+use crate::table::{Column, harmless, table, terminal_width};
+use serde_json::json;
+use skillrl::bank::Bank;
+use skillrl::pipeline::RunReader;
+use skillrl::pipeline::bank::record::{BANK_DIR, RoundRecord};
+use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::run_dir::{is_bank_run, read_bank_summary};
+use skillrl::reports::{BankItem, BankReport, ReportOptions, bank_records};
 use std::fmt::Write as _;
 use std::path::Path;
+
+/// How the bank after a round is named.
+const ROUND: &str = "round-";
 
 /// Refuses a run that trains a bank, where a command knows documents alone.
 pub(super) fn refuse(run: &Path, command: &str) -> Result<(), UsageError> {
@@ -14,7 +25,7 @@ pub(super) fn refuse(run: &Path, command: &str) -> Result<(), UsageError> {
         return Ok(());
     }
     let message = format!("{} trains a bank, and `{command}` is for runs that train a skill", run.display());
-    let bank = run.join("bank");
+    let bank = run.join(BANK_DIR);
     Err(UsageError::new(message).with_hint(format!(
         "`skillrl status` says where it is, `skillrl bank show {}` and `bank log` what became of its skills",
         bank.display()
@@ -24,7 +35,7 @@ pub(super) fn refuse(run: &Path, command: &str) -> Result<(), UsageError> {
 /// The rounds of a run so far, and what it came to.
 pub(super) fn described(run: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
-    for record in rounds(run) {
+    for record in bank_records(run).map_err(skillrl::Error::Pipeline)? {
         let _ = writeln!(text, "  {}", round_line(&record));
     }
     if let Some(summary) = read_bank_summary(run).map_err(skillrl::Error::Pipeline)? {
@@ -35,8 +46,190 @@ pub(super) fn described(run: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn rounds(run: &Path) -> impl Iterator<Item = RoundRecord> {
-    let dir = run.join(ROUNDS_DIR);
-    (0_u32..)
-        .map_while(move |round| read_record(&dir.join(format!("round_{round:04}")).join(RECORD_FILE)).ok())
+/// `skillrl show RUN`: the run with its rounds and skills, one of its rounds, or one of its items.
+pub(super) fn show(args: &ShowArgs) -> anyhow::Result<()> {
+    match (args.step, &args.item) {
+        (Some(round), _) => show_round(args, round),
+        (None, Some(item)) => show_item(args, item),
+        (None, None) if args.json => {
+            let report = skillrl::report::bank(&args.run)?;
+            super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?))
+        }
+        (None, None) => {
+            let overview = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
+            let mut text = status::described(&overview) + &described(&args.run)?;
+            if let Some(sentence) = skillrl::report::bank(&args.run)?.sentence {
+                let _ = writeln!(text, "\n{sentence}");
+            }
+            super::print_wrapped(&text)?;
+            super::print(&format!("\n{}", show::listed(&bank_of(&args.run)?)))
+        }
+    }
+}
+
+fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
+    let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let Some(record) = records.iter().find(|record| record.round == round) else {
+        let message = format!("round {round} of {} is not finished, or does not exist", args.run.display());
+        let hint = match records.last() {
+            Some(last) => format!("finished rounds are 0 to {}", last.round),
+            None => "no round is finished".to_owned(),
+        };
+        return Err(UsageError::new(message).with_hint(hint).into());
+    };
+    if args.json {
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(record)?));
+    }
+    super::print_wrapped(&round_text(record))
+}
+
+fn round_text(record: &RoundRecord) -> String {
+    let mut text = format!("{}\n", round_line(record));
+    for rate in &record.rates {
+        let [low, high] = rate.interval;
+        let _ = writeln!(
+            text,
+            "  {}: {} of {} training rollouts solved (95 % interval {low:.2} to {high:.2}){}",
+            harmless(&rate.task_type),
+            rate.successes,
+            rate.rollouts,
+            if rate.is_weak { ", weak" } else { "" }
+        );
+    }
+    for trial in &record.trials {
+        let _ = writeln!(text, "  {}", harmless(&trial_line(record.round, trial)));
+    }
+    for (what, said) in [("left out", &record.left_out), ("note", &record.notes)] {
+        for said in said {
+            let _ = writeln!(text, "  {what}: {}", harmless(said));
+        }
+    }
+    for (stage, used) in &record.tokens {
+        let _ = writeln!(
+            text,
+            "  {stage}: {} calls, {} prompt tokens, {} reply tokens",
+            used.calls, used.prompt_tokens, used.completion_tokens
+        );
+    }
+    text
+}
+
+/// An item over all rounds that were validated, what it was shown, and what the agent did on it.
+fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
+    // An item is looked for among all that the run has measured.
+    let options = ReportOptions {
+        max_items: usize::MAX,
+        max_trajectories: usize::MAX,
+        max_trajectory_characters: usize::MAX,
+        ..ReportOptions::default()
+    };
+    let report = skillrl::report::bank_with(&args.run, &options)?;
+    let Some(row) = report.items.rows.iter().find(|row| row.id.as_str() == id) else {
+        let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
+        let hint =
+            "an item is shown if it is of the selection split, or of the test split once that is measured";
+        return Err(UsageError::new(message).with_hint(hint).into());
+    };
+    let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
+    if args.json {
+        let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+    }
+    let mut text = item_text(&report, row);
+    if let Some(trajectory) = trajectory {
+        let with = format!("{} split with the bank", report.trajectories.split);
+        text.push_str(&super::show::trajectory_text(trajectory, &with));
+    }
+    super::print(&text)
+}
+
+fn item_text(report: &BankReport, row: &BankItem) -> String {
+    let mut text =
+        format!("{}  {}  {} split\n", harmless(row.id.as_str()), harmless(&row.task_type), row.split);
+    let of_test = ["without".to_owned(), "with the bank".to_owned()];
+    let columns = if row.split == "test" { &of_test[..] } else { &report.items.columns };
+    for (column, cell) in columns.iter().zip(row.cells.chars()) {
+        let outcome = match cell {
+            '+' => "solved",
+            '-' => "failed",
+            _ => "not measured",
+        };
+        let _ = writeln!(text, "  {outcome:<12}  {column}");
+    }
+    let skills = row.shown.iter().map(|shown| {
+        let id = shown.rsplit_once('@').map_or(shown.as_str(), |(id, _)| id);
+        let title = report.skill(id).map(|skill| harmless(&skill.title)).unwrap_or_default();
+        vec![harmless(shown), title]
+    });
+    let skills: Vec<Vec<String>> = skills.collect();
+    if skills.is_empty() {
+        text.push_str("no skill was shown\n");
+    } else {
+        text.push('\n');
+        text.push_str(&table(&[Column::name("shown"), Column::text("title")], &skills, terminal_width()));
+    }
+    text
+}
+
+/// `skillrl blame RUN`: where each skill of the run's bank comes from.
+pub(super) fn blame(run: &Path, step: Option<u32>, is_json: bool) -> anyhow::Result<()> {
+    if step.is_some() {
+        let message = format!("{} trains a bank, which has no skill after a step", run.display());
+        let hint = format!("`skillrl blame {}` names the round of each skill", run.display());
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    blame::of_bank(&run.join(BANK_DIR), None, is_json)
+}
+
+/// `skillrl diff RUN [FROM] [TO]`: what changed between the bank at two moments, or between two versions of a skill.
+pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
+    let bank = bank_of(&args.run)?;
+    let path = args.run.join(BANK_DIR);
+    match (moment(args, &bank, &args.from)?, moment(args, &bank, &args.to)?) {
+        (Some(before), Some(after)) => diff::of_banks(&before, &after, false),
+        (None, None) => diff::of_versions(&bank, &path, [&args.from, &args.to], false),
+        (Some(_), None) | (None, Some(_)) => {
+            let message = format!("`{}` and `{}` are a bank and a version of a skill", args.from, args.to);
+            Err(UsageError::new(message).with_hint(MOMENTS).into())
+        }
+    }
+}
+
+const MOMENTS: &str = "name two moments of the bank: `0` (the beginning), `round-N` (after that round), `best` (as it is now); or \
+                       two versions of a skill, such as gen_003@1 and gen_003@2";
+
+/// The bank at a moment of the run; `None` for what is not the name of a moment.
+fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Bank>> {
+    if name == "best" {
+        return Ok(Some(bank.clone()));
+    }
+    if name == "0" {
+        let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+        let initial = run.config().config.pointer("/bank/initial").and_then(|initial| initial.as_str());
+        let Some(initial) = initial.filter(|initial| !initial.is_empty()) else {
+            return Ok(Some(Bank::new()));
+        };
+        let message = format!("the run began with the bank {initial}, of which it keeps no copy");
+        let hint = format!("skillrl bank diff {initial} {}", args.run.join(BANK_DIR).display());
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    let Some(round) = name.strip_prefix(ROUND) else { return Ok(None) };
+    let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let round = round.parse::<u32>().ok().filter(|round| records.iter().any(|record| record.round == *round));
+    let Some(round) = round else {
+        let message = format!("`{name}` of {} is not finished, or does not exist", args.run.display());
+        return Err(UsageError::new(message).with_hint(MOMENTS).into());
+    };
+    let mut then = Bank::new();
+    // What a process does in one round stands together; what a person does counts from the next event on.
+    let last = bank.log().iter().rposition(|record| record.round <= round).map_or(0, |last| last + 1);
+    for record in bank.log().iter().take(last) {
+        then.record(record.round, record.by, record.event.clone())
+            .map_err(|error| anyhow::anyhow!("the log of the bank cannot be followed: {error}"))?;
+    }
+    Ok(Some(then))
+}
+
+fn bank_of(run: &Path) -> anyhow::Result<Bank> {
+    Ok(read_bank(&run.join(BANK_DIR)).map_err(skillrl::Error::Pipeline)?.bank)
 }

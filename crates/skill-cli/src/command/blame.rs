@@ -8,6 +8,7 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{
     Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence, Version, blame,
 };
+use skillrl::pipeline::run_dir::is_bank_run;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,9 @@ const MAX_NAMED_ITEMS: usize = 8;
 
 pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     let (dir, file) = run_and_file(args)?;
-    super::bank_run::refuse(&dir, "blame")?;
+    if is_bank_run(&dir) {
+        return super::bank_run::blame(&dir, args.step, args.json);
+    }
     let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;
     let text = file.map(|file| {
         std::fs::read_to_string(&file).with_context(|| format!("cannot read the skill {}", file.display()))

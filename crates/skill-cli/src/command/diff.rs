@@ -6,12 +6,15 @@ use crate::skill_diff::skill_diff;
 use crate::table::harmless;
 use skillrl::core::{Origin, StepIdx};
 use skillrl::pipeline::RunReader;
+use skillrl::pipeline::run_dir::is_bank_run;
 
 /// How a skill that a step tried is named.
 const CANDIDATE: &str = "candidate-";
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
-    super::bank_run::refuse(&args.run, "diff")?;
+    if is_bank_run(&args.run) {
+        return super::bank_run::diff(args);
+    }
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     let (from, from_name) = skill(&run, &args.from)?;
     let (to, to_name) = skill(&run, &args.to)?;

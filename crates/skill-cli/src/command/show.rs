@@ -12,11 +12,14 @@ use skillrl::core::StepIdx;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow, Trajectory};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    super::bank_run::refuse(&args.run, "show")?;
+    if is_bank_run(&args.run) {
+        return super::bank_run::show(args);
+    }
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     match (args.step, &args.item) {
         (Some(step), _) => step_of(&run, StepIdx(step), args.json),
@@ -159,7 +162,8 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
         text.push_str(&item_text(&report, row));
     }
     if let Some(trajectory) = trajectory {
-        text.push_str(&trajectory_text(trajectory, report.trajectories.split));
+        let with = format!("{} split with the best skill", report.trajectories.split);
+        text.push_str(&trajectory_text(trajectory, &with));
     }
     super::print(&text)
 }
@@ -180,11 +184,9 @@ fn item_text(report: &Report, row: &ItemRow) -> String {
     text
 }
 
-fn trajectory_text(trajectory: &Trajectory, split: &str) -> String {
-    let mut text = format!(
-        "\non the {split} split with the best skill: hard {}, soft {:.4}\n",
-        trajectory.hard, trajectory.soft
-    );
+/// What the agent did; `with` names the split and what it was shown there.
+pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
+    let mut text = format!("\non the {with}: hard {}, soft {:.4}\n", trajectory.hard, trajectory.soft);
     for (what, said) in [
         ("answer", &trajectory.answer),
         ("before", &trajectory.answer_before),

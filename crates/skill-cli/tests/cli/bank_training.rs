@@ -306,6 +306,19 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
     }
     // The bank of a run is a bank for every command.
     context.succeed(&["inspect", "run/bank"]);
+    // Training has written the report, which has the results of single items.
+    assert!(context.read("run/report.html").contains("6 test items"));
+    let report = json(&context.succeed(&["report", "run", "--json"]));
+    for split in ["selection", "test"] {
+        assert_eq!((&report[split]["after"]["n"], &report[split]["paired"]["n"]), (&6.into(), &6.into()));
+        let after = if split == "test" { "test" } else { "score" };
+        assert_eq!(report[split]["after"]["hard"], summary[after]["hard"]);
+    }
+    let n_rollouts: u64 =
+        records[1]["rates"].as_array().unwrap().iter().map(|rate| rate["rollouts"].as_u64().unwrap()).sum();
+    for (skill, n_shown) in records[1]["shown"].as_object().unwrap() {
+        assert!(n_shown.as_u64().unwrap() <= n_rollouts, "{skill}");
+    }
 
     let kept = |context: &TestContext| context.succeed(&["journal", "stats", "run", "--json"]);
     let before = kept(&context);

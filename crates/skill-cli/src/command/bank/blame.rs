@@ -6,22 +6,27 @@ use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::{Value, json};
 use skillrl::bank::{Bank, Skill, SkillRef, Version};
 use std::fmt::Write as _;
+use std::path::Path;
 
 pub(super) fn run(args: &BankBlameArgs) -> anyhow::Result<()> {
-    let path = &args.bank.bank;
+    of_bank(&args.bank.bank, args.id.as_deref(), args.json)
+}
+
+/// Where the skills of a bank come from, or one of them.
+pub(in crate::command) fn of_bank(path: &Path, id: Option<&str>, is_json: bool) -> anyhow::Result<()> {
     let read = super::read(path)?;
-    let skills: Vec<&Skill> = match &args.id {
+    let skills: Vec<&Skill> = match id {
         Some(id) => vec![super::skill(&read.bank, path, id)?],
         None => read.bank.skills().collect(),
     };
-    if args.json {
+    if is_json {
         let skills: Vec<Value> = skills.into_iter().map(value).collect();
         return super::super::print(&format!(
             "{}\n",
             serde_json::to_string_pretty(&json!({"skills": skills}))?
         ));
     }
-    match (&args.id, skills.first()) {
+    match (id, skills.first()) {
         (Some(_), Some(skill)) => super::super::print_wrapped(&described(&read.bank, skill)),
         _ => super::super::print(&listed(&skills)),
     }

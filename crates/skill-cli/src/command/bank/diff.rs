@@ -13,15 +13,21 @@ use std::path::Path;
 pub(super) fn run(args: &BankDiffArgs) -> anyhow::Result<()> {
     let before = super::read(&args.bank)?.bank;
     match &args.to {
-        Some(to) => versions(args, &before, to),
+        Some(to) => of_versions(&before, &args.bank, [&args.other, to], args.json),
         None => banks(args, &before),
     }
 }
 
-fn versions(args: &BankDiffArgs, bank: &Bank, to: &str) -> anyhow::Result<()> {
-    let (from, from_version) = named_version(bank, &args.bank, &args.other)?;
-    let (to, to_version) = named_version(bank, &args.bank, to)?;
-    if args.json {
+/// What changed between two versions of a skill.
+pub(in crate::command) fn of_versions(
+    bank: &Bank,
+    path: &Path,
+    [from, to]: [&str; 2],
+    is_json: bool,
+) -> anyhow::Result<()> {
+    let (from, from_version) = named_version(bank, path, from)?;
+    let (to, to_version) = named_version(bank, path, to)?;
+    if is_json {
         let side = |name: &str, version: &Version| json!({"version": name, "content": version.content});
         let value = json!({"from": side(&from, from_version), "to": side(&to, to_version)});
         return print_json(&value);
@@ -52,15 +58,19 @@ fn banks(args: &BankDiffArgs, before: &Bank) -> anyhow::Result<()> {
         let hint = format!("skillrl bank diff {} {} VERSION", args.bank.display(), args.other);
         return Err(super::UsageError::new(message).with_hint(hint).into());
     }
-    let after = super::read(other)?.bank;
-    let diff = BankDiff::between(before, &after);
-    if args.json {
-        return print_json(&banks_value(before, &after, &diff));
+    of_banks(before, &super::read(other)?.bank, args.json)
+}
+
+/// What changed between two banks.
+pub(in crate::command) fn of_banks(before: &Bank, after: &Bank, is_json: bool) -> anyhow::Result<()> {
+    let diff = BankDiff::between(before, after);
+    if is_json {
+        return print_json(&banks_value(before, after, &diff));
     }
     if diff.is_empty() {
         return super::super::print("the banks have the same skills in the same states\n");
     }
-    super::super::print(&described(before, &after, &diff))
+    super::super::print(&described(before, after, &diff))
 }
 
 fn print_json(value: &Value) -> anyhow::Result<()> {

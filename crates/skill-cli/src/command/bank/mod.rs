@@ -1,10 +1,10 @@
 //! `skillrl bank`: looks at skill banks, and changes them as a person wants.
 
-mod blame;
+pub(super) mod blame;
 mod change;
-mod diff;
+pub(super) mod diff;
 mod log;
-mod show;
+pub(super) mod show;
 mod task;
 pub(super) mod transfer;
 

@@ -43,7 +43,8 @@ fn by_tier(bank: &Bank) -> BTreeMap<&Tier, Vec<&Skill>> {
     tiers
 }
 
-fn listed(bank: &Bank) -> String {
+/// The skills of a bank by tier.
+pub(in crate::command) fn listed(bank: &Bank) -> String {
     let columns =
         [Column::name("id"), Column::name("state"), Column::name("utility at 95 %"), Column::text("title")];
     let mut text = String::new();
