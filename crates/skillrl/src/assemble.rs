@@ -12,7 +12,8 @@ mod webshop;
 mod worlds;
 
 pub use bank::{
-    bank_settings, bank_source, bank_trainer, initial_bank, retrieval, retrieval_model, teacher_prompts,
+    bank_settings, bank_source, bank_trainer, bank_trainer_of, initial_bank, retrieval, retrieval_model,
+    teacher_prompts,
 };
 pub use worlds::world;
 

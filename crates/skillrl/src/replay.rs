@@ -12,8 +12,8 @@ pub use error::ReplayError;
 pub use recorded::{recorded_config, recorded_loaded};
 
 use crate::assemble::{self, ModelRole, RunModels};
-use crate::config::LoadedConfig;
-use crate::engine::judge_role;
+use crate::config::{LoadedConfig, TrainMode};
+use crate::engine::{Engine, judge_role};
 use crate::error::{Error, Failure};
 use async_trait::async_trait;
 use files::{files_of, is_new_in_format_2, read, says_the_same};
@@ -21,6 +21,7 @@ use recorded::recorded_configuration;
 use serde_json::Value;
 use skill_llm::journal::JournalReader;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
+use skill_pipeline::bank::record::{BankSummary, RECORD_FILE, ROUNDS_DIR};
 use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION};
 use skill_pipeline::run_dir::{JOURNAL_FILE, RunStatus, read_config, read_finished_step, run_status};
@@ -97,7 +98,8 @@ impl Replay {
         loaded.check_paths()?;
         let recording = JournalReader::open(&run.join(JOURNAL_FILE)).map_err(PipelineError::Journal)?;
         // With other data or batches a step is another one.
-        let is_as_long = !sets(|key| key.starts_with("train.") || key.starts_with("env."));
+        let trains_bank = loaded.config.train.mode == TrainMode::Bank;
+        let is_as_long = !trains_bank && !sets(|key| key.starts_with("train.") || key.starts_with("env."));
         let shorter = if is_as_long { starts.shorter(loaded.config.train.epochs) } else { Vec::new() };
         Ok(Self { run: run.clone(), into, recorded, loaded, recording: Arc::new(recording), shorter })
     }
@@ -152,6 +154,39 @@ impl Replay {
         trainer.train(&self.into).await.map_err(|error| self.explain(error))
     }
 
+    /// True if the run trains a bank: then [`train_bank`](Self::train_bank) makes it again.
+    pub fn trains_bank(&self) -> bool {
+        self.loaded.config.train.mode == TrainMode::Bank
+    }
+
+    /// As [`train`](Self::train), of a run that trains a bank. What a person did to the bank of the recorded run is not
+    /// done again.
+    ///
+    /// # Errors
+    ///
+    /// As [`assemble::bank_trainer`] and [`train`](Self::train).
+    pub async fn train_bank(
+        &self,
+        otherwise: NotInRecording,
+        events: Arc<dyn EventSink>,
+        stop: StopSignal,
+    ) -> Result<BankSummary, Error> {
+        let recording = Recording { journal: Arc::clone(&self.recording), otherwise };
+        let trainer = match otherwise {
+            NotInRecording::Send => assemble::bank_trainer(&self.loaded, events, stop)?.0,
+            NotInRecording::Fail => {
+                let mut loaded = self.loaded.clone();
+                loaded.config.run.workers = 1;
+                let mut engine = Engine::without_keys(&loaded);
+                let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
+                let base = assemble::trainer_of(&loaded, mute(&loaded, ModelRole::Teacher)?, events, stop)?;
+                assemble::bank_trainer_of(&loaded, base, embedding)?
+            }
+        };
+        let trained = trainer.with_recording(recording).train(&self.into).await;
+        trained.map_err(|error| self.explain(error))
+    }
+
     fn trainer(
         &self,
         loaded: &LoadedConfig,
@@ -165,16 +200,7 @@ impl Replay {
             NotInRecording::Fail => {
                 let mut loaded = loaded.clone();
                 loaded.config.run.workers = 1;
-                let mute = |role| {
-                    let inner = assemble::model_without_key(&loaded, role)?;
-                    let mute = Mute { id: inner.id().clone(), parameters: inner.parameters() };
-                    Ok::<_, Error>(Arc::new(mute) as Arc<dyn ChatModel>)
-                };
-                let models = RunModels {
-                    target: mute(ModelRole::Target)?,
-                    optimizer: mute(ModelRole::Optimizer)?,
-                    judge: judge_role(&loaded.config).map(mute).transpose()?,
-                };
+                let models = mute(&loaded, ModelRole::Optimizer)?;
                 assemble::trainer_of(&loaded, models, events, stop)?
             }
         };
@@ -206,7 +232,10 @@ impl Replay {
             return error;
         }
         let n_replayed = self.counts().unwrap_or_default().n_replayed;
-        let n_steps = read_finished_step(&self.into).ok().flatten().map_or(0, |step| step.0);
+        let n_steps = match self.trains_bank() {
+            true => n_rounds(&self.into),
+            false => read_finished_step(&self.into).ok().flatten().map_or(0, |step| step.0),
+        };
         let (run, into) = (self.run.clone(), self.into.clone());
         ReplayError::Diverged { place, run, n_replayed, n_steps, into }.into()
     }
@@ -261,6 +290,13 @@ impl Replay {
     }
 }
 
+/// Finished rounds of a run that trains a bank.
+fn n_rounds(run: &Path) -> u32 {
+    let is_finished =
+        |round: &u32| run.join(ROUNDS_DIR).join(format!("round_{round:04}")).join(RECORD_FILE).is_file();
+    (0..u32::MAX).find(|round| !is_finished(round)).unwrap_or(u32::MAX)
+}
+
 /// `RUN-replay` beside the run.
 fn beside(run: &Path) -> Option<PathBuf> {
     // `.` and `..` have a name only when it is looked up.
@@ -268,6 +304,20 @@ fn beside(run: &Path) -> Option<PathBuf> {
     let mut name = run.file_name()?.to_owned();
     name.push("-replay");
     Some(run.with_file_name(name))
+}
+
+/// The models of a configuration, none of which can send anything; the optimizer is that of this role.
+fn mute(loaded: &LoadedConfig, optimizer: ModelRole) -> Result<RunModels, Error> {
+    let mute = |role| {
+        let inner = assemble::model_without_key(loaded, role)?;
+        let mute = Mute { id: inner.id().clone(), parameters: inner.parameters() };
+        Ok::<_, Error>(Arc::new(mute) as Arc<dyn ChatModel>)
+    };
+    Ok(RunModels {
+        target: mute(ModelRole::Target)?,
+        optimizer: mute(optimizer)?,
+        judge: judge_role(&loaded.config).map(mute).transpose()?,
+    })
 }
 
 /// A model that is known by what identifies it, and cannot send anything.

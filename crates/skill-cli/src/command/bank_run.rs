@@ -11,26 +11,13 @@ use skillrl::bank::Bank;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::bank::record::{BANK_DIR, RoundRecord};
 use skillrl::pipeline::bank_dir::read_bank;
-use skillrl::pipeline::run_dir::{is_bank_run, read_bank_summary};
+use skillrl::pipeline::run_dir::read_bank_summary;
 use skillrl::reports::{BankItem, BankReport, ReportOptions, bank_records};
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// How the bank after a round is named.
 const ROUND: &str = "round-";
-
-/// Refuses a run that trains a bank, where a command knows documents alone.
-pub(super) fn refuse(run: &Path, command: &str) -> Result<(), UsageError> {
-    if !is_bank_run(run) {
-        return Ok(());
-    }
-    let message = format!("{} trains a bank, and `{command}` is for runs that train a skill", run.display());
-    let bank = run.join(BANK_DIR);
-    Err(UsageError::new(message).with_hint(format!(
-        "`skillrl status` says where it is, `skillrl bank show {}` and `bank log` what became of its skills",
-        bank.display()
-    )))
-}
 
 /// The rounds of a run so far, and what it came to.
 pub(super) fn described(run: &Path) -> anyhow::Result<String> {

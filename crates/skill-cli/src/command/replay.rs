@@ -1,18 +1,19 @@
 //! `skillrl replay`: a recorded run is made again from its journal.
 
 use crate::args::ReplayArgs;
+use crate::bank_line::bank_lines;
 use crate::progress::{Progress, Show};
 use crate::report_line::{result_lines, summary_lines};
 use crate::table::{counted, grouped};
 use skillrl::llm::NotInRecording;
-use skillrl::pipeline::run_dir::read_summary;
+use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::run_dir::{read_bank_summary, read_summary};
 use skillrl::pipeline::{StopSignal, Summary};
 use skillrl::replay::{Replay, ReplayOptions};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    super::bank_run::refuse(&args.run, "replay")?;
     let replay = Replay::prepare(&ReplayOptions {
         run: args.run.clone(),
         into: args.into.clone(),
@@ -21,18 +22,22 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     })?;
     let otherwise = if args.live { NotInRecording::Send } else { NotInRecording::Fail };
     let progress = Progress::new(if args.quiet { Show::Quiet } else { Show::Progress });
-    let stop = StopSignal::default();
-    let outcome = super::block_on(
-        stop.clone(),
-        super::STOPPING_RUN,
-        replay.train(otherwise, Arc::new(progress), stop),
-    )?;
+    let (stop, events) = (StopSignal::default(), Arc::new(progress));
+    let outcome = super::block_on(stop.clone(), super::STOPPING_RUN, async {
+        if replay.trains_bank() {
+            let summary = replay.train_bank(otherwise, events, stop).await;
+            summary.map(|summary| Replayed::Bank(Box::new(summary)))
+        } else {
+            let summary = replay.train(otherwise, events, stop).await;
+            summary.map(|summary| Replayed::Document(Box::new(summary)))
+        }
+    })?;
     if outcome.is_err() && args.live {
         say_counts(&replay);
     }
-    let summary = outcome?;
+    let replayed = outcome?;
     let changes = replay.changes()?;
-    super::print_wrapped(&describe(&replay, &summary, &changes)?)?;
+    super::print_wrapped(&describe(&replay, &replayed, &changes)?)?;
     if changes.is_empty() && replay.is_recording_finished() {
         let n_files = replay.compare()?;
         super::print_wrapped(&format!(
@@ -43,10 +48,21 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a replay came to.
+enum Replayed {
+    Document(Box<Summary>),
+    Bank(Box<BankSummary>),
+}
+
 /// What the replay came to, how its calls were answered, and beside what was recorded if it was another run.
-fn describe(replay: &Replay, summary: &Summary, changes: &[String]) -> anyhow::Result<String> {
+fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow::Result<String> {
     // What the calls cost that were paid for long ago is not what the replay costs.
-    let mut text = format!("{}\n", summary_lines(summary, None, None, replay.into_dir()));
+    let mut text = match replayed {
+        Replayed::Document(summary) => {
+            format!("{}\n", summary_lines(summary, None, None, replay.into_dir()))
+        }
+        Replayed::Bank(summary) => bank_lines(summary, replay.into_dir()),
+    };
     let counts = replay.counts()?;
     let _ = writeln!(
         text,
@@ -58,10 +74,19 @@ fn describe(replay: &Replay, summary: &Summary, changes: &[String]) -> anyhow::R
     for change in changes {
         let _ = writeln!(text, "changed:    {change}");
     }
-    if !changes.is_empty()
-        && let Some(recorded) = read_summary(replay.run()).map_err(skillrl::Error::Pipeline)?
-    {
-        let _ = writeln!(text, "\nThe recorded run came to:\n{}", result_lines(&recorded).trim_end());
+    if changes.is_empty() {
+        return Ok(text);
+    }
+    let recorded = match replayed {
+        Replayed::Document(_) => read_summary(replay.run())
+            .map_err(skillrl::Error::Pipeline)?
+            .map(|recorded| result_lines(&recorded)),
+        Replayed::Bank(_) => read_bank_summary(replay.run())
+            .map_err(skillrl::Error::Pipeline)?
+            .map(|recorded| bank_lines(&recorded, replay.run())),
+    };
+    if let Some(recorded) = recorded {
+        let _ = writeln!(text, "\nThe recorded run came to:\n{}", recorded.trim_end());
     }
     Ok(text)
 }

@@ -307,7 +307,7 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
     // The bank of a run is a bank for every command.
     context.succeed(&["inspect", "run/bank"]);
     // Training has written the report, which has the results of single items.
-    assert!(context.read("run/report.html").contains("6 test items"));
+    assert!(context.read("run/report.html").contains("Test split, without"));
     let report = json(&context.succeed(&["report", "run", "--json"]));
     for split in ["selection", "test"] {
         assert_eq!((&report[split]["after"]["n"], &report[split]["paired"]["n"]), (&6.into(), &6.into()));
@@ -337,6 +337,31 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
     let outcome = context.run(&[&TRAIN[..], &["--set", "evolution.rounds=2"]].concat());
     outcome.assert_code(code::OTHER_RUN);
     assert_names(&outcome.stderr, &["evolution.rounds"]);
+}
+
+#[test]
+fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
+    let context = household();
+    let short = ["--set", "evolution.rounds=0", "--set", "evolution.max_trials=1"];
+    context.succeed(&[&TRAIN[..], &short].concat());
+    let files = context.untimed_files("run");
+    let text = context.succeed(&["replay", "run", "--quiet"]);
+    assert_names(&text, &["run-replay/bank:", ", 0 sent", "identical:"]);
+    assert_same_files(&context.untimed_files("run-replay"), &files);
+    // What the recording does not hold ends a strict replay, and is sent by a live one.
+    let longer = ["replay", "run", "--into", "longer", "--set", "evolution.rounds=1", "--quiet"];
+    let outcome = context.run(&longer);
+    outcome.assert_code(code::DIVERGED);
+    assert_names(&outcome.stderr, &["1 finished step", "--live"]);
+    let text = context.succeed(&[&longer[..], &["--live"]].concat());
+    assert_names(&text, &["changed:", "evolution.rounds", "The recorded run came to:"]);
+    assert!(!text.contains(", 0 sent"), "{text}");
+    // A change of the recorded bank is found.
+    let log = context.read("run/bank/log.jsonl");
+    context.write("run/bank/log.jsonl", &log.replacen("process", "person", 1));
+    let outcome = context.run(&["replay", "run", "--quiet"]);
+    outcome.assert_code(code::DIVERGED);
+    assert_names(&outcome.stderr, &["bank/log.jsonl is the first file"]);
 }
 
 /// A distilled bank is where a run begins; tasks that its skills were made from try none of them.

@@ -25,7 +25,7 @@ use skill_bank::retrieve::Retrieval;
 use skill_bank::trial::Standing;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
-use skill_llm::{ChatModel, EmbeddingModel, Journaled, Metered};
+use skill_llm::{ChatModel, EmbeddingModel, Journaled, Metered, Recording};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,6 +70,12 @@ impl BankTrainer {
         Self { initial, source, ..self }
     }
 
+    /// Takes replies and vectors from an older journal too, before anything is sent.
+    #[must_use]
+    pub fn with_recording(self, recording: Recording) -> Self {
+        Self { base: self.base.with_recording(recording), ..self }
+    }
+
     /// Starts the run in this directory, or goes on with it: no call whose reply is in the run's journal is made again.
     ///
     /// # Errors
@@ -99,7 +105,11 @@ impl BankTrainer {
         let judge = base.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>);
         let rollouts = Rollouts::local(Arc::clone(&base.env), Arc::new(kept(&base.target)), judge);
         let embedding = self.embedding.as_ref().map(|model| {
-            Arc::new(Journaled::embedding(Arc::clone(model), journal.clone())) as Arc<dyn EmbeddingModel>
+            let kept = Journaled::embedding(Arc::clone(model), journal.clone());
+            Arc::new(match &base.recording {
+                Some(recording) => kept.with_recording(recording.clone()),
+                None => kept,
+            }) as Arc<dyn EmbeddingModel>
         });
         let source = self.source.as_ref().map(|(format, text)| (*format, text.as_str()));
         let mut run = BankRun {

@@ -1,5 +1,5 @@
 //! The report of a run that trains a bank: what it came to, its trials, its skills, and what they were shown to.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use run_maker::{BankRunSize, RunSize, make_bank_run, make_run};
 use skill_bank::{Occasion, State};

@@ -15,7 +15,7 @@ use skill_llm::EmbeddingModel;
 use skill_pipeline::bank::{BankSettings, BankTrainer};
 use skill_pipeline::bank_dir::{SOURCE_FILE, read_bank};
 use skill_pipeline::run_dir::live::LiveEvents;
-use skill_pipeline::{EventSink, PipelineError, StopSignal};
+use skill_pipeline::{EventSink, PipelineError, StopSignal, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,6 +102,20 @@ pub fn bank_trainer(
     let base = trainer_of(loaded, models, events, stop)?
         .with_budget(engine.budget(), engine.prices())
         .with_trouble(engine.lasting_trouble());
+    Ok((bank_trainer_of(loaded, base, embedding)?, run_dir(loaded)))
+}
+
+/// The trainer of a bank over a trainer that has the models, the teacher as its optimizer; `embedding` is the model of
+/// retrieval, if that needs one.
+///
+/// # Errors
+///
+/// Prompts or a bank that are not what the configuration says.
+pub fn bank_trainer_of(
+    loaded: &LoadedConfig,
+    base: Trainer,
+    embedding: Option<Arc<dyn EmbeddingModel>>,
+) -> Result<BankTrainer, Error> {
     let retrieval = retrieval(loaded, embedding.as_deref())?;
     let mut trainer =
         BankTrainer::new(base, retrieval, teacher_prompts(loaded)?).with_settings(bank_settings(loaded));
@@ -111,7 +125,7 @@ pub fn bank_trainer(
     if let Some((bank, source)) = initial_bank(loaded)? {
         trainer = trainer.with_initial_bank(bank, source);
     }
-    Ok((trainer, run_dir(loaded)))
+    Ok(trainer)
 }
 
 /// How a bank is made and kept, as `[bank]` and `[evolution]` say.

@@ -56,7 +56,7 @@ pub enum ReplayError {
         run: PathBuf,
         /// Calls that were answered from the recording.
         n_replayed: u64,
-        /// Steps that are finished.
+        /// Steps that are finished; rounds of a run that trains a bank.
         n_steps: u32,
         /// Where the replay is.
         into: PathBuf,
