@@ -9,7 +9,7 @@ use crate::run_dir::{EvaluationDir, is_stop_requested};
 use crate::stage::evaluate::Evaluation;
 use crate::stage::{Draws, StageCtx};
 use skill_bank::distill::Teacher;
-use skill_bank::{BankError, BankSource, BankView, SkillRef};
+use skill_bank::{BankError, BankEvent, BankSource, BankView, SkillRef};
 use skill_core::{SkillHash, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Item, SkillSource, TaskView};
@@ -71,6 +71,17 @@ impl BankRun<'_> {
         let stop = &self.trainer.base.stop;
         let place = step.map(|step| CallPlace::new(format_args!("step {step}"))).unwrap_or_default();
         CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(place) }
+    }
+
+    /// Adds events to the bank, once the replies that they follow from are on the disk: a process that is killed leaves
+    /// no event whose replies the journal lacks.
+    pub(super) async fn record_events(
+        &mut self,
+        round: u32,
+        events: impl IntoIterator<Item = BankEvent>,
+    ) -> Result<(), PipelineError> {
+        self.journal.flush().await?;
+        self.bank.record(round, events)
     }
 
     pub(super) fn begin(&self) -> Watch {

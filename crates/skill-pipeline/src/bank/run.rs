@@ -138,12 +138,12 @@ impl BankRun<'_> {
         } else {
             record.weak.clone_from(&plan.weak);
             self.evolve(&episodes, &plan, record).await?;
-            self.check_standing(record)?;
+            self.check_standing(record).await?;
         }
         if self.settings().admission == Admission::Measured {
             self.try_candidates(record).await?;
         }
-        self.retire_over_cap(record)
+        self.retire_over_cap(record).await
     }
 
     /// Training rollouts with the bank as it is, some of them with one shown skill hidden.
@@ -255,7 +255,7 @@ impl BankRun<'_> {
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
-        self.propose(record, &distilled.proposals)
+        self.propose(record, &distilled.proposals).await
     }
 
     async fn evolve(
@@ -281,11 +281,11 @@ impl BankRun<'_> {
         self.end(step, Stage::Evolve, &watch);
         record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(evolved.notes);
-        self.propose(record, &evolved.proposals)
+        self.propose(record, &evolved.proposals).await
     }
 
     /// Takes proposals into the bank: as candidates, or as the paper does.
-    fn propose(
+    async fn propose(
         &mut self,
         record: &mut RoundRecord,
         proposals: &[skill_bank::distill::Proposal],
@@ -300,7 +300,7 @@ impl BankRun<'_> {
             apply(&mut changed, record.round, proposals, admit).map_err(|error| self.bank_error(error))?;
         let events: Vec<BankEvent> =
             changed.log().iter().skip(n_before).map(|record| record.event.clone()).collect();
-        self.bank.record(record.round, events)?;
+        self.record_events(record.round, events).await?;
         record.left_out.extend(applied.left_out.iter().map(LeftOut::to_string));
         if admit == Admit::Unmeasured {
             record.admitted.extend(applied.proposed.iter().cloned());
@@ -325,7 +325,7 @@ impl BankRun<'_> {
     }
 
     /// Retires what the standing check has shown to harm, and notes what it knows.
-    fn check_standing(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+    async fn check_standing(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
         let harmful: Vec<SkillRef> =
             self.standing.harmful(MIN_STANDING_GROUPS).into_iter().cloned().collect();
         for skill in harmful {
@@ -335,7 +335,7 @@ impl BankRun<'_> {
             if let Some(numbers) = self.standing.numbers(&skill).filter(|_| is_active && !is_pinned) {
                 let retired = BankEvent::Retired { skill: skill.clone(), reason: Reason::Harmful };
                 let events = [measured(&skill, Occasion::Standing, &numbers, None), retired];
-                self.bank.record(record.round, events)?;
+                self.record_events(record.round, events).await?;
                 record.retired.push(skill);
             }
         }

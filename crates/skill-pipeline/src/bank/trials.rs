@@ -130,14 +130,12 @@ impl BankRun<'_> {
         };
         trial.items = design.items().to_vec();
         trial.preflight = Some(self.preflight(&design));
-        self.bank.record(
-            record.round,
-            [BankEvent::TrialOpened {
-                skill: candidate.clone(),
-                max_rollouts: design.n_rollouts(),
-                design_sha256: design.sha256(),
-            }],
-        )?;
+        let opened = BankEvent::TrialOpened {
+            skill: candidate.clone(),
+            max_rollouts: design.n_rollouts(),
+            design_sha256: design.sha256(),
+        };
+        self.record_events(record.round, [opened]).await?;
         self.log.emit(&Event::TrialStarted {
             round: record.round,
             trial: trial.trial,
@@ -154,7 +152,7 @@ impl BankRun<'_> {
             let numbers = state.numbers();
             trial.problem = Some(format!("none of {} groups told anything", state.n_seen()));
             let undecided = measured(candidate, Occasion::Trial, &numbers, Some(Verdict::Undecided));
-            self.bank.record(record.round, [undecided])?;
+            self.record_events(record.round, [undecided]).await?;
             self.end_trial(record, trial);
             return Ok(());
         };
@@ -177,10 +175,11 @@ impl BankRun<'_> {
             }
             Verdict::Undecided => {}
         }
-        self.bank.record(record.round, events)?;
+        self.record_events(record.round, events).await?;
         if decision.verdict == Verdict::Admit && !trial.is_retirement {
             let fresh = self.measure_afresh(state.design(), &arms, record.round, &mut trial).await?;
-            self.bank.record(record.round, [measured(candidate, Occasion::AfterAdmission, &fresh, None)])?;
+            let again = measured(candidate, Occasion::AfterAdmission, &fresh, None);
+            self.record_events(record.round, [again]).await?;
             trial.fresh = Some(fresh);
         }
         self.end_trial(record, trial);
@@ -357,7 +356,7 @@ impl BankRun<'_> {
         Ok(made)
     }
 
-    pub(super) fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+    pub(super) async fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
         let bank = self.bank.bank();
         let view = bank.view();
         let pinned: BTreeSet<_> =
@@ -371,7 +370,7 @@ impl BankRun<'_> {
         }
         for skill in retired {
             let event = BankEvent::Retired { skill: skill.clone(), reason: Reason::OverCap };
-            self.bank.record(record.round, [event])?;
+            self.record_events(record.round, [event]).await?;
             record.retired.push(skill);
         }
         Ok(())

@@ -23,10 +23,10 @@ use std::sync::atomic::Ordering;
 /// The kinds of doors, each with the words that open it.
 const DOORS: [(&str, &str); 2] = [("locked", "turn the key"), ("stuck", "push hard")];
 
-struct Doors([Vec<Item>; 3]);
+pub(crate) struct Doors([Vec<Item>; 3]);
 
 impl Doors {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let split = |split: &str, n: usize| {
             let item = |number: usize| {
                 let (kind, _) = DOORS[number % DOORS.len()];
@@ -78,7 +78,7 @@ impl Env for Doors {
 }
 
 /// Opens a door if its skills say how.
-fn opens(request: &ChatRequest) -> String {
+pub(crate) fn opens(request: &ChatRequest) -> String {
     let (skill, goal) = (request.text_of(Role::System), request.text_of(Role::User));
     let knows = DOORS.iter().any(|(kind, words)| goal.contains(kind) && skill.contains(words));
     if knows { "open" } else { "shut" }.to_owned()
@@ -89,7 +89,7 @@ fn skill(title: &str, principle: &str) -> Value {
 }
 
 /// A teacher that knows at once how locked doors open, and how stuck ones do only when it is asked to change skills.
-fn teaches(request: &ChatRequest) -> String {
+pub(crate) fn teaches(request: &ChatRequest) -> String {
     let asked = request.text_of(Role::User);
     let said = if asked.contains("Type of the tasks: locked") {
         json!({"skills": [skill("Use the lock", "First turn the key, then go through."), skill("Admire the frame", "Look at the frame for a while.")]})
@@ -108,14 +108,18 @@ fn teaches(request: &ChatRequest) -> String {
     said.to_string()
 }
 
-struct Run {
-    target: Arc<Counted>,
-    teacher: Arc<Counted>,
-    bank: BankSettings,
-    seed: u64,
+/// A run of a bank, and what is different about it.
+pub(crate) struct Run {
+    pub(crate) target: Arc<Counted>,
+    pub(crate) teacher: Arc<Counted>,
+    pub(crate) bank: BankSettings,
+    pub(crate) seed: u64,
+    pub(crate) base: Box<dyn Fn(Trainer) -> Trainer>,
+    pub(crate) trainer: Box<dyn Fn(BankTrainer) -> BankTrainer>,
+    pub(crate) retrieval: Retrieval,
 }
 
-fn bank_settings() -> BankSettings {
+pub(crate) fn bank_settings() -> BankSettings {
     let mut settings = BankSettings::default();
     settings.rounds = 2;
     settings.max_trial_rollouts = 64;
@@ -130,12 +134,15 @@ impl Default for Run {
             teacher: counted(ScriptedModel::answering("teacher", teaches), usize::MAX, Value::Null),
             bank: bank_settings(),
             seed: 42,
+            base: Box::new(|base| base),
+            trainer: Box::new(|trainer| trainer),
+            retrieval: Retrieval::new(RetrievalSettings::default()).unwrap(),
         }
     }
 }
 
 impl Run {
-    fn run(&self, dir: &Path) -> Result<BankSummary, PipelineError> {
+    pub(crate) fn run(&self, dir: &Path) -> Result<BankSummary, PipelineError> {
         let settings = TrainSettings { seed: self.seed, workers: 4, ..TrainSettings::default() };
         let base = Trainer::new(
             Arc::new(Doors::new()),
@@ -143,19 +150,20 @@ impl Run {
             Arc::clone(&self.teacher) as Arc<dyn ChatModel>,
         )
         .with_settings(settings);
-        let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
-        let trainer = BankTrainer::new(base, retrieval, TeacherPrompts::embedded().unwrap())
-            .with_settings(self.bank.clone());
+        let (base, prompts) = ((self.base)(base), TeacherPrompts::embedded().unwrap());
+        let trainer =
+            BankTrainer::new(base, self.retrieval.clone(), prompts).with_settings(self.bank.clone());
+        let trainer = (self.trainer)(trainer);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(trainer.train(dir))
     }
 
-    fn n_calls(&self) -> usize {
+    pub(crate) fn n_calls(&self) -> usize {
         self.target.n_replies.load(Ordering::Relaxed) + self.teacher.n_replies.load(Ordering::Relaxed)
     }
 }
 
-fn record(dir: &Path, round: u32) -> RoundRecord {
+pub(crate) fn record(dir: &Path, round: u32) -> RoundRecord {
     read_record(&dir.join(format!("rounds/round_{round:04}/record.json"))).unwrap()
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod accumulation;
+mod bank_faults;
 mod banks;
 mod budget;
 mod epochs;

@@ -1,0 +1,58 @@
+//! Runs that train a bank and are stopped, killed or changed by a person between two processes.
+
+use crate::banks::{Run, opens};
+use crate::world::counted;
+use serde_json::Value;
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{JournalOptions, JournalReader};
+use skill_pipeline::Event;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A journal that commits nothing before somebody waits for it.
+fn lazy_journal() -> JournalOptions {
+    JournalOptions {
+        group_window: Duration::from_secs(3600),
+        max_group: usize::MAX,
+        ..JournalOptions::default()
+    }
+}
+
+/// A kill at a moment when the log has an event leaves a journal with everything that led to it.
+#[test]
+fn an_event_of_the_bank_comes_after_the_replies_that_it_follows_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    let n_answered = Arc::new(AtomicUsize::new(0));
+    let n_seen = Arc::clone(&n_answered);
+    let target = ScriptedModel::answering("target", move |request| {
+        n_seen.fetch_add(1, Ordering::Relaxed);
+        opens(request)
+    });
+    let found: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+    let seen = Arc::clone(&found);
+    let run = Run {
+        target: counted(target, usize::MAX, Value::Null),
+        base: Box::new(move |base| {
+            let (path, seen, n_answered) = (path.clone(), Arc::clone(&seen), Arc::clone(&n_answered));
+            let sink = move |event: &Event| {
+                if matches!(event, Event::TrialStarted { .. }) {
+                    let journal = JournalReader::open(&path.join("journal.sqlite")).unwrap();
+                    let kept = journal.totals().unwrap().replies;
+                    let n_target = n_answered.load(Ordering::Relaxed) as u64;
+                    seen.lock().unwrap().push((kept, n_target));
+                }
+            };
+            base.with_journal_options(lazy_journal()).with_events(Arc::new(sink))
+        }),
+        ..Run::default()
+    };
+    run.run(dir.path()).unwrap();
+    let found = found.lock().unwrap();
+    assert!(found.len() > 2);
+    for (kept, n_target) in found.iter() {
+        // The calls of the teacher are kept too.
+        assert!(kept > n_target, "{kept} of more than {n_target}");
+    }
+}
