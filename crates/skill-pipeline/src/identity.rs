@@ -21,6 +21,13 @@ const PARAMETERS: &str = ".parameters";
 /// The name under which the judge stands; null where the environment has none.
 const JUDGE: &str = "models.judge";
 
+/// The name of what is trained: a document, or a bank.
+pub(crate) const MODE: &str = "train.mode";
+/// The mode of a run that trains a bank.
+pub(crate) const MODE_BANK: &str = "bank";
+/// The mode of a run that trains one document, and of every run that does not name its mode.
+pub(crate) const MODE_DOCUMENT: &str = "document";
+
 /// Collects everything that decides the results of a run: of each model its id and its [`ChatModel::parameters`], and
 /// the same of the environment's judge.
 ///
@@ -66,7 +73,6 @@ fn is_newer(name: &str) -> bool {
 fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" => Some(json!(1)),
-        "train.mode" => Some(json!("document")),
         _ => None,
     }
 }
@@ -77,12 +83,17 @@ fn value_before(name: &str) -> Option<Value> {
 ///
 /// # Errors
 ///
-/// [`PipelineError::Mismatch`] with each setting that differs.
+/// [`PipelineError::Mismatch`] with each setting that differs; where a bank was trained and a document is asked for, or the
+/// other way around, with that alone.
 pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> Result<(), PipelineError> {
+    let [was, is] = [stored, asked].map(mode);
+    if was != is {
+        return Err(other_mode(dir, was, is));
+    }
     let names: std::collections::BTreeSet<&String> = stored.keys().chain(asked.keys()).collect();
     let changed: Vec<(&str, &Value, &Value)> = names
         .into_iter()
-        .filter(|name| stored.contains_key(*name) || !is_newer(name))
+        .filter(|name| *name != MODE && (stored.contains_key(*name) || !is_newer(name)))
         .filter(|name| stored.contains_key(*name) || asked.get(*name) != value_before(name).as_ref())
         .map(|name| {
             let (was, is) = (stored.get(name), asked.get(name));
@@ -102,6 +113,17 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
         return Ok(());
     }
     Err(PipelineError::Mismatch { path: dir.to_owned(), changes })
+}
+
+/// What a run trains.
+fn mode(identity: &RunIdentity) -> &str {
+    identity.get(MODE).and_then(Value::as_str).unwrap_or(MODE_DOCUMENT)
+}
+
+/// Refuses to train a document where a bank is trained, or the other way around.
+pub(crate) fn other_mode(dir: &Path, was: &str, is: &str) -> PipelineError {
+    let change = SettingChange::of(MODE, &json!(was), &json!(is));
+    PipelineError::Mismatch { path: dir.to_owned(), changes: vec![change] }
 }
 
 /// A setting that differs from that of a run; its text is one phrase.

@@ -2,12 +2,13 @@
 
 use super::BankSettings;
 use super::live::LiveBank;
-use super::record::{BANK_DIR, BankSummary, ROUNDS_DIR};
+use super::record::{BANK_DIR, BankSummary};
 use super::run::BankRun;
 use super::sets::item_sets;
+use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
-use crate::identity::{RunIdentity, check_identity, check_items, run_identity};
+use crate::identity::{MODE, MODE_BANK, RunIdentity, check_identity, check_items, run_identity};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::ConfigFile;
 use crate::run_dir::timings::TimingsLog;
@@ -175,12 +176,14 @@ impl BankTrainer {
         for (name, hash) in self.prompts.hashes() {
             identity.insert(format!("prompts.{name}"), json!(hash));
         }
+        identity.insert(MODE.to_owned(), json!(MODE_BANK));
         identity.insert("bank.initial".to_owned(), json!(self.initial.view().version()));
         if let Some(model) = &self.embedding {
             identity.insert("models.embedding".to_owned(), json!(model.id().to_string()));
         }
+        // Before the bank has a log there is nothing that other settings could spoil.
         if let Some(stored) = dir.read_config()?
-            && dir.path().join(ROUNDS_DIR).exists()
+            && (is_bank(&dir.path().join(BANK_DIR)) || dir.read_state()?.is_some())
         {
             check_identity(dir.path(), &stored.identity, &identity)?;
         }
