@@ -9,6 +9,7 @@ mod sets;
 mod settings;
 mod trainer;
 mod trials;
+mod verdict;
 
 pub use run::read_record;
 pub use sets::n_items_of_sets;

@@ -48,6 +48,9 @@ impl LiveBank {
 
     /// Adds events of the run.
     ///
+    /// A process that was killed may have written some of them alone, and a person may have decided something behind
+    /// these: what is no longer possible then is left out.
+    ///
     /// # Errors
     ///
     /// An event that does not follow, a log that says something else, or one that cannot be written.
@@ -56,12 +59,18 @@ impl LiveBank {
         round: u32,
         events: impl IntoIterator<Item = BankEvent>,
     ) -> Result<(), PipelineError> {
-        let n_before = self.bank.log().len();
         let mut new = Vec::new();
-        for event in events {
-            self.bank
-                .record(round, Author::Process, event.clone())
-                .map_err(|source| PipelineError::Bank { path: self.path.clone(), source })?;
+        let mut is_interrupted = false;
+        for (idx, event) in events.into_iter().enumerate() {
+            is_interrupted |= self.follow_people()? && idx > 0;
+            match self.bank.record(round, Author::Process, event.clone()) {
+                Ok(_) => {}
+                Err(error) if is_interrupted => {
+                    tracing::warn!(%error, "an event is left out, since a person has changed the bank");
+                    continue;
+                }
+                Err(source) => return Err(PipelineError::Bank { path: self.path.clone(), source }),
+            }
             let at = self.bank.log().len();
             match self.log.get(at - 1) {
                 Some(known) if Some(known) == self.bank.log().last() => {}
@@ -72,14 +81,14 @@ impl LiveBank {
         if !new.is_empty() {
             self.dir.record(round, Author::Process, new)?;
             self.log = self.bank.log().to_vec();
-        } else if self.bank.log().len() > n_before {
-            self.follow_people()?;
         }
+        self.follow_people()?;
         Ok(())
     }
 
-    /// Takes over what people did next, as far as the log goes.
-    fn follow_people(&mut self) -> Result<(), PipelineError> {
+    /// Takes over what people did next, as far as the log goes; returns whether they did anything.
+    fn follow_people(&mut self) -> Result<bool, PipelineError> {
+        let n_before = self.bank.log().len();
         while let Some(record) = self.log.get(self.bank.log().len()).filter(|next| next.by == Author::Person)
         {
             let Record { round, by, event, .. } = record.clone();
@@ -87,7 +96,7 @@ impl LiveBank {
                 .record(round, by, event)
                 .map_err(|source| PipelineError::Bank { path: self.path.clone(), source })?;
         }
-        Ok(())
+        Ok(self.bank.log().len() > n_before)
     }
 
     fn differs(path: &Path, event: usize) -> PipelineError {

@@ -8,7 +8,6 @@ use super::live::LiveBank;
 use super::record::{BankSummary, RECORD_FILE, RoundRecord, SUMMARY_FILE, ValidationRecord};
 use super::sets::chosen;
 use super::trainer::BankTrainer;
-use super::trials::measured;
 use super::{Admission, BankSettings};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
@@ -27,7 +26,7 @@ use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout};
-use skill_bank::{BankEvent, Occasion, Reason, SkillRef, State};
+use skill_bank::{BankEvent, SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
@@ -322,25 +321,6 @@ impl BankRun<'_> {
                 candidates.map(|version| SkillRef::new(skill.id.clone(), version.number))
             })
             .collect()
-    }
-
-    /// Retires what the standing check has shown to harm, and notes what it knows.
-    async fn check_standing(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
-        let harmful: Vec<SkillRef> =
-            self.standing.harmful(MIN_STANDING_GROUPS).into_iter().cloned().collect();
-        for skill in harmful {
-            let bank = self.bank.bank();
-            let is_active = bank.version(&skill).is_some_and(|version| version.state == State::Active);
-            let is_pinned = bank.skill(&skill.skill).is_some_and(|skill| skill.is_pinned);
-            if let Some(numbers) = self.standing.numbers(&skill).filter(|_| is_active && !is_pinned) {
-                let retired = BankEvent::Retired { skill: skill.clone(), reason: Reason::Harmful };
-                let events = [measured(&skill, Occasion::Standing, &numbers, None), retired];
-                self.record_events(record.round, events).await?;
-                record.retired.push(skill);
-            }
-        }
-        record.standing = self.standing.all().map(|(skill, numbers)| (skill.to_string(), numbers)).collect();
-        Ok(())
     }
 
     async fn validate(&mut self, round: u32) -> Result<ValidationRecord, PipelineError> {

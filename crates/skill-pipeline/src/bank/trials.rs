@@ -2,22 +2,20 @@
 
 use super::TrialKind;
 use super::record::{RoundRecord, TrialRecord};
-use super::run::{BankRun, MIN_STANDING_GROUPS};
+use super::run::BankRun;
 use super::sets::chosen;
+use super::verdict::measured;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use skill_bank::trial::{
-    Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, over_cap,
-    preflight,
+    Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, preflight,
 };
-use skill_bank::{
-    Bank, BankEvent, BankView, Basis, Occasion, Reason, SkillRef, State, Tier, Utility, Verdict,
-};
+use skill_bank::{Bank, BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict};
 use skill_core::stats::stratified::{Stratified, TaskPrior, TrialRule};
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Groups of a fresh measurement, at least: with fewer nothing is known of its interval.
@@ -30,11 +28,9 @@ impl BankRun<'_> {
     pub(super) async fn try_candidates(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
         let mut room = self.settings().max_trials;
         for skill in std::mem::take(&mut self.retirements) {
-            let is_active =
-                self.bank.bank().version(&skill).is_some_and(|version| version.state == State::Active);
             match room {
                 0 => self.retirements.push(skill),
-                _ if !is_active => {}
+                _ if self.obstacle(&skill, true).is_some() => {}
                 _ => {
                     room -= 1;
                     self.try_one(&skill, record).await?;
@@ -61,7 +57,9 @@ impl BankRun<'_> {
                 Some(_) => !record.weak.is_empty(),
                 None => false,
             };
-        queue.retain(|(n_tried, _, candidate)| *n_tried == 0 || is_needed(candidate));
+        queue.retain(|(n_tried, _, candidate)| {
+            self.obstacle(candidate, false).is_none() && (*n_tried == 0 || is_needed(candidate))
+        });
         // Stable: of equal ones the first in the bank comes first.
         queue.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.total_cmp(&other.1)));
         for (_, _, candidate) in queue.into_iter().take(room) {
@@ -136,6 +134,13 @@ impl BankRun<'_> {
             design_sha256: design.sha256(),
         };
         self.record_events(record.round, [opened]).await?;
+        // What people did in the log comes next: a process that goes on with the run finds it here.
+        if let Some(problem) = self.obstacle(candidate, trial.is_retirement) {
+            trial.problem = Some(problem);
+            self.release(candidate, record.round).await?;
+            self.end_trial(record, trial);
+            return Ok(());
+        }
         self.log.emit(&Event::TrialStarted {
             round: record.round,
             trial: trial.trial,
@@ -156,27 +161,8 @@ impl BankRun<'_> {
             self.end_trial(record, trial);
             return Ok(());
         };
-        trial.decision = Some(decision);
-        let mut events =
-            vec![measured(candidate, Occasion::Trial, &decision.numbers, Some(decision.verdict))];
-        match decision.verdict {
-            // It helps, so it stays.
-            Verdict::Admit if trial.is_retirement => {}
-            Verdict::Admit => {
-                events.push(admission(self.bank.bank(), candidate));
-                record.admitted.push(candidate.clone());
-                self.n_admitted_since_validation += 1;
-                self.n_admissions += 1;
-            }
-            Verdict::Reject => {
-                let reason = if trial.is_retirement { Reason::Proposed } else { Reason::Trial };
-                events.push(BankEvent::Retired { skill: candidate.clone(), reason });
-                record.retired.push(candidate.clone());
-            }
-            Verdict::Undecided => {}
-        }
-        self.record_events(record.round, events).await?;
-        if decision.verdict == Verdict::Admit && !trial.is_retirement {
+        let is_admitted = self.decide(decision, &mut trial, record).await?;
+        if is_admitted {
             let fresh = self.measure_afresh(state.design(), &arms, record.round, &mut trial).await?;
             let again = measured(candidate, Occasion::AfterAdmission, &fresh, None);
             self.record_events(record.round, [again]).await?;
@@ -186,7 +172,7 @@ impl BankRun<'_> {
         Ok(())
     }
 
-    fn end_trial(&mut self, record: &mut RoundRecord, trial: TrialRecord) {
+    pub(super) fn end_trial(&mut self, record: &mut RoundRecord, trial: TrialRecord) {
         self.trial_rollouts += trial.rollouts;
         self.log.emit(&Event::TrialFinished { round: record.round, record: Box::new(trial.clone()) });
         record.trials.push(trial);
@@ -355,26 +341,6 @@ impl BankRun<'_> {
         }
         Ok(made)
     }
-
-    pub(super) async fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
-        let bank = self.bank.bank();
-        let view = bank.view();
-        let pinned: BTreeSet<_> =
-            bank.skills().filter(|skill| skill.is_pinned).map(|skill| skill.id.clone()).collect();
-        let tiers: BTreeSet<&Tier> = view.skills().iter().map(|skill| &skill.tier).collect();
-        let mut retired = Vec::new();
-        for tier in tiers {
-            let of_tier: Vec<_> = view.tier(tier).map(|(_, skill)| skill.clone()).collect();
-            retired
-                .extend(over_cap(&of_tier, self.settings().max_active, &pinned, MIN_STANDING_GROUPS).retired);
-        }
-        for skill in retired {
-            let event = BankEvent::Retired { skill: skill.clone(), reason: Reason::OverCap };
-            self.record_events(record.round, [event]).await?;
-            record.retired.push(skill);
-        }
-        Ok(())
-    }
 }
 
 /// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.
@@ -400,35 +366,4 @@ fn first_of_its_tier(bank: &Bank, candidate: &SkillRef) -> skill_bank::ViewedSki
             utility: None,
         },
     }
-}
-
-pub(super) fn measured(
-    skill: &SkillRef,
-    occasion: Occasion,
-    numbers: &TrialNumbers,
-    verdict: Option<Verdict>,
-) -> BankEvent {
-    BankEvent::Measured {
-        skill: skill.clone(),
-        occasion,
-        utility: numbers.utility(),
-        verdict,
-        e_better: Some(numbers.e_better),
-        e_worse: Some(numbers.e_worse),
-        p_better: Some(numbers.p_better),
-    }
-}
-
-/// The event by which a trial makes a candidate active: in the place of what it was made from.
-fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
-    let replaced = bank.replaced_by(candidate);
-    let basis = Basis::Trial;
-    if let Some(own) = replaced.iter().find(|replaced| replaced.skill == candidate.skill) {
-        return BankEvent::Revised { skill: candidate.clone(), from: own.version, basis };
-    }
-    if replaced.is_empty() {
-        return BankEvent::Admitted { skill: candidate.clone(), basis };
-    }
-    let from = replaced.into_iter().map(|replaced| replaced.skill).collect();
-    BankEvent::Merged { skill: candidate.clone(), from, basis }
 }

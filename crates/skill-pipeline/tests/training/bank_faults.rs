@@ -1,11 +1,13 @@
 //! Runs that train a bank and are stopped, killed or changed by a person between two processes.
 
-use crate::banks::{Run, opens};
+use crate::banks::{Run, bank_settings, opens, record};
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
-use serde_json::Value;
+use serde_json::{Value, json};
+use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader};
+use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::{Event, PipelineError};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,4 +112,140 @@ fn a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around() {
     };
     assert_eq!(changes, [changed("train.mode", "document", "bank")]);
     assert_eq!(files(dir.path()), before);
+}
+
+/// A run that an outage ended in the middle of its first trial; returns the candidate of it.
+fn begun_trial(dir: &Path) -> SkillRef {
+    // The baseline takes 6 calls and the first episodes 16.
+    Run { target: breaking_target(30), ..Run::default() }.run(dir).unwrap_err();
+    match &read_bank(&dir.join("bank")).unwrap().bank.log().last().unwrap().event {
+        BankEvent::TrialOpened { skill, .. } => skill.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn as_person(dir: &Path, event: BankEvent) {
+    BankDir::open(&dir.join("bank")).unwrap().record(0, Author::Person, [event]).unwrap();
+}
+
+#[test]
+fn a_trial_ends_with_a_problem_where_a_person_has_retired_its_candidate() {
+    let dir = tempfile::tempdir().unwrap();
+    let candidate = begun_trial(dir.path());
+    as_person(dir.path(), BankEvent::Retired { skill: candidate.clone(), reason: Reason::Person });
+    Run::default().run(dir.path()).unwrap();
+    let trials = record(dir.path(), 0).trials;
+    assert_eq!((&trials[0].skill, trials[0].rollouts), (&candidate, 0));
+    assert!(trials[0].problem.is_some() && trials[0].decision.is_none(), "{:?}", trials[0]);
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    assert_eq!(bank.version(&candidate).unwrap().state, State::Retired);
+    let again = Run::default();
+    again.run(dir.path()).unwrap();
+    assert_eq!(again.n_calls(), 0);
+}
+
+/// A bank with one active skill that was never measured.
+fn unmeasured_bank() -> (Bank, SkillRef) {
+    let mut bank = Bank::new();
+    let tier = Tier::of_type("stuck");
+    let skill = bank.next_skill(&tier);
+    let content = Content::Principle {
+        title: "Knock".into(),
+        principle: "Knock twice and wait.".into(),
+        when_to_apply: "At a door.".into(),
+    };
+    let proposed = BankEvent::Proposed {
+        skill: skill.clone(),
+        tier,
+        content,
+        source: Source::Person,
+        parents: Vec::new(),
+        evidence: Evidence::default(),
+    };
+    bank.record(0, Author::Person, proposed).unwrap();
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
+    bank.record(0, Author::Person, admitted).unwrap();
+    (bank, skill)
+}
+
+/// A run whose teacher asks for the retirement of an active skill, which its trial then does.
+fn retiring(n_replies: usize) -> (Run, SkillRef) {
+    let (bank, skill) = unmeasured_bank();
+    let reply = json!({"changes": [{"op": "retire", "id": skill.skill}]}).to_string();
+    let teacher = ScriptedModel::answering("teacher", move |_| reply.clone());
+    let mut settings = bank_settings();
+    (settings.rounds, settings.hide_share) = (1, 0.0);
+    let run = Run {
+        target: breaking_target(n_replies),
+        teacher: counted(teacher, usize::MAX, Value::Null),
+        bank: settings,
+        trainer: Box::new(move |trainer| trainer.with_initial_bank(bank.clone(), None)),
+        ..Run::default()
+    };
+    (run, skill)
+}
+
+#[test]
+fn the_retirement_of_a_skill_ends_with_a_problem_where_a_person_has_pinned_it() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let (run, skill) = retiring(usize::MAX);
+    run.run(undisturbed.path()).unwrap();
+    let state = |dir: &Path| read_bank(&dir.join("bank")).unwrap().bank.version(&skill).unwrap().state;
+    assert_eq!(
+        (state(undisturbed.path()), record(undisturbed.path(), 1).retired),
+        (State::Retired, vec![skill.clone()])
+    );
+
+    let opens_trial = |dir: &Path| {
+        let bank = read_bank(&dir.join("bank")).unwrap().bank;
+        matches!(bank.log().last().unwrap().event, BankEvent::TrialOpened { .. })
+    };
+    // One process ends in the trial, and the other between its measurement and its verdict.
+    let dir = tempfile::tempdir().unwrap();
+    retiring(50).0.run(dir.path()).unwrap_err();
+    assert!(opens_trial(dir.path()));
+    as_person(dir.path(), BankEvent::Pinned { skill: skill.skill.clone() });
+    retiring(usize::MAX).0.run(dir.path()).unwrap();
+    let trial = record(dir.path(), 1).trials.remove(0);
+    assert_eq!((state(dir.path()), trial.rollouts), (State::Active, 0));
+    assert!(trial.problem.is_some() && trial.decision.is_none(), "{trial:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    retiring(usize::MAX).0.run(dir.path()).unwrap();
+    cut_log(dir.path(), |event| matches!(event, BankEvent::Retired { .. }));
+    as_person(dir.path(), BankEvent::Pinned { skill: skill.skill.clone() });
+    let (again, _) = retiring(usize::MAX);
+    again.run(dir.path()).unwrap();
+    let trial = record(dir.path(), 1).trials.remove(0);
+    assert_eq!((state(dir.path()), again.n_calls()), (State::Active, 6), "the bank differs at the end");
+    assert!(trial.problem.is_some() && trial.decision.is_some(), "{trial:?}");
+}
+
+/// Leaves the log of a run as a kill before the first of such events does.
+fn cut_log(dir: &Path, is_lost: impl Fn(&BankEvent) -> bool) {
+    let path = dir.join("bank/log.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let bank = Bank::from_log(&text).unwrap();
+    let n_kept = bank.log().iter().position(|record| is_lost(&record.event)).unwrap();
+    let kept: String = text.split_inclusive('\n').take(1 + n_kept).collect();
+    std::fs::write(path, kept).unwrap();
+}
+
+#[test]
+fn what_a_person_does_between_two_events_of_one_step_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    begun_trial(dir.path());
+    // The teacher's proposals are written together; a full disk may leave the first one alone.
+    let n_seen = std::cell::Cell::new(0);
+    cut_log(dir.path(), |event| {
+        n_seen.set(n_seen.get() + usize::from(matches!(event, BankEvent::Proposed { .. })));
+        n_seen.get() == 2
+    });
+    let left = read_bank(&dir.path().join("bank")).unwrap().bank;
+    assert_eq!(left.skills().len(), 1);
+    let first = left.skills().next().unwrap().id.clone();
+    as_person(dir.path(), BankEvent::Pinned { skill: first.clone() });
+    Run::default().run(dir.path()).unwrap();
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    assert!(bank.skill(&first).unwrap().is_pinned && bank.skills().len() > 3);
 }

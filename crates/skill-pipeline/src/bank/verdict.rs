@@ -1,0 +1,169 @@
+//! What becomes of skills: verdicts of trials, retirements, and what a person has decided meanwhile.
+
+use super::record::{RoundRecord, TrialRecord};
+use super::run::{BankRun, MIN_STANDING_GROUPS};
+use crate::error::PipelineError;
+use skill_bank::trial::{Decision, TrialNumbers, over_cap};
+use skill_bank::{Bank, BankEvent, Basis, Occasion, Reason, SkillRef, State, Tier, Verdict};
+use std::collections::BTreeSet;
+
+impl BankRun<'_> {
+    /// Why a version cannot be tried, or its verdict not be carried out; `None` where nothing is in the way.
+    ///
+    /// Between two processes of a run a person may retire, restore or pin any skill.
+    pub(super) fn obstacle(&self, skill: &SkillRef, is_retirement: bool) -> Option<String> {
+        let bank = self.bank.bank();
+        let Some((owner, version)) = bank.skill(&skill.skill).zip(bank.version(skill)) else {
+            return Some("the bank does not contain it".to_owned());
+        };
+        let is_expected = match version.state {
+            State::Active => is_retirement,
+            State::Candidate | State::Trial => !is_retirement,
+            State::Retired => false,
+        };
+        if !is_expected {
+            return Some(format!("its state is `{}`", version.state.as_str()));
+        }
+        if is_retirement {
+            return owner.is_pinned.then(|| "it is pinned".to_owned());
+        }
+        let replaced = bank.replaced_by(skill).into_iter().map(|replaced| replaced.skill);
+        let mut pinned = replaced.filter(|id| bank.skill(id).is_some_and(|skill| skill.is_pinned));
+        pinned.next().map(|id| format!("it would replace {id}, which is pinned"))
+    }
+
+    /// Has a candidate wait again whose trial ended without a verdict.
+    pub(super) async fn release(&mut self, candidate: &SkillRef, round: u32) -> Result<(), PipelineError> {
+        let state = self.bank.bank().version(candidate).map(|version| version.state);
+        if state != Some(State::Trial) {
+            return Ok(());
+        }
+        let undecided = BankEvent::Measured {
+            skill: candidate.clone(),
+            occasion: Occasion::Trial,
+            utility: None,
+            verdict: Some(Verdict::Undecided),
+            e_better: None,
+            e_worse: None,
+            p_better: None,
+        };
+        self.record_events(round, [undecided]).await
+    }
+
+    /// Records what a trial has shown and carries out its verdict; returns whether the candidate became active.
+    pub(super) async fn decide(
+        &mut self,
+        decision: Decision,
+        trial: &mut TrialRecord,
+        record: &mut RoundRecord,
+    ) -> Result<bool, PipelineError> {
+        let skill = trial.skill.clone();
+        trial.decision = Some(decision);
+        // An event of its own: a process may be killed before the next one, and a person may come between them.
+        let shown = measured(&skill, Occasion::Trial, &decision.numbers, Some(decision.verdict));
+        self.record_events(record.round, [shown]).await?;
+        let event = match decision.verdict {
+            Verdict::Undecided => return Ok(false),
+            // It helps, so it stays.
+            Verdict::Admit if trial.is_retirement => return Ok(false),
+            Verdict::Admit => admission(self.bank.bank(), &skill),
+            Verdict::Reject => {
+                let reason = if trial.is_retirement { Reason::Proposed } else { Reason::Trial };
+                BankEvent::Retired { skill: skill.clone(), reason }
+            }
+        };
+        let is_rejected_candidate = decision.verdict == Verdict::Reject && !trial.is_retirement;
+        let obstacle = self.obstacle(&skill, trial.is_retirement);
+        // A candidate that failed takes nobody's place, so a pin is not in its way.
+        let is_open = self.bank.bank().version(&skill).is_some_and(|version| version.state == State::Trial);
+        if let Some(problem) = obstacle.filter(|_| !(is_rejected_candidate && is_open)) {
+            trial.problem = Some(problem);
+            self.release(&skill, record.round).await?;
+            return Ok(false);
+        }
+        self.record_events(record.round, [event]).await?;
+        if decision.verdict == Verdict::Reject {
+            record.retired.push(skill);
+            return Ok(false);
+        }
+        record.admitted.push(skill);
+        self.n_admitted_since_validation += 1;
+        self.n_admissions += 1;
+        Ok(true)
+    }
+
+    /// Retires what the standing check has shown to harm, and notes what it knows.
+    pub(super) async fn check_standing(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let harmful: Vec<SkillRef> =
+            self.standing.harmful(MIN_STANDING_GROUPS).into_iter().cloned().collect();
+        for skill in harmful {
+            let Some(numbers) = self.standing.numbers(&skill) else { continue };
+            if self.obstacle(&skill, true).is_some() {
+                continue;
+            }
+            let shown = measured(&skill, Occasion::Standing, &numbers, None);
+            self.record_events(record.round, [shown]).await?;
+            if self.obstacle(&skill, true).is_none() {
+                let retired = BankEvent::Retired { skill: skill.clone(), reason: Reason::Harmful };
+                self.record_events(record.round, [retired]).await?;
+                record.retired.push(skill);
+            }
+        }
+        record.standing = self.standing.all().map(|(skill, numbers)| (skill.to_string(), numbers)).collect();
+        Ok(())
+    }
+
+    /// Retires the least useful skills of tiers that hold more than they may.
+    pub(super) async fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        let bank = self.bank.bank();
+        let view = bank.view();
+        let pinned: BTreeSet<_> =
+            bank.skills().filter(|skill| skill.is_pinned).map(|skill| skill.id.clone()).collect();
+        let tiers: BTreeSet<&Tier> = view.skills().iter().map(|skill| &skill.tier).collect();
+        let mut retired = Vec::new();
+        for tier in tiers {
+            let of_tier: Vec<_> = view.tier(tier).map(|(_, skill)| skill.clone()).collect();
+            retired
+                .extend(over_cap(&of_tier, self.settings().max_active, &pinned, MIN_STANDING_GROUPS).retired);
+        }
+        for skill in retired {
+            if self.obstacle(&skill, true).is_none() {
+                let event = BankEvent::Retired { skill: skill.clone(), reason: Reason::OverCap };
+                self.record_events(record.round, [event]).await?;
+                record.retired.push(skill);
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn measured(
+    skill: &SkillRef,
+    occasion: Occasion,
+    numbers: &TrialNumbers,
+    verdict: Option<Verdict>,
+) -> BankEvent {
+    BankEvent::Measured {
+        skill: skill.clone(),
+        occasion,
+        utility: numbers.utility(),
+        verdict,
+        e_better: Some(numbers.e_better),
+        e_worse: Some(numbers.e_worse),
+        p_better: Some(numbers.p_better),
+    }
+}
+
+/// The event by which a trial makes a candidate active: in the place of what it was made from.
+fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
+    let replaced = bank.replaced_by(candidate);
+    let basis = Basis::Trial;
+    if let Some(own) = replaced.iter().find(|replaced| replaced.skill == candidate.skill) {
+        return BankEvent::Revised { skill: candidate.clone(), from: own.version, basis };
+    }
+    if replaced.is_empty() {
+        return BankEvent::Admitted { skill: candidate.clone(), basis };
+    }
+    let from = replaced.into_iter().map(|replaced| replaced.skill).collect();
+    BankEvent::Merged { skill: candidate.clone(), from, basis }
+}
