@@ -7,6 +7,7 @@ pub mod record;
 mod run;
 mod sets;
 mod settings;
+mod teach;
 mod trainer;
 mod trials;
 mod verdict;

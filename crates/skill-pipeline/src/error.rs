@@ -349,7 +349,7 @@ impl PipelineError {
             Self::Bank { source: BankError::Pinned { .. }, .. } => "unpin it first, if it is to change",
             Self::Bank { .. } => "correct the file, or take a copy of it; nothing was changed",
             Self::Teacher { .. } => {
-                "the reply is kept: look at it in the journal, change the teacher or its prompt, and train again"
+                "the reply is kept in the journal, so the same call fails again: take another directory, or another teacher there"
             }
             Self::BankLocked { .. } => "wait until it is done, then try again",
             Self::NotMeasured { .. } => {

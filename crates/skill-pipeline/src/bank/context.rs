@@ -13,7 +13,7 @@ use skill_bank::{BankError, BankEvent, BankSource, BankView, SkillRef};
 use skill_core::{SkillHash, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Item, SkillSource, TaskView};
-use skill_llm::{CallCtx, CallPlace};
+use skill_llm::{CallCtx, CallPlace, ChatModel};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,9 +56,10 @@ impl BankRun<'_> {
         Ok(selection.shown.into_iter().map(|shown| shown.id).collect())
     }
 
-    pub(super) fn asked(&self) -> Teacher<'_> {
+    /// The teacher as stages ask it, by this model.
+    pub(super) fn asked<'run>(&'run self, model: &'run dyn ChatModel) -> Teacher<'run> {
         Teacher {
-            model: &self.teacher,
+            model,
             embedding: self.embedding.as_deref(),
             prompts: &self.trainer.prompts,
             max_reply_tokens: self.trainer.base.settings.max_reply_tokens,

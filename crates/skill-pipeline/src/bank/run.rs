@@ -19,19 +19,16 @@ use crate::stage::ItemHashes;
 use crate::stage::evaluate::{Evaluation, evaluate};
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
 use indexmap::IndexMap;
-use skill_bank::distill::{
-    Admit, Applied, DistillError, DistillPlan, DistillSettings, LeftOut, apply, distill,
-};
 use skill_bank::episode::{ItemSets, TrainEpisode};
-use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_bank::evolve::EvolvePlan;
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout};
-use skill_bank::{BankEvent, SkillRef, State};
+use skill_bank::{SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, SkillSource, Split};
-use skill_llm::{CallPlace, EmbeddingModel, Journal, MeterReading, Metered};
+use skill_llm::{ChatModel, EmbeddingModel, Journal};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +42,7 @@ pub(super) struct BankRun<'run> {
     pub(super) trainer: &'run BankTrainer,
     pub(super) env: &'run dyn Env,
     pub(super) rollouts: Rollouts,
-    pub(super) teacher: Metered,
+    pub(super) teacher: Arc<dyn ChatModel>,
     pub(super) embedding: Option<Arc<dyn EmbeddingModel>>,
     pub(super) sets: ItemSets,
     pub(super) forbidden: Forbidden,
@@ -223,95 +220,6 @@ impl BankRun<'_> {
         }
     }
 
-    fn evolve_settings(&self) -> EvolveSettings {
-        let asked = self.settings();
-        EvolveSettings {
-            threshold: asked.weak_below,
-            min_rollouts: asked.min_rollouts,
-            max_new_skills: asked.max_new_skills,
-            max_analysis_deep: asked.max_analysis_deep,
-            max_analysis_shallow: asked.max_analysis_shallow,
-            ..EvolveSettings::default()
-        }
-    }
-
-    async fn distil(
-        &mut self,
-        episodes: &[TrainEpisode],
-        record: &mut RoundRecord,
-    ) -> Result<(), PipelineError> {
-        let settings = DistillSettings::default();
-        let plan = DistillPlan::new(episodes, &settings);
-        let watch = self.begin();
-        let call = self.call(None);
-        let distilled = {
-            let teacher = self.asked();
-            distill(episodes, &plan, &settings, &teacher, &self.forbidden, &call).await
-        };
-        let distilled =
-            distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
-        watch.used.add(MeterReading { calls: distilled.calls, failed: 0, usage: distilled.usage });
-        self.end(None, Stage::Distill, &watch);
-        record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
-        record.notes.extend(distilled.notes);
-        self.propose(record, &distilled.proposals).await
-    }
-
-    async fn evolve(
-        &mut self,
-        episodes: &[TrainEpisode],
-        plan: &EvolvePlan,
-        record: &mut RoundRecord,
-    ) -> Result<(), PipelineError> {
-        if !plan.is_needed() {
-            return Ok(());
-        }
-        let settings = self.evolve_settings();
-        let step = Some(StepIdx(record.round));
-        let watch = self.begin();
-        let call = self.call(step);
-        let evolved = {
-            let teacher = self.asked();
-            evolve(episodes, plan, self.bank.bank(), &settings, &teacher, &self.forbidden, &call).await
-        };
-        let evolved =
-            evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?;
-        watch.used.add(MeterReading { calls: evolved.calls, failed: 0, usage: evolved.usage });
-        self.end(step, Stage::Evolve, &watch);
-        record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
-        record.notes.extend(evolved.notes);
-        self.propose(record, &evolved.proposals).await
-    }
-
-    /// Takes proposals into the bank: as candidates, or as the paper does.
-    async fn propose(
-        &mut self,
-        record: &mut RoundRecord,
-        proposals: &[skill_bank::distill::Proposal],
-    ) -> Result<(), PipelineError> {
-        let admit = match self.settings().admission {
-            Admission::Measured => Admit::Candidate,
-            Admission::Unmeasured => Admit::Unmeasured,
-        };
-        let mut changed = self.bank.bank().clone();
-        let n_before = changed.log().len();
-        let applied: Applied =
-            apply(&mut changed, record.round, proposals, admit).map_err(|error| self.bank_error(error))?;
-        let events: Vec<BankEvent> =
-            changed.log().iter().skip(n_before).map(|record| record.event.clone()).collect();
-        self.record_events(record.round, events).await?;
-        record.left_out.extend(applied.left_out.iter().map(LeftOut::to_string));
-        if admit == Admit::Unmeasured {
-            record.admitted.extend(applied.proposed.iter().cloned());
-            record.retired.extend(applied.retirements.iter().cloned());
-        }
-        if admit == Admit::Candidate {
-            self.retirements.extend(applied.retirements);
-        }
-        record.proposed.extend(applied.proposed);
-        Ok(())
-    }
-
     /// The candidates in the order in which they are tried: those that were tried least, then those of the weakest types.
     pub(super) fn waiting(&self) -> Vec<SkillRef> {
         let bank = self.bank.bank();
@@ -461,12 +369,4 @@ fn sample_of(result: &RolloutResult) -> usize {
 /// In one rollout of how many a skill is hidden; 0 for none.
 fn one_in(share: f64) -> u32 {
     if share > 0.0 { (1.0 / share).round() as u32 } else { 0 }
-}
-
-fn teacher_error(error: DistillError, place: &CallPlace) -> PipelineError {
-    match error {
-        DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
-        DistillError::Prompt(error) => PipelineError::Prompt(error),
-        error => PipelineError::Teacher { place: place.to_string(), source: Box::new(error) },
-    }
 }

@@ -120,7 +120,7 @@ impl BankTrainer {
                 Some(runner) => rollouts.with_runner(Arc::clone(runner)),
                 None => rollouts,
             },
-            teacher: kept(&base.optimizer),
+            teacher: Arc::new(kept(&base.optimizer)),
             embedding,
             sets: item_sets(base.env.as_ref(), self.settings.trial_share, base.settings.seed)?,
             forbidden: forbidden(base.env.as_ref()),

@@ -1,12 +1,12 @@
 //! Runs that train a bank and are stopped, killed or changed by a person between two processes.
 
-use crate::banks::{Run, bank_settings, opens, record};
+use crate::banks::{Run, bank_settings, opens, record, teaches};
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
 use serde_json::{Value, json};
 use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{JournalOptions, JournalReader};
+use skill_llm::{JournalOptions, JournalReader, Role};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::{Event, PipelineError};
 use std::path::Path;
@@ -248,4 +248,30 @@ fn what_a_person_does_between_two_events_of_one_step_is_followed() {
     Run::default().run(dir.path()).unwrap();
     let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
     assert!(bank.skill(&first).unwrap().is_pinned && bank.skills().len() > 3);
+}
+
+#[test]
+fn a_reply_of_the_teacher_that_cannot_be_read_costs_one_round_of_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let teacher = ScriptedModel::answering("teacher", |request| match request.text_of(Role::User) {
+        asked if asked.contains("Weak types") => "I would rather not.".to_owned(),
+        _ => teaches(request),
+    });
+    let run = Run { teacher: counted(teacher, usize::MAX, Value::Null), ..Run::default() };
+    run.run(dir.path()).unwrap();
+    let record = record(dir.path(), 1);
+    assert!(!record.weak.is_empty() && record.proposed.is_empty());
+    assert_eq!(record.notes.len(), 1, "{:?}", record.notes);
+    assert_eq!(record.tokens["evolve"].calls, 2, "the reply and its repair");
+    assert!(record.trials.iter().all(|trial| trial.problem.is_none()) && record.validation.is_none());
+}
+
+#[test]
+fn the_hint_about_a_teacher_names_another_directory_and_another_teacher() {
+    let dir = tempfile::tempdir().unwrap();
+    let teacher = ScriptedModel::answering("teacher", |_| "I would rather not.".to_owned());
+    let run = Run { teacher: counted(teacher, usize::MAX, Value::Null), ..Run::default() };
+    let error = run.run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::Teacher { .. }));
+    assert!(error.hint().contains("another directory") && error.hint().contains("another teacher"));
 }

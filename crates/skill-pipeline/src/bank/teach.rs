@@ -1,0 +1,120 @@
+//! What a teacher is asked in a run, and what becomes of its replies.
+
+use super::Admission;
+use super::record::RoundRecord;
+use super::run::BankRun;
+use crate::error::PipelineError;
+use crate::event::Stage;
+use skill_bank::BankEvent;
+use skill_bank::distill::{
+    Admit, Applied, DistillError, DistillPlan, DistillSettings, LeftOut, Proposal, apply, distill,
+};
+use skill_bank::episode::TrainEpisode;
+use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_core::StepIdx;
+use skill_llm::{CallPlace, Metered};
+use std::sync::Arc;
+
+impl BankRun<'_> {
+    pub(super) fn evolve_settings(&self) -> EvolveSettings {
+        let asked = self.settings();
+        EvolveSettings {
+            threshold: asked.weak_below,
+            min_rollouts: asked.min_rollouts,
+            max_new_skills: asked.max_new_skills,
+            max_analysis_deep: asked.max_analysis_deep,
+            max_analysis_shallow: asked.max_analysis_shallow,
+            ..EvolveSettings::default()
+        }
+    }
+
+    pub(super) async fn distil(
+        &mut self,
+        episodes: &[TrainEpisode],
+        record: &mut RoundRecord,
+    ) -> Result<(), PipelineError> {
+        let settings = DistillSettings::default();
+        let plan = DistillPlan::new(episodes, &settings);
+        let watch = self.begin();
+        let call = self.call(None);
+        let model = Metered::with_meter(Arc::clone(&self.teacher), Arc::clone(&watch.used));
+        let distilled =
+            distill(episodes, &plan, &settings, &self.asked(&model), &self.forbidden, &call).await;
+        let distilled =
+            distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
+        self.end(None, Stage::Distill, &watch);
+        record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
+        record.notes.extend(distilled.notes);
+        self.propose(record, &distilled.proposals).await
+    }
+
+    pub(super) async fn evolve(
+        &mut self,
+        episodes: &[TrainEpisode],
+        plan: &EvolvePlan,
+        record: &mut RoundRecord,
+    ) -> Result<(), PipelineError> {
+        if !plan.is_needed() {
+            return Ok(());
+        }
+        let settings = self.evolve_settings();
+        let step = Some(StepIdx(record.round));
+        let watch = self.begin();
+        let call = self.call(step);
+        let model = Metered::with_meter(Arc::clone(&self.teacher), Arc::clone(&watch.used));
+        let (bank, teacher) = (self.bank.bank(), self.asked(&model));
+        let evolved = evolve(episodes, plan, bank, &settings, &teacher, &self.forbidden, &call).await;
+        let evolved = match evolved {
+            // The bank is what it was, and the next round asks about new episodes.
+            Err(error @ DistillError::BrokenReply { .. }) => {
+                record.notes.push(error.to_string());
+                None
+            }
+            evolved => Some(
+                evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?,
+            ),
+        };
+        self.end(step, Stage::Evolve, &watch);
+        let Some(evolved) = evolved else { return Ok(()) };
+        record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
+        record.notes.extend(evolved.notes);
+        self.propose(record, &evolved.proposals).await
+    }
+
+    /// Takes proposals into the bank: as candidates, or as the paper does.
+    async fn propose(
+        &mut self,
+        record: &mut RoundRecord,
+        proposals: &[Proposal],
+    ) -> Result<(), PipelineError> {
+        let admit = match self.settings().admission {
+            Admission::Measured => Admit::Candidate,
+            Admission::Unmeasured => Admit::Unmeasured,
+        };
+        let mut changed = self.bank.bank().clone();
+        let n_before = changed.log().len();
+        let applied: Applied =
+            apply(&mut changed, record.round, proposals, admit).map_err(|error| self.bank_error(error))?;
+        let events: Vec<BankEvent> =
+            changed.log().iter().skip(n_before).map(|record| record.event.clone()).collect();
+        self.record_events(record.round, events).await?;
+        record.left_out.extend(applied.left_out.iter().map(LeftOut::to_string));
+        if admit == Admit::Unmeasured {
+            record.admitted.extend(applied.proposed.iter().cloned());
+            record.retired.extend(applied.retirements.iter().cloned());
+        }
+        if admit == Admit::Candidate {
+            self.retirements.extend(applied.retirements);
+        }
+        record.proposed.extend(applied.proposed);
+        Ok(())
+    }
+}
+
+fn teacher_error(error: DistillError, place: &CallPlace) -> PipelineError {
+    match error {
+        DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
+        DistillError::Prompt(error) => PipelineError::Prompt(error),
+        error => PipelineError::Teacher { place: place.to_string(), source: Box::new(error) },
+    }
+}
