@@ -17,7 +17,7 @@ use std::path::Path;
 pub type RunIdentity = BTreeMap<String, Value>;
 
 /// The end of the names under which the parameters of models stand.
-const PARAMETERS: &str = ".parameters";
+pub(crate) const PARAMETERS: &str = ".parameters";
 /// The name under which the judge stands; null where the environment has none.
 const JUDGE: &str = "models.judge";
 

@@ -8,7 +8,7 @@ use super::sets::item_sets;
 use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
-use crate::identity::{MODE, MODE_BANK, RunIdentity, check_identity, check_items, run_identity};
+use crate::identity::{MODE, MODE_BANK, PARAMETERS, RunIdentity, check_identity, check_items, run_identity};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::ConfigFile;
 use crate::run_dir::timings::TimingsLog;
@@ -24,6 +24,7 @@ use skill_bank::format::BankFormat;
 use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::Retrieval;
 use skill_bank::trial::Standing;
+use skill_core::canonical::{canonical_hash, hex_sha256};
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, EmbeddingModel, Journaled, Metered, Recording};
@@ -177,7 +178,11 @@ impl BankTrainer {
             identity.insert(format!("prompts.{name}"), json!(hash));
         }
         identity.insert(MODE.to_owned(), json!(MODE_BANK));
-        identity.insert("bank.initial".to_owned(), json!(self.initial.view().version()));
+        // Candidates, pins and numbers decide as well as what is shown.
+        identity.insert("bank.initial".to_owned(), json!(hex_sha256(self.initial.log_text().as_bytes())));
+        let types = serde_json::to_value(self.retrieval.types()).unwrap_or_default();
+        let retrieval = json!({"settings": self.retrieval.settings(), "types": canonical_hash(&types)});
+        identity.insert(format!("retrieval{PARAMETERS}"), retrieval);
         if let Some(model) = &self.embedding {
             identity.insert("models.embedding".to_owned(), json!(model.id().to_string()));
         }

@@ -4,6 +4,8 @@ use crate::banks::{Run, bank_settings, opens, record, teaches};
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
 use serde_json::{Value, json};
+use skill_bank::retrieve::{Retrieval, RetrievalSettings};
+use skill_bank::task_type::TypeTable;
 use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader, Role};
@@ -274,4 +276,54 @@ fn the_hint_about_a_teacher_names_another_directory_and_another_teacher() {
     let error = run.run(dir.path()).unwrap_err();
     assert!(matches!(error, PipelineError::Teacher { .. }));
     assert!(error.hint().contains("another directory") && error.hint().contains("another teacher"));
+}
+
+#[test]
+fn the_initial_bank_and_retrieval_with_its_table_of_types_are_of_the_identity() {
+    let candidate = || {
+        let mut bank = unmeasured_bank().0;
+        let BankEvent::Proposed { tier, content, source, parents, evidence, .. } =
+            bank.log()[0].event.clone()
+        else {
+            panic!()
+        };
+        let skill = bank.next_skill(&tier);
+        bank.record(
+            0,
+            Author::Person,
+            BankEvent::Proposed { skill, tier, content, source, parents, evidence },
+        )
+        .unwrap();
+        bank
+    };
+    assert_eq!(
+        unmeasured_bank().0.view().version(),
+        candidate().view().version(),
+        "what is shown is the same"
+    );
+    let with_bank = |bank: Bank| Run {
+        trainer: Box::new(move |trainer| trainer.with_initial_bank(bank.clone(), None)),
+        ..Run::default()
+    };
+    let types = TypeTable::from_json(r#"{"families": []}"#).unwrap();
+    let retrieval = |change: fn(&mut RetrievalSettings)| {
+        let mut settings = RetrievalSettings::default();
+        change(&mut settings);
+        Retrieval::new(settings).unwrap()
+    };
+    let other_top_k = Run { retrieval: retrieval(|settings| settings.top_k = 3), ..Run::default() };
+    let other_types = Run { retrieval: retrieval(|_| {}).with_types(types), ..Run::default() };
+    for (first, other, name) in [
+        (with_bank(unmeasured_bank().0), with_bank(candidate()), "`bank.initial`"),
+        (Run::default(), other_top_k, "(settings)"),
+        (Run::default(), other_types, "(types)"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        Run { target: breaking_target(3), ..first }.run(dir.path()).unwrap_err();
+        let PipelineError::Mismatch { changes, .. } = other.run(dir.path()).unwrap_err() else {
+            panic!("{name}")
+        };
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert!(changes[0].to_string().contains(name), "{}", changes[0]);
+    }
 }
