@@ -15,7 +15,7 @@ use crate::run_dir::timings::TimingsLog;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, withdraw_stop};
 use crate::stage::rollout::Rollouts;
-use crate::trainer::Trainer;
+use crate::trainer::{Trainer, trouble};
 use indexmap::IndexMap;
 use serde_json::json;
 use skill_bank::Bank;
@@ -144,7 +144,11 @@ impl BankTrainer {
             retirements: Vec::new(),
             preflights: Vec::new(),
         };
-        let outcome = run.work().await;
+        let outcome = tokio::select! {
+            biased;
+            outcome = run.work() => outcome,
+            never = trouble::warn(base.trouble.as_ref(), &log) => match never {},
+        };
         if let Err(error) = &outcome {
             let hint = base.advice.on_error(error);
             run.log.emit(&Event::RunStopped { reason: with_causes(error), hint });

@@ -9,7 +9,7 @@ mod spans;
 mod speculate;
 mod state;
 mod step;
-mod trouble;
+pub(crate) mod trouble;
 mod warnings;
 
 pub use run::environment_prompts;

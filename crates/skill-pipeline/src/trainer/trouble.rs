@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 const QUIET_PERIODS: u32 = 30;
 
 /// Warns of trouble until it is dropped: at once, and then once a minute while it lasts.
-pub(super) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) -> Infallible {
+pub(crate) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) -> Infallible {
     let Some(trouble) = trouble else { return std::future::pending().await };
     let mut quiet = 0;
     loop {

@@ -327,3 +327,25 @@ fn the_initial_bank_and_retrieval_with_its_table_of_types_are_of_the_identity() 
         assert!(changes[0].to_string().contains(name), "{}", changes[0]);
     }
 }
+
+#[test]
+fn a_run_warns_while_a_provider_goes_on_failing() {
+    let dir = tempfile::tempdir().unwrap();
+    let warned: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&warned);
+    let run = Run {
+        base: Box::new(move |base| {
+            let seen = Arc::clone(&seen);
+            let sink = move |event: &Event| {
+                if let Event::Warning { message, .. } = event {
+                    seen.lock().unwrap().push(message.clone());
+                }
+            };
+            base.with_trouble(Arc::new(|| Some("HTTP 500".to_owned()))).with_events(Arc::new(sink))
+        }),
+        takes: Duration::from_millis(100),
+        ..Run::default()
+    };
+    run.run(dir.path()).unwrap();
+    assert!(warned.lock().unwrap().contains(&"HTTP 500".to_owned()));
+}

@@ -19,14 +19,18 @@ use skill_pipeline::{PipelineError, TrainSettings, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The kinds of doors, each with the words that open it.
 const DOORS: [(&str, &str); 2] = [("locked", "turn the key"), ("stuck", "push hard")];
 
-pub(crate) struct Doors([Vec<Item>; 3]);
+pub(crate) struct Doors {
+    splits: [Vec<Item>; 3],
+    takes: Duration,
+}
 
 impl Doors {
-    pub(crate) fn new() -> Self {
+    fn new(takes: Duration) -> Self {
         let split = |split: &str, n: usize| {
             let item = |number: usize| {
                 let (kind, _) = DOORS[number % DOORS.len()];
@@ -39,7 +43,7 @@ impl Doors {
             };
             (0..n).map(item).collect()
         };
-        Self([split("tr", 16), split("va", 6), split("te", 6)])
+        Self { splits: [split("tr", 16), split("va", 6), split("te", 6)], takes }
     }
 }
 
@@ -50,7 +54,7 @@ impl Env for Doors {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        &self.0[split as usize]
+        &self.splits[split as usize]
     }
 
     fn goal(&self, item: &Item) -> Option<String> {
@@ -65,6 +69,9 @@ impl Env for Doors {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let goal = item.data.as_str().unwrap();
+        if !self.takes.is_zero() {
+            tokio::time::sleep(self.takes).await;
+        }
         let (skill, ctx) = ctx.show(source, item, goal).await?;
         let request = ChatRequest::new(vec![Message::system(skill.agent_view()), Message::user(goal)]);
         let did = target.chat(&request, &ctx.call).await?.text;
@@ -117,6 +124,8 @@ pub(crate) struct Run {
     pub(crate) base: Box<dyn Fn(Trainer) -> Trainer>,
     pub(crate) trainer: Box<dyn Fn(BankTrainer) -> BankTrainer>,
     pub(crate) retrieval: Retrieval,
+    /// How long each rollout takes, on a clock that waits for nobody.
+    pub(crate) takes: Duration,
 }
 
 pub(crate) fn bank_settings() -> BankSettings {
@@ -137,6 +146,7 @@ impl Default for Run {
             base: Box::new(|base| base),
             trainer: Box::new(|trainer| trainer),
             retrieval: Retrieval::new(RetrievalSettings::default()).unwrap(),
+            takes: Duration::ZERO,
         }
     }
 }
@@ -145,7 +155,7 @@ impl Run {
     pub(crate) fn run(&self, dir: &Path) -> Result<BankSummary, PipelineError> {
         let settings = TrainSettings { seed: self.seed, workers: 4, ..TrainSettings::default() };
         let base = Trainer::new(
-            Arc::new(Doors::new()),
+            Arc::new(Doors::new(self.takes)),
             Arc::clone(&self.target) as Arc<dyn ChatModel>,
             Arc::clone(&self.teacher) as Arc<dyn ChatModel>,
         )
@@ -154,7 +164,8 @@ impl Run {
         let trainer =
             BankTrainer::new(base, self.retrieval.clone(), prompts).with_settings(self.bank.clone());
         let trainer = (self.trainer)(trainer);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(!self.takes.is_zero()).build().unwrap();
         runtime.block_on(trainer.train(dir))
     }
 
