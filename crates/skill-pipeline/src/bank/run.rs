@@ -79,8 +79,13 @@ impl BankRun<'_> {
         self.trainer.base.settings.seed
     }
 
+    /// Rounds after the distillation.
+    pub(super) fn rounds(&self) -> u32 {
+        u32::try_from(self.settings().rounds).unwrap_or(u32::MAX)
+    }
+
     pub(super) async fn work(&mut self) -> Result<BankSummary, PipelineError> {
-        let rounds = u32::try_from(self.settings().rounds).unwrap_or(u32::MAX);
+        let rounds = self.rounds();
         self.timings.begin_process(StepIdx(0), self.trainer.base.settings.workers);
         let config = self.trainer.base.config.dir.as_deref();
         self.log.emit(&Event::RunStarted {
@@ -93,18 +98,22 @@ impl BankRun<'_> {
             config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
         });
         let without = document(&self.frame.clone().unwrap_or_default());
-        let baseline = self.measure(Split::Val, &without, Stage::Baseline, EvaluationDir::Baseline).await?;
+        let baseline = self
+            .measure(Split::Val, &without, Stage::Baseline, EvaluationDir::Baseline)
+            .await
+            .map_err(|error| self.or_stopped(error, 0, rounds))?;
         baseline.check_spoken(Stage::Baseline)?;
         self.log.emit(&Event::BaselineMeasured { score: baseline.score, gate_score: baseline.score.hard });
         let mut score = baseline.score;
         for round in 0..=rounds {
-            self.check_stop(round, rounds)?;
+            let last_round = round.saturating_sub(1);
+            self.check_stop(last_round, rounds)?;
             let mut record = RoundRecord::new(round);
-            self.make_round(&mut record).await.map_err(|error| self.or_stopped(error, round, rounds))?;
+            self.make_round(&mut record).await.map_err(|error| self.or_stopped(error, last_round, rounds))?;
             let interval = u32::try_from(self.settings().validation_interval.max(1)).unwrap_or(u32::MAX);
             if round == 0 || round == rounds || round % interval == 0 {
                 let validation =
-                    self.validate(round).await.map_err(|error| self.or_stopped(error, round, rounds))?;
+                    self.validate(round).await.map_err(|error| self.or_stopped(error, last_round, rounds))?;
                 score = validation.score;
                 record.validation = Some(validation);
                 self.n_admitted_since_validation = 0;

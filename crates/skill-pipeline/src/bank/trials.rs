@@ -66,7 +66,6 @@ impl BankRun<'_> {
             if self.n_admitted_since_validation >= self.settings().max_admissions {
                 break;
             }
-            self.check_stop(record.round, u32::try_from(self.settings().rounds).unwrap_or(u32::MAX))?;
             self.try_one(&candidate, record).await?;
         }
         Ok(())
@@ -74,6 +73,7 @@ impl BankRun<'_> {
 
     /// Tries a candidate, or whether an active skill is worth its place.
     async fn try_one(&mut self, candidate: &SkillRef, record: &mut RoundRecord) -> Result<(), PipelineError> {
+        self.check_stop(record.round.saturating_sub(1), self.rounds())?;
         *self.n_tried.entry(candidate.clone()).or_default() += 1;
         self.n_trials += 1;
         let bank = self.bank.bank();

@@ -10,7 +10,7 @@ use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, Skil
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader, Role};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
-use skill_pipeline::{Event, PipelineError};
+use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -348,4 +348,69 @@ fn a_run_warns_while_a_provider_goes_on_failing() {
     };
     run.run(dir.path()).unwrap();
     assert!(warned.lock().unwrap().contains(&"HTTP 500".to_owned()));
+}
+
+/// A run that is told to stop when an event comes.
+fn stopped_at(run: Run, how: fn(&StopSignal), is_then: fn(&Event) -> bool) -> Run {
+    let stop = StopSignal::default();
+    let base = Box::new(move |base: Trainer| {
+        let stop = stop.clone();
+        let of_run = stop.clone();
+        let sink = move |event: &Event| {
+            if is_then(event) {
+                how(&stop);
+            }
+        };
+        base.with_stop(of_run).with_events(Arc::new(sink))
+    });
+    Run { base, ..run }
+}
+
+#[test]
+fn a_stop_names_the_last_round_that_was_finished() {
+    let after_step = |stop: &StopSignal| stop.after_step.cancel();
+    let soon = |stop: &StopSignal| stop.soon.cancel();
+    let undisturbed = tempfile::tempdir().unwrap();
+    Run::default().run(undisturbed.path()).unwrap();
+    let cases: [(&str, fn(&StopSignal), fn(&Event) -> bool, u32); 5] = [
+        ("in the baseline", soon, |event| matches!(event, Event::StageProgress { .. }), 0),
+        ("in the first trial", after_step, |event| matches!(event, Event::TrialStarted { .. }), 0),
+        (
+            "after round 0",
+            after_step,
+            |event| matches!(event, Event::RoundFinished { record } if record.round == 0),
+            0,
+        ),
+        (
+            "after round 1",
+            after_step,
+            |event| matches!(event, Event::RoundFinished { record } if record.round == 1),
+            1,
+        ),
+        (
+            "in round 2",
+            soon,
+            |event| matches!(event, Event::StageFinished { step: Some(step), .. } if step.0 == 2),
+            1,
+        ),
+    ];
+    for (when, how, is_then, expect) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let error = stopped_at(Run::default(), how, is_then).run(dir.path()).unwrap_err();
+        let PipelineError::Stopped { last_step, total_steps } = error else { panic!("{when}: {error:?}") };
+        assert_eq!((last_step, total_steps), (expect, 2), "{when}");
+        Run::default().run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), files(undisturbed.path()), "{when}");
+    }
+}
+
+#[test]
+fn no_retirement_is_tried_after_a_request_to_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, _) = retiring(usize::MAX);
+    let is_then = |event: &Event| matches!(event, Event::StageFinished { stage: Stage::Evolve, .. });
+    let error = stopped_at(run, |stop| stop.after_step.cancel(), is_then).run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::Stopped { last_step: 0, total_steps: 1 }), "{error:?}");
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    assert!(!bank.log().iter().any(|record| matches!(record.event, BankEvent::TrialOpened { .. })));
 }
