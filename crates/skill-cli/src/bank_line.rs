@@ -9,15 +9,30 @@ use std::path::Path;
 /// The line for a trial.
 pub(crate) fn trial_line(round: u32, record: &TrialRecord) -> String {
     let TrialRecord { trial, skill, title, tier, rollouts, decision, problem, .. } = record;
-    let head = format!("round {round}, trial {trial}: {skill} \"{title}\" ({tier})");
+    let of = if record.is_retirement { "retirement of " } else { "" };
+    let head = match trial {
+        0 => format!("round {round}, no trial: {of}{skill} \"{title}\" ({tier})"),
+        trial => format!("round {round}, trial {trial}: {of}{skill} \"{title}\" ({tier})"),
+    };
     let Some(decision) = decision else {
         let problem = problem.as_deref().unwrap_or("no task shows it");
         return format!("{head}: undecided, {problem}; {}", counted(*rollouts, "rollout"));
     };
     let verdict = match decision.verdict {
+        Verdict::Admit if record.is_retirement => "kept",
         Verdict::Admit => "admitted",
+        Verdict::Reject if record.is_retirement => "retired",
         Verdict::Reject => "rejected",
         Verdict::Undecided => "undecided",
+    };
+    // A person may have come in between.
+    let verdict = match problem {
+        Some(problem) => format!("would be {verdict}, but {problem}"),
+        None => verdict.to_owned(),
+    };
+    let before = match record.e_before {
+        Some(before) => format!(" ({} with earlier trials)", e_value(before * decision.numbers.e_better)),
+        None => String::new(),
     };
     let [low, high] = decision.numbers.interval;
     let points = |share: f64| format!("{:+.0}", share * 100.0);
@@ -26,7 +41,7 @@ pub(crate) fn trial_line(round: u32, record: &TrialRecord) -> String {
         None => String::new(),
     };
     format!(
-        "{head}: {verdict}, {} points ({} to {}), e {}, p {:.3}, {}{fresh}",
+        "{head}: {verdict}, {} points ({} to {}), e {}{before}, p {:.3}, {}{fresh}",
         points(decision.numbers.difference),
         points(low),
         points(high),

@@ -85,7 +85,7 @@ impl RoundRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrialRecord {
-    /// Its number in the run, from 1.
+    /// Its number in the run, from 1; 0 where none was opened.
     pub trial: u32,
     /// The candidate.
     pub skill: SkillRef,
@@ -100,13 +100,17 @@ pub struct TrialRecord {
     pub items: Vec<ItemId>,
     /// What the design can show.
     pub preflight: Option<Preflight>,
+    /// The product of the e-values of earlier trials of the candidate, none of which had a verdict: that of this one counts
+    /// on top of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub e_before: Option<f64>,
     /// Rollouts that were made for it.
     pub rollouts: u64,
     /// The decision; none where no task could try the candidate.
     pub decision: Option<Decision>,
     /// The fresh measurement after admission.
     pub fresh: Option<TrialNumbers>,
-    /// Why there was no trial.
+    /// Why there was no trial, or no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -153,7 +157,7 @@ pub struct BankSummary {
     pub candidates: usize,
     /// Retired skills.
     pub retired: usize,
-    /// Trials that were made, and those that admitted.
+    /// Trials that were opened, and those that admitted.
     pub trials: [u32; 2],
     /// Rollouts of trials.
     pub trial_rollouts: u64,

@@ -57,8 +57,11 @@ pub(super) struct BankRun<'run> {
     pub(super) standing: Standing,
     /// What earlier trials have shown of tasks without their candidates.
     pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    /// Trials that were opened.
     pub(super) n_trials: u32,
-    /// How often each candidate was tried.
+    /// The product of the e-values of trials without a verdict, by candidate.
+    pub(super) e_before: BTreeMap<SkillRef, f64>,
+    /// How often it was each candidate's turn.
     pub(super) n_tried: BTreeMap<SkillRef, u32>,
     pub(super) n_admitted_since_validation: usize,
     pub(super) tokens: IndexMap<String, StageTokens>,

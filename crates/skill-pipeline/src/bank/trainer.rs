@@ -136,6 +136,7 @@ impl BankTrainer {
             standing: Standing::default(),
             rates: BTreeMap::new(),
             n_trials: 0,
+            e_before: BTreeMap::new(),
             n_tried: BTreeMap::new(),
             n_admitted_since_validation: 0,
             tokens: IndexMap::new(),

@@ -75,19 +75,19 @@ impl BankRun<'_> {
     async fn try_one(&mut self, candidate: &SkillRef, record: &mut RoundRecord) -> Result<(), PipelineError> {
         self.check_stop(record.round.saturating_sub(1), self.rounds())?;
         *self.n_tried.entry(candidate.clone()).or_default() += 1;
-        self.n_trials += 1;
         let bank = self.bank.bank();
         let Some((skill, version)) = bank.skill(&candidate.skill).zip(bank.version(candidate)) else {
             return Ok(());
         };
         let mut trial = TrialRecord {
-            trial: self.n_trials,
+            trial: 0,
             skill: candidate.clone(),
             title: version.content.title().to_owned(),
             tier: skill.tier.to_string(),
             is_retirement: version.state == State::Active,
             items: Vec::new(),
             preflight: None,
+            e_before: self.e_before.get(candidate).copied(),
             rollouts: 0,
             decision: None,
             fresh: None,
@@ -103,7 +103,7 @@ impl BankRun<'_> {
         };
         let eligible = self.eligible(candidate, &with, record.round).await?;
         let seed = self.seed();
-        let rule = self.rule().for_trial(self.n_trials);
+        let rule = self.rule(trial.e_before).for_trial(self.n_trials.saturating_add(1));
         let asked = self.trial_settings(rule);
         let design =
             TrialItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
@@ -134,6 +134,8 @@ impl BankRun<'_> {
             design_sha256: design.sha256(),
         };
         self.record_events(record.round, [opened]).await?;
+        self.n_trials += 1;
+        trial.trial = self.n_trials;
         // What people did in the log comes next: a process that goes on with the run finds it here.
         if let Some(problem) = self.obstacle(candidate, trial.is_retirement) {
             trial.problem = Some(problem);
@@ -216,10 +218,14 @@ impl BankRun<'_> {
         Ok(eligible)
     }
 
-    fn rule(&self) -> TrialRule {
+    /// When a trial may decide. What earlier trials without a verdict have shown counts: their e-values and that of this
+    /// one multiply, so this one needs less by as much.
+    fn rule(&self, e_before: Option<f64>) -> TrialRule {
         match self.settings().trial {
             TrialKind::AnyTime => {
-                TrialRule::AnyTime { threshold: 1.0 / self.settings().alpha, groups_per_look: 1 }
+                let threshold = 1.0 / self.settings().alpha / e_before.unwrap_or(1.0);
+                // A threshold is above 1; where less is needed, the first look that is not against the candidate decides.
+                TrialRule::AnyTime { threshold: threshold.max(1.0 + f64::EPSILON), groups_per_look: 1 }
             }
             TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: self.settings().alpha },
         }

@@ -62,8 +62,14 @@ impl BankRun<'_> {
         // An event of its own: a process may be killed before the next one, and a person may come between them.
         let shown = measured(&skill, Occasion::Trial, &decision.numbers, Some(decision.verdict));
         self.record_events(record.round, [shown]).await?;
+        if decision.verdict != Verdict::Undecided {
+            self.e_before.remove(&skill);
+        }
         let event = match decision.verdict {
-            Verdict::Undecided => return Ok(false),
+            Verdict::Undecided => {
+                *self.e_before.entry(skill).or_insert(1.0) *= decision.numbers.e_better;
+                return Ok(false);
+            }
             // It helps, so it stays.
             Verdict::Admit if trial.is_retirement => return Ok(false),
             Verdict::Admit => admission(self.bank.bank(), &skill),

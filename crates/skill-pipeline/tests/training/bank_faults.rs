@@ -6,9 +6,13 @@ use crate::world::{Counted, Job, changed, counted};
 use serde_json::{Value, json};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
 use skill_bank::task_type::TypeTable;
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
+use skill_bank::{
+    Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier, Verdict,
+};
+use skill_core::ItemId;
+use skill_core::random::Dice;
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{JournalOptions, JournalReader, Role};
+use skill_llm::{CallCtx, ChatReply, ChatRequest, JournalOptions, JournalReader, Role, Usage};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::path::Path;
@@ -413,4 +417,94 @@ fn no_retirement_is_tried_after_a_request_to_stop() {
     assert!(matches!(error, PipelineError::Stopped { last_step: 0, total_steps: 1 }), "{error:?}");
     let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
     assert!(!bank.log().iter().any(|record| matches!(record.event, BankEvent::TrialOpened { .. })));
+}
+
+/// A bank with one candidate for stuck doors, made from these tasks.
+fn bank_with_candidate(evidence: &[String]) -> Bank {
+    let mut bank = Bank::new();
+    let tier = Tier::of_type("stuck");
+    let content = Content::Principle {
+        title: "Use force".into(),
+        principle: "Lean in and push hard.".into(),
+        when_to_apply: "It does not move.".into(),
+    };
+    let mut of_tasks = Evidence::default();
+    of_tasks.items = evidence.iter().map(ItemId::new).collect();
+    let proposed = BankEvent::Proposed {
+        skill: bank.next_skill(&tier),
+        tier,
+        content,
+        source: Source::Distilled,
+        parents: Vec::new(),
+        evidence: of_tasks,
+    };
+    bank.record(0, Author::Process, proposed).unwrap();
+    bank
+}
+
+fn no_changes() -> Arc<Counted> {
+    let teacher = ScriptedModel::answering("teacher", |_| "{\"changes\": []}".to_owned());
+    counted(teacher, usize::MAX, Value::Null)
+}
+
+#[test]
+fn a_candidate_that_no_task_can_try_is_no_trial() {
+    let dir = tempfile::tempdir().unwrap();
+    let all: Vec<String> = (0..16).map(|number| format!("tr-{number}")).collect();
+    let run = Run {
+        teacher: no_changes(),
+        trainer: Box::new(move |trainer| trainer.with_initial_bank(bank_with_candidate(&all), None)),
+        ..Run::default()
+    };
+    let summary = run.run(dir.path()).unwrap();
+    assert_eq!(summary.trials, [0, 0]);
+    let trials = record(dir.path(), 0).trials;
+    assert_eq!((trials.len(), trials[0].trial), (1, 0));
+    assert!(trials[0].problem.is_some());
+}
+
+/// A skill that helps a little: one trial of it seldom decides, and several together do.
+#[test]
+fn a_further_trial_of_a_candidate_goes_on_from_the_e_value_of_those_before() {
+    let mut n_admitted_together = 0;
+    let mut n_further = 0;
+    for seed in 0..6 {
+        let dir = tempfile::tempdir().unwrap();
+        let target = ScriptedModel::from_fn("target", move |request: &ChatRequest, call: &CallCtx| {
+            let chance = if request.text_of(Role::System).contains("push hard") { 0.65 } else { 0.3 };
+            let is_open = Dice::new(seed, &["door"]).unit(call.place.as_str()) < chance;
+            Ok(ChatReply::text(if is_open { "open" } else { "shut" }, Usage::default()))
+        });
+        let mut bank = bank_settings();
+        (bank.rounds, bank.weak_below, bank.trial_samples, bank.max_trial_rollouts) = (4, 1.0, 4, 64);
+        let run = Run {
+            target: counted(target, usize::MAX, Value::Null),
+            teacher: no_changes(),
+            trainer: Box::new(|trainer| trainer.with_initial_bank(bank_with_candidate(&[]), None)),
+            bank,
+            seed,
+            ..Run::default()
+        };
+        run.run(dir.path()).unwrap();
+        let mut e_before = None;
+        for trial in (0..=4).flat_map(|round| record(dir.path(), round).trials) {
+            assert_eq!(trial.e_before, e_before, "{trial:?}");
+            n_further += usize::from(e_before.is_some());
+            let Some(decision) = trial.decision else { continue };
+            let together = e_before.unwrap_or(1.0) * decision.numbers.e_better;
+            match decision.verdict {
+                Verdict::Admit => {
+                    assert!(together >= 19.999, "{trial:?}");
+                    n_admitted_together += usize::from(decision.numbers.e_better < 19.0);
+                    break;
+                }
+                Verdict::Reject => break,
+                Verdict::Undecided => e_before = Some(together),
+            }
+        }
+    }
+    assert!(
+        n_further > 0 && n_admitted_together > 0,
+        "{n_further} further trials, {n_admitted_together} admitted"
+    );
 }
