@@ -91,7 +91,7 @@ impl BankRun<'_> {
 
     pub(super) fn end(&mut self, step: Option<StepIdx>, stage: Stage, watch: &Watch) {
         let seconds = watch.began.elapsed().as_secs_f64();
-        self.timings.record(step, stage, seconds);
+        self.timings.add(step, stage, seconds);
         self.log.emit(&Event::StageFinished { step, stage, seconds });
         add(&mut self.tokens, stage.as_str(), StageTokens::from(watch.used.snapshot()));
     }

@@ -271,6 +271,8 @@ impl BankRun<'_> {
         })
     }
 
+    /// Measures what a source shows; the time counts for this round. The calls belong to no round: an item that is shown
+    /// what it was shown in an earlier one is not run again.
     async fn measure(
         &mut self,
         split: Split,
@@ -282,7 +284,11 @@ impl BankRun<'_> {
         let ctx = self.ctx(None, stage, None, &watch);
         let evaluation = evaluate(&self.rollouts, split, source, &ctx).await?;
         drop(ctx);
-        self.end(None, stage, &watch);
+        let round = match dir {
+            EvaluationDir::Round(round) => Some(StepIdx(round)),
+            _ => None,
+        };
+        self.end(round, stage, &watch);
         self.keep(dir, source.as_ref(), &evaluation, &watch).await?;
         Ok(evaluation)
     }

@@ -237,6 +237,15 @@ impl TimingsLog {
         self.changed.insert(step);
     }
 
+    /// Adds to the time of a stage, for stages that have several parts, in one process or over several.
+    pub fn add(&mut self, step: Option<StepIdx>, stage: Stage, seconds: f64) {
+        let step = step.unwrap_or_default().0;
+        let of_step = self.timings.steps.entry(step).or_default();
+        let sum = of_step.entry(format!("{}_s", stage.as_str())).or_default();
+        *sum = ((*sum + seconds) * 1000.0).round() / 1000.0;
+        self.changed.insert(step);
+    }
+
     /// Notes what was begun ahead during the evaluation of a step.
     pub fn record_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
         self.timings.speculation.insert(step.0, speculation);

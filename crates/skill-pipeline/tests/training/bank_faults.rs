@@ -14,7 +14,9 @@ use skill_core::random::Dice;
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatReply, ChatRequest, JournalOptions, JournalReader, Role, Usage};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
+use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -507,4 +509,39 @@ fn a_further_trial_of_a_candidate_goes_on_from_the_e_value_of_those_before() {
         n_further > 0 && n_admitted_together > 0,
         "{n_further} further trials, {n_admitted_together} admitted"
     );
+}
+
+#[test]
+fn the_times_of_all_passes_rounds_and_processes_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let seconds: Arc<Mutex<BTreeMap<(u32, String), Vec<f64>>>> = Arc::default();
+    let timed = |run: Run| {
+        let seen = Arc::clone(&seconds);
+        let base = Box::new(move |base: Trainer| {
+            let seen = Arc::clone(&seen);
+            let sink = move |event: &Event| {
+                if let Event::StageFinished { step, stage, seconds } = event {
+                    let key = (step.unwrap_or_default().0, format!("{}_s", stage.as_str()));
+                    seen.lock().unwrap().entry(key).or_default().push(*seconds);
+                }
+            };
+            base.with_events(Arc::new(sink))
+        });
+        Run { base, ..run }
+    };
+    timed(Run { target: breaking_target(120), ..Run::default() }).run(dir.path()).unwrap_err();
+    timed(Run::default()).run(dir.path()).unwrap();
+    let timings = Timings::read_or_new(dir.path()).unwrap();
+    let seconds = seconds.lock().unwrap();
+    assert!(seconds[&(0, "trial_s".to_owned())].len() > 4);
+    for round in [1, 2] {
+        assert!(!timings.steps[&round].contains_key("baseline_s"));
+    }
+    assert!(timings.steps[&2].contains_key("evaluate_s"), "{:?}", timings.steps);
+    for ((step, stage), parts) in seconds.iter() {
+        let (found, expect) = (timings.steps[step][stage], parts.iter().sum::<f64>());
+        // Each part is rounded to a millisecond.
+        let tolerance = 0.0006 * parts.len() as f64;
+        assert!((found - expect).abs() <= tolerance, "{step} {stage}: {found}, not {expect}");
+    }
 }
