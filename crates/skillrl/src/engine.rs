@@ -8,7 +8,7 @@ pub(crate) use served::{embedding_key_variable, key_variable};
 
 use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
-use crate::config::{Config, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
+use crate::config::{Config, EmbeddingConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
 use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
@@ -207,8 +207,7 @@ impl<'config> Engine<'config> {
             self.providers.insert(name.clone(), provider);
         }
         let Some(provider) = self.providers.get(&name) else { return Ok(None) };
-        let price = asked.price_input.unwrap_or(0.0);
-        let prices = Prices { input: price, cached: price, output: 0.0 };
+        let prices = embedding_prices(asked);
         let paced = Arc::new(Paced::embedding(plain, Arc::clone(&provider.pacer)));
         let budgeted = Arc::new(Budgeted::embedding(paced, Arc::clone(&self.budget), prices));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
@@ -237,11 +236,15 @@ impl<'config> Engine<'config> {
         Provider { pacer: Pacer::new(pace), retries: Arc::new(RetryBudget::default()) }
     }
 
-    /// What the tokens of each model cost.
+    /// What the tokens of each model cost, that of embeddings included.
     pub fn prices(&self) -> Vec<(ModelId, Prices)> {
         let config = &self.loaded.config;
         let of = |model: &ModelConfig| Some((model_id(model)?, prices(model)));
-        models(config).filter_map(of).collect()
+        let embedding = config.models.embedding.as_ref().and_then(|asked| {
+            let provider = skill_llm::Server::new(&asked.base_url).provider().ok()?;
+            Some((ModelId::new(provider, &asked.model), embedding_prices(asked)))
+        });
+        models(config).filter_map(of).chain(embedding).collect()
     }
 
     /// The model that grades answers, if the environment has one.
@@ -291,8 +294,30 @@ fn model_id(model: &ModelConfig) -> Option<ModelId> {
     }
 }
 
+/// What the tokens of an embedding model cost; nothing where the configuration does not say.
+fn embedding_prices(asked: &EmbeddingConfig) -> Prices {
+    let price = asked.price_input.unwrap_or(0.0);
+    Prices { input: price, cached: price, output: 0.0 }
+}
+
 fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
     let mut policy = RetryPolicy { seed, ..RetryPolicy::default() };
     asked.fill(&mut policy);
     policy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prices_of_a_run_have_its_embedding_model() {
+        let text = "[env]\nkind = \"qa\"\ndata = \"d\"\n[models]\noptimizer = { kind = \"simulated\" }\n\
+                    target = { kind = \"simulated\" }\n[models.embedding]\nmodel = \"vectors\"\n\
+                    base_url = \"http://localhost:1/v1\"\nprice_input = 0.5\n";
+        let loaded = Config::parse(text, "test", &[]).unwrap();
+        let found = Engine::new(&loaded).prices();
+        let [(id, prices)] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((id.model.as_str(), prices.input, prices.cached), ("vectors", 0.5, 0.5));
+    }
 }

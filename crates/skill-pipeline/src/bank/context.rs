@@ -13,14 +13,29 @@ use skill_bank::{BankError, BankEvent, BankSource, BankView, SkillRef};
 use skill_core::{SkillHash, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Item, SkillSource, TaskView};
-use skill_llm::{CallCtx, CallPlace, ChatModel};
+use skill_llm::{CallCtx, CallPlace, EmbeddingModel, Metered};
 use std::sync::Arc;
 use std::time::Instant;
 
 impl BankRun<'_> {
-    /// What selects skills of this view, for those who want to know the reasons.
+    /// What selects skills of this view, for [`selected`](Self::selected), which counts its calls.
+    ///
+    /// Agents are shown skills by a source of its own, whose texts are in the journal by then: which rollout asks first
+    /// depends on the moment, and no record may.
     pub(super) fn source(&self, view: BankView) -> Result<BankSource, PipelineError> {
-        let source = BankSource::new(view, &self.trainer.retrieval, self.embedding.clone())
+        let counted = self
+            .embedding
+            .clone()
+            .map(|model| Arc::new(Metered::embedding(model, Arc::default())) as Arc<dyn EmbeddingModel>);
+        self.source_by(view, counted)
+    }
+
+    fn source_by(
+        &self,
+        view: BankView,
+        embedding: Option<Arc<dyn EmbeddingModel>>,
+    ) -> Result<BankSource, PipelineError> {
+        let source = BankSource::new(view, &self.trainer.retrieval, embedding)
             .map_err(|error| self.bank_error(error))?;
         Ok(match &self.frame {
             Some(frame) if !frame.is_blank() => source.with_frame(frame.clone()),
@@ -33,10 +48,10 @@ impl BankRun<'_> {
         if view.skills().is_empty() {
             return Ok(document(&self.frame.clone().unwrap_or_default()));
         }
-        Ok(Arc::new(self.source(view)?))
+        Ok(Arc::new(self.source_by(view, self.embedding.clone())?))
     }
 
-    /// The skills that an item is shown.
+    /// The skills that an item is shown; the calls that say so count for the stage.
     pub(super) async fn selected(
         &self,
         source: &BankSource,
@@ -50,17 +65,31 @@ impl BankRun<'_> {
         let place = ctx.place().child(&item.id).child("skill");
         let call =
             CallCtx { cancel: ctx.cancel.clone(), halt: ctx.halt.clone(), ..CallCtx::new(place.clone()) };
-        let selection = source.selection(&TaskView::new(item, &goal), &call).await.map_err(|source| {
-            PipelineError::Rollout { place: place.to_string(), item: item.id.clone(), source }
+        let selection = source.selection(&TaskView::new(item, &goal), &call).await;
+        ctx.used.add(call.scope.used());
+        let selection = selection.map_err(|source| PipelineError::Rollout {
+            place: place.to_string(),
+            item: item.id.clone(),
+            source,
         })?;
         Ok(selection.shown.into_iter().map(|shown| shown.id).collect())
     }
 
-    /// The teacher as stages ask it, by this model.
-    pub(super) fn asked<'run>(&'run self, model: &'run dyn ChatModel) -> Teacher<'run> {
+    /// The models that the teacher needs, counting for a stage.
+    pub(super) fn counted(&self, watch: &Watch) -> (Metered, Option<Metered<dyn EmbeddingModel>>) {
+        let teacher = Metered::with_meter(Arc::clone(&self.teacher), Arc::clone(&watch.used));
+        let embedding = self.embedding.clone();
+        (teacher, embedding.map(|model| Metered::embedding(model, Arc::clone(&watch.used))))
+    }
+
+    /// The teacher as stages ask it, by these models.
+    pub(super) fn asked<'run>(
+        &'run self,
+        (model, embedding): &'run (Metered, Option<Metered<dyn EmbeddingModel>>),
+    ) -> Teacher<'run> {
         Teacher {
             model,
-            embedding: self.embedding.as_deref(),
+            embedding: embedding.as_ref().map(|model| model as &dyn EmbeddingModel),
             prompts: &self.trainer.prompts,
             max_reply_tokens: self.trainer.base.settings.max_reply_tokens,
             workers: self.trainer.base.settings.workers.max(1),

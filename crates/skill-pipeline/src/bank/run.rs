@@ -23,10 +23,9 @@ use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::EvolvePlan;
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout};
-use skill_bank::{SkillRef, State};
+use skill_bank::{BankView, SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
-use skill_envs::source::document;
 use skill_envs::{Env, SkillSource, Split};
 use skill_llm::{ChatModel, EmbeddingModel, Journal};
 use std::collections::BTreeMap;
@@ -100,9 +99,8 @@ impl BankRun<'_> {
             workers: self.trainer.base.settings.workers,
             config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
         });
-        let without = document(&self.frame.clone().unwrap_or_default());
         let baseline = self
-            .measure(Split::Val, &without, Stage::Baseline, EvaluationDir::Baseline)
+            .measure(Split::Val, None, Stage::Baseline, EvaluationDir::Baseline)
             .await
             .map_err(|error| self.or_stopped(error, 0, rounds))?;
         baseline.check_spoken(Stage::Baseline)?;
@@ -232,7 +230,7 @@ impl BankRun<'_> {
         }
     }
 
-    /// The candidates in the order in which they are tried: those that were tried least, then those of the weakest types.
+    /// The candidates, in the order of the bank.
     pub(super) fn waiting(&self) -> Vec<SkillRef> {
         let bank = self.bank.bank();
         bank.skills()
@@ -245,9 +243,9 @@ impl BankRun<'_> {
 
     async fn validate(&mut self, round: u32) -> Result<ValidationRecord, PipelineError> {
         let view = self.bank.bank().view();
-        let source = self.shown_source(view.clone())?;
-        let dir = EvaluationDir::Round(round);
-        let evaluation = self.measure(Split::Val, &source, Stage::Evaluate, dir).await?;
+        let evaluation = self
+            .measure(Split::Val, Some(view.clone()), Stage::Evaluate, EvaluationDir::Round(round))
+            .await?;
         let summary = summarise(&SkillDoc::default().hash(), &evaluation, StageTokens::default());
         let by_task_type = summary
             .by_task_type
@@ -271,25 +269,30 @@ impl BankRun<'_> {
         })
     }
 
-    /// Measures what a source shows; the time counts for this round. The calls belong to no round: an item that is shown
-    /// what it was shown in an earlier one is not run again.
+    /// Measures this view, or the initial skill without a bank, and keeps the results of single items; the time counts
+    /// for the round of the place. The calls belong to no round: an item that is shown what it was shown in an earlier
+    /// one is not run again.
     async fn measure(
         &mut self,
         split: Split,
-        source: &Arc<dyn SkillSource>,
+        shown: Option<BankView>,
         stage: Stage,
-        dir: EvaluationDir,
+        place: EvaluationDir,
     ) -> Result<Evaluation, PipelineError> {
+        let round = if let EvaluationDir::Round(round) = place { Some(StepIdx(round)) } else { None };
+        let source = self.shown_source(shown.clone().unwrap_or_default())?;
         let watch = self.begin();
         let ctx = self.ctx(None, stage, None, &watch);
-        let evaluation = evaluate(&self.rollouts, split, source, &ctx).await?;
+        if let Some(view) = shown.filter(|_| self.embedding.is_some()) {
+            let selecting = self.source(view)?;
+            for item in self.env.items(split) {
+                self.selected(&selecting, item, &ctx).await?;
+            }
+        }
+        let evaluation = evaluate(&self.rollouts, split, &source, &ctx).await?;
         drop(ctx);
-        let round = match dir {
-            EvaluationDir::Round(round) => Some(StepIdx(round)),
-            _ => None,
-        };
         self.end(round, stage, &watch);
-        self.keep(dir, source.as_ref(), &evaluation, &watch).await?;
+        self.keep(place, source.as_ref(), &evaluation, &watch).await?;
         Ok(evaluation)
     }
 
@@ -301,13 +304,11 @@ impl BankRun<'_> {
     ) -> Result<BankSummary, PipelineError> {
         let (mut test_baseline, mut test) = (None, None);
         if self.trainer.base.settings.eval_test && !self.env.items(Split::Test).is_empty() {
-            let without = document(&self.frame.clone().unwrap_or_default());
-            let before =
-                self.measure(Split::Test, &without, Stage::TestBaseline, EvaluationDir::TestBaseline).await?;
-            test_baseline = Some(before.score);
-            let with = self.shown_source(self.bank.bank().view())?;
-            let after = self.measure(Split::Test, &with, Stage::TestBest, EvaluationDir::TestBest).await?;
-            test = Some(after.score);
+            let place = EvaluationDir::TestBaseline;
+            test_baseline = Some(self.measure(Split::Test, None, Stage::TestBaseline, place).await?.score);
+            let view = self.bank.bank().view();
+            let place = EvaluationDir::TestBest;
+            test = Some(self.measure(Split::Test, Some(view), Stage::TestBest, place).await?.score);
         }
         let bank = self.bank.bank();
         let of_state = |state: State| bank.skills().filter(|skill| skill.state() == state).count();

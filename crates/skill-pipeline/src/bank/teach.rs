@@ -12,8 +12,7 @@ use skill_bank::distill::{
 use skill_bank::episode::TrainEpisode;
 use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
 use skill_core::StepIdx;
-use skill_llm::{CallPlace, Metered};
-use std::sync::Arc;
+use skill_llm::CallPlace;
 
 impl BankRun<'_> {
     pub(super) fn evolve_settings(&self) -> EvolveSettings {
@@ -37,9 +36,9 @@ impl BankRun<'_> {
         let plan = DistillPlan::new(episodes, &settings);
         let watch = self.begin();
         let call = self.call(None);
-        let model = Metered::with_meter(Arc::clone(&self.teacher), Arc::clone(&watch.used));
+        let models = self.counted(&watch);
         let distilled =
-            distill(episodes, &plan, &settings, &self.asked(&model), &self.forbidden, &call).await;
+            distill(episodes, &plan, &settings, &self.asked(&models), &self.forbidden, &call).await;
         let distilled =
             distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
         self.end(None, Stage::Distill, &watch);
@@ -61,8 +60,8 @@ impl BankRun<'_> {
         let step = Some(StepIdx(record.round));
         let watch = self.begin();
         let call = self.call(step);
-        let model = Metered::with_meter(Arc::clone(&self.teacher), Arc::clone(&watch.used));
-        let (bank, teacher) = (self.bank.bank(), self.asked(&model));
+        let models = self.counted(&watch);
+        let (bank, teacher) = (self.bank.bank(), self.asked(&models));
         let evolved = evolve(episodes, plan, bank, &settings, &teacher, &self.forbidden, &call).await;
         let evolved = match evolved {
             // The bank is what it was, and the next round asks about new episodes.

@@ -2,11 +2,12 @@
 
 use super::TrialKind;
 use super::record::{RoundRecord, TrialRecord};
-use super::run::BankRun;
+use super::run::{BankRun, add};
 use super::sets::chosen;
 use super::verdict::measured;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
+use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use skill_bank::trial::{
     Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, preflight,
@@ -214,6 +215,11 @@ impl BankRun<'_> {
                 let [successes, rollouts] = self.rates.get(&item.id).copied().unwrap_or_default();
                 eligible.push(ItemRate { item: item.id.clone(), successes, rollouts });
             }
+        }
+        drop(ctx);
+        if self.embedding.is_some() {
+            let used = StageTokens::from(watch.used.snapshot());
+            add(&mut self.tokens, Stage::Trial.as_str(), used);
         }
         Ok(eligible)
     }

@@ -3,8 +3,9 @@
 use crate::banks::{Run, bank_settings, opens, record, teaches};
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
+use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_bank::retrieve::{Retrieval, RetrievalSettings};
+use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings};
 use skill_bank::task_type::TypeTable;
 use skill_bank::{
     Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier, Verdict,
@@ -12,13 +13,16 @@ use skill_bank::{
 use skill_core::ItemId;
 use skill_core::random::Dice;
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{CallCtx, ChatReply, ChatRequest, JournalOptions, JournalReader, Role, Usage};
+use skill_llm::{
+    CallCtx, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest, JournalOptions,
+    JournalReader, LlmError, ModelId, Role, Usage,
+};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -544,4 +548,71 @@ fn the_times_of_all_passes_rounds_and_processes_add_up() {
         let tolerance = 0.0006 * parts.len() as f64;
         assert!((found - expect).abs() <= tolerance, "{step} {stage}: {found}, not {expect}");
     }
+}
+
+/// Vectors of letters; a text has as many tokens as characters.
+struct Letters(ModelId, Arc<AtomicU64>);
+
+#[async_trait]
+impl EmbeddingModel for Letters {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    fn parameters(&self) -> Value {
+        Value::Null
+    }
+
+    fn max_texts(&self) -> usize {
+        4
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, _: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        let mut reply = EmbeddingReply::default();
+        for text in &request.texts {
+            let letters = |letter: char| text.chars().filter(|found| *found == letter).count() as f32;
+            reply.vectors.push(('a'..='z').map(letters).collect());
+            reply.usage.input += text.len() as u64;
+        }
+        self.1.fetch_add(reply.usage.input, Ordering::Relaxed);
+        Ok(reply)
+    }
+}
+
+#[test]
+fn calls_of_the_embedding_model_count_for_their_stages_and_the_same_after_an_outage() {
+    let run = |n_replies: usize| {
+        let n_tokens = Arc::<AtomicU64>::default();
+        let model = Arc::new(Letters(ModelId::new("test", "letters"), Arc::clone(&n_tokens)));
+        let mut settings = RetrievalSettings::default();
+        settings.mode = RetrievalMode::Embedding;
+        let free = |name: &str, answer: fn(&ChatRequest) -> String| {
+            ScriptedModel::from_fn(name, move |request: &ChatRequest, _: &CallCtx| {
+                Ok(ChatReply::text(answer(request), Usage::default()))
+            })
+        };
+        let run = Run {
+            target: counted(free("target", opens), n_replies, Value::Null),
+            teacher: counted(free("teacher", teaches), usize::MAX, Value::Null),
+            retrieval: Retrieval::new(settings).unwrap(),
+            trainer: Box::new(move |trainer| {
+                trainer.with_embedding(Arc::clone(&model) as Arc<dyn EmbeddingModel>)
+            }),
+            ..Run::default()
+        };
+        (run, n_tokens)
+    };
+    let undisturbed = tempfile::tempdir().unwrap();
+    let (whole, n_tokens) = run(usize::MAX);
+    let summary = whole.run(undisturbed.path()).unwrap();
+    let counted: u64 = summary.tokens.values().map(|used| used.prompt_tokens).sum();
+    let asked = n_tokens.load(Ordering::Relaxed);
+    assert!(asked > 0 && counted >= asked, "{counted} counted, {asked} asked");
+    for stage in ["trial", "evaluate", "distill"] {
+        assert!(summary.tokens[stage].prompt_tokens > 0, "{stage}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    run(120).0.run(dir.path()).unwrap_err();
+    run(usize::MAX).0.run(dir.path()).unwrap();
+    assert_eq!(files(dir.path()), files(undisturbed.path()));
 }
