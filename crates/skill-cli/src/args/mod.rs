@@ -237,7 +237,7 @@ pub(crate) struct TrainArgs {
     pub(crate) quiet: bool,
 
     /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
-    /// paid for again where it is needed.
+    /// paid for again where it is needed. Not for banks.
     #[arg(long)]
     pub(crate) new_journal: bool,
 }

@@ -1,5 +1,6 @@
 //! `skillrl train`: from a configuration to a better skill.
 
+use super::UsageError;
 use crate::args::TrainArgs;
 use crate::bank_line::bank_lines;
 use crate::progress::Show;
@@ -14,6 +15,11 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         (false, false) => Show::Progress,
     };
     if loaded.config.train.mode == TrainMode::Bank {
+        if args.new_journal {
+            let message = "`--new-journal` is for runs that train a skill: what a bank holds follows from replies that only its journal has";
+            let hint = "bring journal.sqlite back from a copy, with its -wal file, or name another directory as `run.dir`";
+            return Err(UsageError::new(message).with_hint(hint).into());
+        }
         let (summary, dir) = super::train_bank(&loaded, show)?;
         if !args.json {
             super::print_wrapped(&bank_lines(&summary, &dir))?;

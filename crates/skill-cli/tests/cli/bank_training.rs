@@ -416,3 +416,11 @@ fn keys_that_mean_nothing_for_what_is_trained_are_refused_by_name() {
     }
     assert!(!context.path("run").exists());
 }
+
+#[test]
+fn a_bank_is_not_trained_on_with_a_new_journal() {
+    let context = household();
+    let outcome = context.run(&[&TRAIN[..], &["--new-journal"]].concat());
+    assert_refused(&outcome, code::USAGE, &["--new-journal", "`run.dir`"]);
+    assert!(!context.path("run").exists());
+}
