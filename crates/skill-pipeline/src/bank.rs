@@ -15,4 +15,5 @@ mod verdict;
 pub use run::read_record;
 pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
+pub use teach::{forbid_items, teacher_error};
 pub use trainer::BankTrainer;

@@ -6,17 +6,16 @@ use crate::args::DistillArgs;
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::bank::distill::{
-    Admit, DistillError, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill,
-};
+use skillrl::bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill};
 use skillrl::bank::episode::{Episode, TrainItems, assign_types};
 use skillrl::bank::format::{BankFormat, write};
 use skillrl::bank::lint::Forbidden;
 use skillrl::bank::task_type::TypeTable;
 use skillrl::bank::{Bank, BankError, Tier, read_episodes};
 use skillrl::engine::Engine;
-use skillrl::envs::Split;
+use skillrl::llm::error::with_causes;
 use skillrl::llm::{CallCtx, CallPlace};
+use skillrl::pipeline::bank::{forbid_items, teacher_error};
 use skillrl::pipeline::bank_dir::BankDir;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
@@ -80,14 +79,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         workers: assemble::settings(&loaded.config)?.workers,
     };
     let distilling = distill(&episodes, &plan, &settings, &asked, &forbidden, &call);
-    let distilled = super::block_on(stop, "stopping", distilling)?.map_err(|error| {
-        let place = Stage::Distill.as_str().to_owned();
-        skillrl::Error::Pipeline(match error {
-            DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
-            DistillError::Prompt(error) => PipelineError::Prompt(error),
-            error => PipelineError::Teacher { place, source: Box::new(error) },
-        })
-    })?;
+    let distilled = super::block_on(stop, "stopping", distilling)?
+        .map_err(|error| skillrl::Error::Pipeline(teacher_error(error, Stage::Distill.as_str())))?;
     let mut bank = Bank::new();
     let admit = if args.admit_unmeasured() { Admit::Unmeasured } else { Admit::Candidate };
     let failed =
@@ -174,16 +167,12 @@ fn read(path: &PathBuf, loaded: &skillrl::config::LoadedConfig) -> anyhow::Resul
 /// What no skill may hold: goals and ids of all sets that are known here.
 fn forbidden(loaded: &skillrl::config::LoadedConfig, episodes: &[Episode]) -> Forbidden {
     let mut forbidden = Forbidden::of_episodes(episodes);
-    if let Ok(env) = assemble::environment(loaded) {
-        for item in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
-            forbidden.add_id(item.id.as_str());
-            if let Some(goal) = env.goal(item) {
-                forbidden.add_goal(&goal);
-            }
-            if let Some(answer) = env.reference_reply(item) {
-                forbidden.add_answer(&answer);
-            }
-        }
+    match assemble::environment(loaded) {
+        Ok(env) => forbid_items(&mut forbidden, env.as_ref()),
+        Err(error) => super::say(&format!(
+            "warning: the items of `[env]` cannot be read, so skills are only held against the goals of the episodes: {}",
+            with_causes(&error)
+        )),
     }
     forbidden
 }

@@ -424,3 +424,18 @@ fn a_bank_is_not_trained_on_with_a_new_journal() {
     assert_refused(&outcome, code::USAGE, &["--new-journal", "`run.dir`"]);
     assert!(!context.path("run").exists());
 }
+
+#[test]
+fn a_distillation_says_whose_items_it_cannot_keep_out_of_skills() {
+    let context = with_episodes();
+    for split in ["train", "val", "test"] {
+        context.write(&format!("data/{split}.jsonl"), "this is not JSON\n");
+    }
+    let config = context.read("household.toml");
+    let (models, _) = config.split_once("[env]").unwrap();
+    context.write("other.toml", &format!("{models}[env]\nkind = \"qa\"\ndata = \"data\"\n"));
+    let args = ["distill", "episodes.jsonl", "--config", "other.toml", "--out", "bank", "--quiet"];
+    let outcome = context.run(&args);
+    outcome.assert_code(code::SUCCESS);
+    assert_names(&outcome.stderr, &["warning", "`[env]`", "train.jsonl"]);
+}

@@ -11,8 +11,9 @@ use skill_bank::distill::{
 };
 use skill_bank::episode::TrainEpisode;
 use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_bank::lint::Forbidden;
 use skill_core::StepIdx;
-use skill_llm::CallPlace;
+use skill_envs::{Env, Split};
 
 impl BankRun<'_> {
     pub(super) fn evolve_settings(&self) -> EvolveSettings {
@@ -39,8 +40,8 @@ impl BankRun<'_> {
         let models = self.counted(&watch);
         let distilled =
             distill(episodes, &plan, &settings, &self.asked(&models), &self.forbidden, &call).await;
-        let distilled =
-            distilled.map_err(|error| teacher_error(error, &call.place.child(Stage::Distill.as_str())))?;
+        let distilled = distilled
+            .map_err(|error| teacher_error(error, call.place.child(Stage::Distill.as_str()).to_string()))?;
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
@@ -69,9 +70,9 @@ impl BankRun<'_> {
                 record.notes.push(error.to_string());
                 None
             }
-            evolved => Some(
-                evolved.map_err(|error| teacher_error(error, &call.place.child(Stage::Evolve.as_str())))?,
-            ),
+            evolved => Some(evolved.map_err(|error| {
+                teacher_error(error, call.place.child(Stage::Evolve.as_str()).to_string())
+            })?),
         };
         self.end(step, Stage::Evolve, &watch);
         let Some(evolved) = evolved else { return Ok(()) };
@@ -110,10 +111,24 @@ impl BankRun<'_> {
     }
 }
 
-fn teacher_error(error: DistillError, place: &CallPlace) -> PipelineError {
+/// Why a run or a command that asks a teacher stops; `place` is where it was asked, where the error does not say.
+pub fn teacher_error(error: DistillError, place: impl Into<String>) -> PipelineError {
     match error {
         DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
         DistillError::Prompt(error) => PipelineError::Prompt(error),
-        error => PipelineError::Teacher { place: place.to_string(), source: Box::new(error) },
+        error => PipelineError::Teacher { place: place.into(), source: Box::new(error) },
+    }
+}
+
+/// Keeps the goals, ids and reference answers of all items of an environment out of skills, whatever split they are in.
+pub fn forbid_items(forbidden: &mut Forbidden, env: &dyn Env) {
+    for item in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
+        forbidden.add_id(item.id.as_str());
+        if let Some(goal) = env.goal(item) {
+            forbidden.add_goal(&goal);
+        }
+        if let Some(answer) = env.reference_reply(item) {
+            forbidden.add_answer(&answer);
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::live::LiveBank;
 use super::record::{BANK_DIR, BankSummary};
 use super::run::BankRun;
 use super::sets::item_sets;
+use super::teach::forbid_items;
 use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
@@ -25,7 +26,6 @@ use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::Retrieval;
 use skill_bank::trial::Standing;
 use skill_core::canonical::{canonical_hash, hex_sha256};
-use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, EmbeddingModel, Journaled, Metered, Recording};
 use std::collections::BTreeMap;
@@ -113,6 +113,8 @@ impl BankTrainer {
                 None => kept,
             }) as Arc<dyn EmbeddingModel>
         });
+        let mut forbidden = Forbidden::new();
+        forbid_items(&mut forbidden, base.env.as_ref());
         let source = self.source.as_ref().map(|(format, text)| (*format, text.as_str()));
         let mut run = BankRun {
             trainer: self,
@@ -124,7 +126,7 @@ impl BankTrainer {
             teacher: Arc::new(kept(&base.optimizer)),
             embedding,
             sets: item_sets(base.env.as_ref(), self.settings.trial_share, base.settings.seed)?,
-            forbidden: forbidden(base.env.as_ref()),
+            forbidden,
             bank: LiveBank::open(&path.join(BANK_DIR), &self.initial, source)?,
             frame: base.initial_skill.clone().or_else(|| base.env.initial_skill()),
             timings: TimingsLog::open(path)?,
@@ -204,19 +206,4 @@ impl BankTrainer {
         let config = ConfigFile::new(base.config.resolved.clone(), identity);
         dir.write_config(&config, base.config.source_text.as_deref())
     }
-}
-
-/// The goals, ids and reference answers of all sets, none of which may get into a skill.
-fn forbidden(env: &dyn Env) -> Forbidden {
-    let mut forbidden = Forbidden::new();
-    for item in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
-        forbidden.add_id(item.id.as_str());
-        if let Some(goal) = env.goal(item) {
-            forbidden.add_goal(&goal);
-        }
-        if let Some(answer) = env.reference_reply(item) {
-            forbidden.add_answer(&answer);
-        }
-    }
-    forbidden
 }

@@ -360,8 +360,14 @@ fn a_run_warns_while_a_provider_goes_on_failing() {
     assert!(warned.lock().unwrap().contains(&"HTTP 500".to_owned()));
 }
 
+/// Whether an event is the one at which something happens.
+type IsThen = fn(&Event) -> bool;
+
+/// Seconds of the parts of stages, by step and stage.
+type Parts = BTreeMap<(u32, String), Vec<f64>>;
+
 /// A run that is told to stop when an event comes.
-fn stopped_at(run: Run, how: fn(&StopSignal), is_then: fn(&Event) -> bool) -> Run {
+fn stopped_at(run: Run, how: fn(&StopSignal), is_then: IsThen) -> Run {
     let stop = StopSignal::default();
     let base = Box::new(move |base: Trainer| {
         let stop = stop.clone();
@@ -382,7 +388,7 @@ fn a_stop_names_the_last_round_that_was_finished() {
     let soon = |stop: &StopSignal| stop.soon.cancel();
     let undisturbed = tempfile::tempdir().unwrap();
     Run::default().run(undisturbed.path()).unwrap();
-    let cases: [(&str, fn(&StopSignal), fn(&Event) -> bool, u32); 5] = [
+    let cases: [(&str, fn(&StopSignal), IsThen, u32); 5] = [
         ("in the baseline", soon, |event| matches!(event, Event::StageProgress { .. }), 0),
         ("in the first trial", after_step, |event| matches!(event, Event::TrialStarted { .. }), 0),
         (
@@ -518,7 +524,7 @@ fn a_further_trial_of_a_candidate_goes_on_from_the_e_value_of_those_before() {
 #[test]
 fn the_times_of_all_passes_rounds_and_processes_add_up() {
     let dir = tempfile::tempdir().unwrap();
-    let seconds: Arc<Mutex<BTreeMap<(u32, String), Vec<f64>>>> = Arc::default();
+    let seconds: Arc<Mutex<Parts>> = Arc::default();
     let timed = |run: Run| {
         let seen = Arc::clone(&seconds);
         let base = Box::new(move |base: Trainer| {
@@ -584,8 +590,7 @@ fn calls_of_the_embedding_model_count_for_their_stages_and_the_same_after_an_out
     let run = |n_replies: usize| {
         let n_tokens = Arc::<AtomicU64>::default();
         let model = Arc::new(Letters(ModelId::new("test", "letters"), Arc::clone(&n_tokens)));
-        let mut settings = RetrievalSettings::default();
-        settings.mode = RetrievalMode::Embedding;
+        let settings = RetrievalSettings { mode: RetrievalMode::Embedding, ..RetrievalSettings::default() };
         let free = |name: &str, answer: fn(&ChatRequest) -> String| {
             ScriptedModel::from_fn(name, move |request: &ChatRequest, _: &CallCtx| {
                 Ok(ChatReply::text(answer(request), Usage::default()))
