@@ -17,3 +17,4 @@ pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
 pub use teach::{forbid_items, teacher_error};
 pub use trainer::BankTrainer;
+pub use trials::GROUPS_PER_INTERVAL;

@@ -158,10 +158,7 @@ impl BankDir {
         }
         let bank =
             Bank::from_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
-        let source = match fs::read_to_string(path.join(SOURCE_FILE)) {
-            Ok(text) => imported_format(&bank).map(|format| (format, text)),
-            Err(_) => None,
-        };
+        let source = read_source(path, &bank)?;
         Ok(Self { path: path.to_owned(), bank, source, log })
     }
 

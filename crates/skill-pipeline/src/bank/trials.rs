@@ -12,15 +12,15 @@ use crate::stage::rollout::{Attempt, rollout_attempts};
 use skill_bank::trial::{
     Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, preflight,
 };
-use skill_bank::{Bank, BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict};
+use skill_bank::{BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill};
 use skill_core::stats::stratified::{Stratified, TaskPrior, TrialRule};
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Groups of a fresh measurement, at least: with fewer nothing is known of its interval.
-const GROUPS_PER_INTERVAL: u64 = 8;
+/// Groups of the fresh measurement of an admitted skill, at least: with fewer nothing is known of its interval.
+pub const GROUPS_PER_INTERVAL: u64 = 8;
 
 /// Groups between two looks at a trial, at least.
 const GROUPS_PER_LOOK: usize = 16;
@@ -77,9 +77,8 @@ impl BankRun<'_> {
         self.check_stop(record.round.saturating_sub(1), self.rounds())?;
         *self.n_tried.entry(candidate.clone()).or_default() += 1;
         let bank = self.bank.bank();
-        let Some((skill, version)) = bank.skill(&candidate.skill).zip(bank.version(candidate)) else {
-            return Ok(());
-        };
+        let found = bank.skill(&candidate.skill).zip(bank.version(candidate)).zip(bank.viewed(candidate));
+        let Some(((skill, version), viewed)) = found else { return Ok(()) };
         let mut trial = TrialRecord {
             trial: 0,
             skill: candidate.clone(),
@@ -99,7 +98,7 @@ impl BankRun<'_> {
         let [without, with] = if trial.is_retirement {
             [view.without(candidate), view]
         } else {
-            let with = view.with(first_of_its_tier(bank, candidate), &bank.replaced_by(candidate));
+            let with = view.with(first_of_its_tier(viewed), &bank.replaced_by(candidate));
             [view, with]
         };
         let eligible = self.eligible(candidate, &with, record.round).await?;
@@ -356,8 +355,7 @@ impl BankRun<'_> {
 }
 
 /// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.
-fn first_of_its_tier(bank: &Bank, candidate: &SkillRef) -> skill_bank::ViewedSkill {
-    let viewed = bank.viewed(candidate);
+fn first_of_its_tier(candidate: ViewedSkill) -> ViewedSkill {
     let utility = Utility {
         difference: 1.0,
         interval: [1.0, 1.0],
@@ -365,17 +363,5 @@ fn first_of_its_tier(bank: &Bank, candidate: &SkillRef) -> skill_bank::ViewedSki
         without: [0, 0],
         informative_groups: 0,
     };
-    match viewed {
-        Some(viewed) => skill_bank::ViewedSkill { utility: Some(utility), ..viewed },
-        None => skill_bank::ViewedSkill {
-            id: candidate.clone(),
-            tier: Tier::General,
-            content: skill_bank::Content::Principle {
-                title: String::new(),
-                principle: String::new(),
-                when_to_apply: String::new(),
-            },
-            utility: None,
-        },
-    }
+    ViewedSkill { utility: Some(utility), ..candidate }
 }

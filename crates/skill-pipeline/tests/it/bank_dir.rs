@@ -121,3 +121,20 @@ fn the_text_that_a_bank_was_imported_from_is_kept() {
     assert_eq!(read_source(&path, bank_dir.bank()).unwrap(), None);
     assert_eq!(read_source(&path, &Bank::new()).unwrap(), None);
 }
+
+#[test]
+fn a_bank_whose_source_cannot_be_read_is_not_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let file = dir.path().join("paper.json");
+    fs::write(&file, PAPER).unwrap();
+    let read = read_bank(&file).unwrap();
+    drop(BankDir::create(&path, read.bank, Some((read.format, PAPER))).unwrap());
+    let source = path.join(SOURCE_FILE);
+    fs::write(&source, [0xff, 0xfe]).unwrap();
+    let refused = BankDir::open(&path).unwrap_err();
+    assert!(matches!(&refused, PipelineError::RunDir { path, .. } if *path == source), "{refused:?}");
+    // Without one its files are those of the paper's format.
+    fs::remove_file(&source).unwrap();
+    BankDir::open(&path).unwrap();
+}

@@ -363,6 +363,9 @@ fn a_run_warns_while_a_provider_goes_on_failing() {
 /// Whether an event is the one at which something happens.
 type IsThen = fn(&Event) -> bool;
 
+/// When a run is told to stop, how, and the round that its error names.
+type StopCase = (&'static str, fn(&StopSignal), IsThen, u32);
+
 /// Seconds of the parts of stages, by step and stage.
 type Parts = BTreeMap<(u32, String), Vec<f64>>;
 
@@ -388,7 +391,7 @@ fn a_stop_names_the_last_round_that_was_finished() {
     let soon = |stop: &StopSignal| stop.soon.cancel();
     let undisturbed = tempfile::tempdir().unwrap();
     Run::default().run(undisturbed.path()).unwrap();
-    let cases: [(&str, fn(&StopSignal), IsThen, u32); 5] = [
+    let cases: [StopCase; 5] = [
         ("in the baseline", soon, |event| matches!(event, Event::StageProgress { .. }), 0),
         ("in the first trial", after_step, |event| matches!(event, Event::TrialStarted { .. }), 0),
         (

@@ -13,7 +13,7 @@ use skill_bank::{Bank, BankError, BankSource, BankView};
 use skill_core::SkillDoc;
 use skill_llm::EmbeddingModel;
 use skill_pipeline::bank::{BankSettings, BankTrainer};
-use skill_pipeline::bank_dir::{SOURCE_FILE, read_bank};
+use skill_pipeline::bank_dir::{read_bank, read_source};
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::{EventSink, PipelineError, StopSignal, Trainer};
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ pub fn bank_settings(loaded: &LoadedConfig) -> BankSettings {
 ///
 /// # Errors
 ///
-/// A bank that cannot be read.
+/// A bank, or the text that it was imported from, that cannot be read.
 #[expect(clippy::type_complexity, reason = "a bank and where it came from")]
 pub fn initial_bank(loaded: &LoadedConfig) -> Result<Option<(Bank, Option<(BankFormat, String)>)>, Error> {
     let Some(asked) = loaded.config.bank.as_ref().and_then(|bank| bank.initial.as_ref()) else {
@@ -148,14 +148,10 @@ pub fn initial_bank(loaded: &LoadedConfig) -> Result<Option<(Bank, Option<(BankF
     };
     let path = loaded.resolve(asked);
     let ReadBank { bank, format, .. } = read_bank(&path)?;
-    let file = if path.is_dir() { path.join(SOURCE_FILE) } else { path };
-    let text = std::fs::read_to_string(&file).ok();
+    // A log by itself has no text of another system beside it.
     let source = match format {
-        BankFormat::Log => text.and_then(|text| {
-            let format = skill_bank::format::read(&text).ok()?.format;
-            (format != BankFormat::Log).then_some((format, text))
-        }),
-        format => text.map(|text| (format, text)),
+        BankFormat::Log if !path.is_dir() => None,
+        _ => read_source(&path, &bank)?,
     };
     Ok(Some((bank, source)))
 }

@@ -5,8 +5,11 @@ use crate::assemble::bank_settings;
 use crate::config::LoadedConfig;
 use serde::Serialize;
 use skill_envs::{Env, Split};
-use skill_pipeline::bank::n_items_of_sets;
+use skill_pipeline::bank::{GROUPS_PER_INTERVAL, n_items_of_sets};
 use skill_pipeline::{PipelineError, Stage};
+
+/// Tasks of a trial at most, see [`TrialSettings::max_items`](skill_bank::trial::TrialSettings).
+const MAX_TRIAL_ITEMS: u64 = 16;
 
 /// What a run that trains a bank will take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,9 +52,10 @@ pub fn bank_estimate(
     let n_test = if loaded.config.eval.test { n_test } else { 0 };
     let rounds = settings.rounds as u64;
     let rollouts_of_round = n_train * settings.samples.max(1) as u64;
-    let measurements = 2 + rounds.saturating_sub(1) / settings.validation_interval.max(1) as u64;
+    let measurements = n_validations(rounds, settings.validation_interval as u64);
     // A trial that admits is followed by a fresh measurement.
-    let one_trial = settings.max_trial_rollouts as u64 + n_trial.clamp(8, 16) * settings.trial_samples as u64;
+    let one_trial =
+        settings.max_trial_rollouts as u64 + n_fresh_groups(n_trial) * settings.trial_samples as u64;
     let most_trials = (rounds + 1) * settings.max_trials as u64;
     let planned = [
         (Stage::Baseline, Span::exactly(n_val)),
@@ -96,6 +100,22 @@ pub fn bank_estimate(
     })
 }
 
+/// How often a run measures the bank on the selection split: after the distillation, after the last round, and between
+/// them after each so many rounds.
+fn n_validations(rounds: u64, interval: u64) -> u64 {
+    match rounds {
+        0 => 1,
+        rounds => 2 + (rounds - 1) / interval.max(1),
+    }
+}
+
+/// The most groups of a fresh measurement: whole passes over the tasks of a trial, of which there may be any number up
+/// to that of the set.
+fn n_fresh_groups(n_trial: u64) -> u64 {
+    let passes = |n_items: u64| GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
+    (1..=n_trial.min(MAX_TRIAL_ITEMS)).map(passes).max().unwrap_or(0)
+}
+
 /// So many rollouts, where `n_items` took what `one` says; prompts may hold so many tokens of skills on top.
 fn scaled(
     stage: &'static str,
@@ -126,4 +146,38 @@ fn scaled(
         [low * rollouts.low as f64 / n_items, high * rollouts.high as f64 / n_items]
     });
     StageEstimate { stage, calls, input_tokens, output_tokens: share(one.output_tokens), cost }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bank_is_measured_after_the_distillation_and_the_last_round() {
+        let cases = [(0, 5, 1), (1, 5, 2), (3, 5, 2), (5, 5, 2), (6, 5, 3), (3, 1, 4), (3, 0, 4)];
+        for (rounds, interval, expect) in cases {
+            let measured = (0..=rounds).filter(|round: &u64| {
+                *round == 0 || *round == rounds || round.is_multiple_of(interval.max(1))
+            });
+            assert_eq!(
+                (n_validations(rounds, interval), measured.count() as u64),
+                (expect, expect),
+                "{rounds}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_fresh_measurement_makes_whole_passes() {
+        for (n_trial, expect) in
+            [(0, 0), (1, 8), (3, 9), (5, 10), (6, 12), (7, 14), (8, 14), (12, 14), (15, 15), (40, 16)]
+        {
+            assert_eq!(n_fresh_groups(n_trial), expect, "{n_trial}");
+        }
+    }
+
+    #[test]
+    fn a_trial_has_as_many_tasks_as_its_settings_say() {
+        assert_eq!(skill_bank::trial::TrialSettings::default().max_items as u64, MAX_TRIAL_ITEMS);
+    }
 }
