@@ -266,7 +266,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Replaces the measurement that `--out` names where it is of another skill, of other items or with other settings.
+    /// Replaces the measurement that `--out` names where it is of another skill or bank, of other items or with other
+    /// settings.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 

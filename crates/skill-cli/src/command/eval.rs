@@ -42,14 +42,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let Some(earlier) = &earlier {
         earlier.check_items(env.items(split))?;
     }
-    let run_dir = assemble::run_dir(&loaded);
-    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
-        super::say(&format!(
-            "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
-            run_dir.display()
-        ));
-    }
-
+    warn_of_test_split(&loaded, split);
     let out = match &args.out {
         Some(out) => {
             let settings = deciding(&loaded, env.as_ref(), split, target.id());
@@ -86,12 +79,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let source = document(&skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
     let (evaluation, recorded) = super::block_on(stop, "stopping", measuring)?
-        .map_err(|error| if error.is_stop() && !is_kept { PipelineError::StoppedUnkept } else { error })
-        .inspect_err(|error| {
-            if !is_kept && !error.is_stop() && !matches!(error, PipelineError::StoppedUnkept) {
-                super::say("note: nothing of this measurement is kept; with `--out DIR` the same command goes on where it ended");
-            }
-        })
+        .map_err(|error| unkept(error, is_kept))
         .map_err(skillrl::Error::Pipeline)?;
     evaluation.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&evaluation.results);
@@ -169,6 +157,33 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
         tokens.calls, tokens.prompt_tokens, tokens.completion_tokens
     );
     text
+}
+
+/// Warns of a measurement on the test split of a run that is not finished.
+pub(super) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
+    let run_dir = assemble::run_dir(loaded);
+    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
+        super::say(&format!(
+            "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
+            run_dir.display()
+        ));
+    }
+}
+
+/// Why a measurement ended early; where nothing of it is kept, that is said.
+pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
+    if is_kept {
+        return error;
+    }
+    if error.is_stop() {
+        return PipelineError::StoppedUnkept;
+    }
+    if !matches!(error, PipelineError::StoppedUnkept) {
+        super::say(
+            "note: nothing of this measurement is kept; with `--out DIR` the same command goes on where it ended",
+        );
+    }
+    error
 }
 
 /// Says how many replies were empty: they are scored as they stand, and say little of the skill.

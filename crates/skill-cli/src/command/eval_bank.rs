@@ -1,19 +1,23 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::UsageError;
-use super::eval::warn_of_silence;
+use super::eval::{unkept, warn_of_silence, warn_of_test_split};
+use super::eval_out::deciding;
 use super::kept::{KeptCalls, described_spend};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use crate::table::counted;
-use serde_json::json;
+use serde_json::{Value, json};
 use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::{BankSource, SkillRef, State};
+use skillrl::core::ItemId;
+use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
-use skillrl::envs::{SkillSource, TaskView};
-use skillrl::llm::{CallCtx, CallPlace, ChatModel};
+use skillrl::envs::{Env, Item, SkillSource, Split};
+use skillrl::llm::ChatModel;
 use skillrl::pipeline::bank_dir::read_bank;
+use skillrl::pipeline::identity::{RunIdentity, check_identity, describe_changes};
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::{Evaluation, evaluate};
@@ -63,6 +67,18 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
         return Err(skillrl::Error::Pipeline(error).into());
     }
+    warn_of_test_split(&loaded, split);
+    let retrieval = assemble::retrieval(&loaded, embedding.as_deref())?;
+    let mut settings = deciding(&loaded, env.as_ref(), split, target.id());
+    settings.insert("skill.initial".to_owned(), json!(frame.hash()));
+    settings.insert("bank.version".to_owned(), json!(view.version()));
+    settings.insert("retrieval".to_owned(), json!(canonical_hash(&serde_json::to_value(&retrieval)?)));
+    if let Some(model) = &embedding {
+        settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
+    }
+    if let Some(out) = args.out.as_deref().filter(|_| !args.force) {
+        check_same_measurement(&out.join(RESULT_FILE), &settings)?;
+    }
     let kept = args.out.as_deref().map(|out| KeptCalls::beside(&out.join(RESULT_FILE))).transpose()?;
     if let Some(kept) = &kept {
         kept.count_spent(&engine);
@@ -78,7 +94,6 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     });
     let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
     let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
-    let retrieval = assemble::retrieval(&loaded, embedding.as_deref())?;
     let has_frame = !frame.is_blank();
     let with = Arc::new(assemble::bank_source(
         view.clone(),
@@ -99,11 +114,12 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let measuring = async {
         let without = evaluate(&rollouts, split, &document(&frame), &ctx).await?;
         let with_bank = evaluate(&rollouts, split, &source, &ctx).await?;
-        let shown = shown_to_all(&rollouts, split, &with, &ctx).await;
-        Ok::<_, PipelineError>((without, with_bank, shown))
+        Ok::<_, PipelineError>((without, with_bank))
     };
-    let (without, with_bank, shown) =
-        super::block_on(stop, "stopping", measuring)?.map_err(skillrl::Error::Pipeline)?;
+    let (without, with_bank) = super::block_on(stop, "stopping", measuring)?
+        .map_err(|error| unkept(error, kept.is_some()))
+        .map_err(skillrl::Error::Pipeline)?;
+    let shown = shown_to_all(env.as_ref(), &with, &with_bank);
     without.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&with_bank.results);
     let gate = assemble::settings(&loaded.config)?.gate;
@@ -128,6 +144,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         "shown": shown.counts.iter().map(|(id, n)| (id.to_string(), *n)).collect::<BTreeMap<_, _>>(),
         "items": shown.items,
         "types": shown.types,
+        "measured_with": settings,
     });
     if let Some(out) = &args.out {
         atomic::write_json(&out.join(RESULT_FILE), &value).map_err(skillrl::Error::Pipeline)?;
@@ -209,38 +226,52 @@ impl ShownToAll {
     }
 }
 
-/// What every item of the split was shown; what cannot be told before a reset is left out.
-async fn shown_to_all(
-    rollouts: &Rollouts,
-    split: skillrl::envs::Split,
-    source: &BankSource,
-    ctx: &StageCtx<'_>,
-) -> ShownToAll {
+/// What every item of the split was shown, by its results, and which types the bank finds in them.
+fn shown_to_all(env: &dyn Env, source: &BankSource, evaluation: &Evaluation) -> ShownToAll {
     let mut shown = ShownToAll::default();
-    let env = rollouts.env();
-    for item in env.items(split) {
-        let Some(goal) = env.goal(item) else { continue };
-        let call = CallCtx {
-            cancel: ctx.cancel.clone(),
-            halt: ctx.halt.clone(),
-            ..CallCtx::new(CallPlace::new(Stage::Evaluate.as_str()).child(&item.id).child("skill"))
-        };
-        let Ok(selection) = source.selection(&TaskView::new(item, &goal), &call).await else { continue };
-        for part in &selection.shown {
-            *shown.counts.entry(part.id.clone()).or_default() += 1;
+    let items: BTreeMap<&ItemId, &Item> =
+        Split::ALL.into_iter().flat_map(|split| env.items(split)).map(|item| (&item.id, item)).collect();
+    for result in &evaluation.results {
+        let parts: Vec<SkillRef> = result.trajectory.shown_parts.iter().map(SkillRef::of_part).collect();
+        shown.items.insert(result.id.to_string(), parts.iter().map(SkillRef::to_string).collect());
+        for part in parts {
+            *shown.counts.entry(part).or_default() += 1;
         }
-        let ids = selection.shown.iter().map(|part| part.id.to_string()).collect();
-        shown.items.insert(item.id.to_string(), ids);
-        match &selection.task_type.task_type {
+        let Some(item) = items.get(&result.id) else { continue };
+        // Some environments tell the goal only when a rollout begins.
+        let goal = env.goal(item).unwrap_or_else(|| result.task_description.clone());
+        match source.bank().detect(&item.task_type, &goal).task_type {
             Some(found) => {
+                let has_skills = source.bank().view().task_types().any(|known| *known == found);
                 *shown.types.entry(found.clone()).or_default() += 1;
-                let has_skills = source.bank().view().task_types().any(|known| known == found);
                 if !has_skills {
-                    shown.without_task_skills.insert(found.clone());
+                    shown.without_task_skills.insert(found);
                 }
             }
             None => shown.unknown += 1,
         }
     }
     shown
+}
+
+/// Refuses to write over the result of another measurement.
+fn check_same_measurement(path: &Path, settings: &RunIdentity) -> anyhow::Result<()> {
+    let found = match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(UsageError::new(format!("cannot read {}: {error}", path.display())).into()),
+    };
+    let known = found.get("measured_with").cloned().map(serde_json::from_value::<RunIdentity>);
+    let what = match known {
+        Some(Ok(known)) => match check_identity(path, &known, settings) {
+            Err(PipelineError::Mismatch { changes, .. }) => {
+                format!("a measurement with other settings ({})", describe_changes(&changes))
+            }
+            Ok(()) | Err(_) => return Ok(()),
+        },
+        Some(Err(_)) | None => "something else than a measurement of this version".to_owned(),
+    };
+    let message = format!("{} holds {what}, which this would replace", path.display());
+    let hint = "name another directory with `--out`, or replace it with --force";
+    Err(UsageError::new(message).with_hint(hint).into())
 }

@@ -439,3 +439,53 @@ fn a_distillation_says_whose_items_it_cannot_keep_out_of_skills() {
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stderr, &["warning", "`[env]`", "train.jsonl"]);
 }
+
+#[test]
+fn a_measurement_of_a_bank_is_replaced_only_where_that_is_asked() {
+    let context = with_episodes();
+    for (out, settings) in [("one", ""), ("other", "run.seed=2")] {
+        let settings: &[&str] = if settings.is_empty() { &[] } else { &["--set", settings] };
+        context
+            .succeed(&[&distill("episodes.jsonl", out, &["--admit", "unmeasured"])[..], settings].concat());
+    }
+    let first = context.json("one/measurements.json")["skills"][0]["id"].as_str().unwrap().to_owned();
+    context.succeed(&["bank", "retire", "other", &first]);
+    let eval = |bank: &str, more: &[&str]| {
+        let args = ["eval", "household.toml", "--bank", bank, "--out", "measured", "--quiet"];
+        context.run(&[&args[..], more].concat())
+    };
+    eval("one", &[]).assert_code(code::SUCCESS);
+    let kept = context.json("measured/bank_evaluation.json");
+    for (bank, more, name) in [
+        ("other", vec![], "bank.version"),
+        ("one", vec!["--split", "train"], "data"),
+        ("one", vec!["--set", "env.max_turns=20"], "max_turns"),
+        ("one", vec!["--set", "retrieval.top_k=1"], "retrieval"),
+    ] {
+        assert_refused(&eval(bank, &more), code::USAGE, &["measured", name, "--force"]);
+        assert_eq!(context.json("measured/bank_evaluation.json"), kept, "{name}");
+    }
+    eval("other", &["--force"]).assert_code(code::SUCCESS);
+    assert_ne!(context.json("measured/bank_evaluation.json"), kept);
+    context.write("measured/bank_evaluation.json", "{}");
+    assert_refused(&eval("one", &[]), code::USAGE, &["measured", "--force"]);
+}
+
+#[test]
+fn a_measurement_of_a_bank_warns_as_that_of_a_skill_does() {
+    let context = with_episodes();
+    context.succeed(&distill("episodes.jsonl", "bank", &["--admit", "unmeasured"]));
+    context.run(&[&TRAIN[..], &["--set", "budget.calls=20"]].concat()).assert_code(code::BUDGET);
+    let eval = ["eval", "household.toml", "--bank", "bank", "--quiet"];
+    let warned = context.run(&[&eval[..], &["--split", "test", "--json"]].concat());
+    warned.assert_code(code::SUCCESS);
+    assert_names(&warned.stderr, &["warning", "test split"]);
+    // What was shown is what the results say.
+    let value = json(&warned.stdout);
+    let n_shown: usize =
+        value["items"].as_object().unwrap().values().map(|ids| ids.as_array().unwrap().len()).sum();
+    assert!(n_shown > 0);
+    // Without a directory nothing is kept, which is said.
+    let capped = context.run(&[&eval[..], &["--set", "budget.calls=5"]].concat());
+    assert_names(&capped.stderr, &["nothing of this measurement is kept"]);
+}
