@@ -119,3 +119,51 @@ pub(crate) fn bank_lines(summary: &BankSummary, dir: &Path) -> String {
     let _ = writeln!(text, "used       {}", counted(calls, "call"));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn line(verdict: &str, change: Value) -> String {
+        let mut record = json!({
+            "trial": 3,
+            "skill": "gen_001",
+            "title": "Look",
+            "tier": "general",
+            "items": [],
+            "rollouts": 16,
+            "decision": {
+                "verdict": verdict,
+                "ground": "limit",
+                "n_groups": 4,
+                "numbers": {
+                    "groups": 4, "informative_groups": 2, "with": [4, 8], "without": [2, 8],
+                    "p_better": 0.1, "p_worse": 0.9, "e_better": 3.0, "e_worse": 0.5,
+                    "difference": 0.25, "interval": [-0.1, 0.6], "odds": 3.0, "odds_interval": {"low": 0.5, "high": 9.0},
+                },
+            },
+        });
+        record.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        trial_line(1, &serde_json::from_value(record).unwrap())
+    }
+
+    #[test]
+    fn a_trial_names_what_becomes_of_its_skill() {
+        let retirement = json!({"is_retirement": true});
+        for (verdict, change, expect) in [
+            ("admit", json!({}), ": admitted,"),
+            ("reject", json!({}), ": rejected,"),
+            ("undecided", json!({}), ": undecided,"),
+            ("admit", retirement.clone(), ": kept,"),
+            ("reject", retirement.clone(), ": retired,"),
+            ("undecided", retirement, ": undecided,"),
+            ("admit", json!({"e_before": 7.0}), "e 3.00 (21 with earlier trials)"),
+            ("reject", json!({"problem": "it is pinned"}), "would be rejected, but it is pinned"),
+            ("admit", json!({"decision": null, "trial": 0, "problem": "no task"}), "no trial: gen_001"),
+        ] {
+            let line = line(verdict, change);
+            assert!(line.contains(expect), "{expect}: {line}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 mod accumulation;
 mod bank_faults;
+mod bank_numbers;
 mod banks;
 mod budget;
 mod epochs;
