@@ -457,6 +457,10 @@ kinds! {
         show_admissible: bool = decisive(Flag, Value("true")) => show_admissible;
         /// How many earlier turns the prompt holds.
         history_turns: u32 = decisive(integer(0, 100_000), Value("10")) => history_turns;
+        /// The most tokens of a prompt, about. A longer one loses its oldest turns first; the skill, the task and the
+        /// turn under way stay. Without it there is no limit.
+        max_prompt_tokens: Option<u64> =
+            decisive(integer(1, MAX_TOKENS), Absent { example: "16000" }) => max_prompt_tokens;
         /// The most turns of an episode.
         max_turns: u32 = decisive(TURNS, Value("50")) => max_turns;
         /// The most tokens of all calls of an episode.

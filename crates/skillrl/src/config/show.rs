@@ -51,9 +51,13 @@ impl Config {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
             })
             .filter(|(key, value)| key != SPLIT_RULE || *value != SplitRule::Exact.number())
+            .filter(|(key, value)| key != MAX_PROMPT_TOKENS || !value.is_null())
             .collect()
     }
 }
+
+/// A key that runs of earlier versions lack, and that changes nothing where it is not set.
+const MAX_PROMPT_TOKENS: &str = "env.max_prompt_tokens";
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
 const LENGTH_KEYS: [&str; 2] = ["train.epochs", "eval.test"];

@@ -1,6 +1,8 @@
 use super::{MINIMAL, minimal_overrides, parse};
+use crate::config::keys::declare::Fill as _;
 use crate::config::keys::{self, Effect, KeyDefault, ValueType};
-use crate::config::{Config, Origin, default_file};
+use crate::config::{Config, EnvConfig, Origin, default_file};
+use skill_envs::agent::AgentSettings;
 
 /// The sections of a file by their names, without the lines that `leaves_out`.
 fn sections(file: &str, names: &[&str], leaves_out: impl Fn(&str) -> bool) -> String {
@@ -223,4 +225,19 @@ fn two_lines_turn_a_simulated_model_into_a_real_one() {
         1,
     );
     assert_eq!(parse(&real, &[]).config.models.target.kind(), "openai");
+}
+
+#[test]
+fn a_limit_of_prompts_is_of_the_identity_where_it_is_set() {
+    let world = "[env]\nkind = \"alfworld\"\n[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n";
+    for (overrides, expect) in [(&[][..], None), (&["env.max_prompt_tokens=16000"][..], Some(16_000))] {
+        let config = parse(world, overrides).config;
+        let entries = config.identity_entries();
+        let found = entries.iter().find(|(key, _)| key == "env.max_prompt_tokens");
+        assert_eq!(found.map(|(_, value)| value.as_u64().unwrap()), expect);
+        let EnvConfig::Alfworld(asked) = config.env else { panic!() };
+        let mut settings = AgentSettings::default();
+        asked.fill(&mut settings);
+        assert_eq!(settings.max_prompt_tokens, expect);
+    }
 }
