@@ -90,7 +90,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "crash",
-        about: "kills a run of the demo before and after every append to its journal (minutes)",
+        about: "kills runs of the demo, with a document and with a bank, around appends to their journals (minutes)",
         is_external: IsExternal::No,
         run: crate::crash,
     },

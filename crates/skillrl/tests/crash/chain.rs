@@ -2,6 +2,7 @@
 
 use crate::child::{Commits, Death, DeathPoint};
 use crate::world::{Size, World};
+use std::path::Path;
 
 /// If this is set, a child of the demo's chain dies at its first append, as `cargo xtask crash` wants it.
 const FULL_VARIABLE: &str = "SKILLRL_CRASH_FULL";
@@ -10,6 +11,10 @@ const FULL_VARIABLE: &str = "SKILLRL_CRASH_FULL";
 ///
 /// It is odd, so that calls and rollouts, which take turns, are both died at.
 const DEMO_STRIDE: u64 = 29;
+
+/// A child that trains a bank dies at this append of its own; in the long form at the other one.
+const BANK_STRIDE: u64 = 41;
+const BANK_STRIDE_FULL: u64 = 3;
 
 /// The first append of the small run is died at, and so many more up to the last, each in a run of its own.
 const N_SINGLE_POINTS: u64 = 4;
@@ -37,6 +42,10 @@ impl std::fmt::Display for Chain {
 /// finished.
 fn chain(size: Size, stride: u64) -> Chain {
     let undisturbed = World::undisturbed(size);
+    if size == Size::Bank {
+        let log = String::from_utf8_lossy(&undisturbed.files[Path::new("bank/log.jsonl")]);
+        assert!(log.contains("trial_opened"), "no candidate was tried: {log}");
+    }
     let mut world = World::new(size, 1);
     let (mut n_kills_before, mut n_kills_after, mut n_entries) = (0_u64, 0_u64, 0);
     loop {
@@ -81,6 +90,14 @@ fn the_demo_dies_along_the_way() {
     let chain = chain(Size::Demo, if is_full { 1 } else { DEMO_STRIDE });
     println!("{chain} in {:.0} s", began.elapsed().as_secs_f64());
     assert!(chain.n_kills_after >= 10, "{chain}");
+}
+
+#[test]
+fn the_demo_dies_training_a_bank() {
+    let is_full = std::env::var_os(FULL_VARIABLE).is_some();
+    let chain = chain(Size::Bank, if is_full { BANK_STRIDE_FULL } else { BANK_STRIDE });
+    println!("{chain}");
+    assert!(chain.n_kills_before > 1 && chain.n_kills_after > 1, "{chain}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use crate::served::{Pace, Served, Signals};
 use serde::{Deserialize, Serialize};
 use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{Config, LoadedConfig};
-use skillrl::demo::CONFIG_FILE;
+use skillrl::config::{Config, LoadedConfig, TrainMode};
 use skillrl::llm::JournalOptions;
 use skillrl::llm::journal::CommitPoint;
-use skillrl::pipeline::{Event, EventSink, PipelineError, RunConfig, StopSignal, Summary, Trainer};
+use skillrl::pipeline::bank::BankTrainer;
+use skillrl::pipeline::{Event, EventSink, PipelineError, RunConfig, StopSignal, Trainer};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) number: u32,
     /// The directory with the demo's files.
     pub(crate) home: PathBuf,
+    /// The configuration in it.
+    pub(crate) config: String,
     /// Settings of the command line.
     pub(crate) overrides: Vec<String>,
     /// Where it holds still and waits to be killed.
@@ -109,7 +111,7 @@ fn crash_child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let outcome = runtime.block_on(async { tokio::time::timeout(PATIENCE, train(&plan)).await });
     match outcome.expect("a run does not hang") {
-        Ok(summary) => Said::Finished { n_steps: summary.total_steps }.say(),
+        Ok(n_steps) => Said::Finished { n_steps }.say(),
         Err(error) => {
             let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
             let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
@@ -119,8 +121,9 @@ fn crash_child() {
     }
 }
 
-async fn train(plan: &Plan) -> Result<Summary, PipelineError> {
-    let loaded = Config::load(&plan.home.join(CONFIG_FILE), &plan.overrides).unwrap();
+/// Trains, and returns how many steps or rounds it were.
+async fn train(plan: &Plan) -> Result<usize, PipelineError> {
+    let loaded = Config::load(&plan.home.join(&plan.config), &plan.overrides).unwrap();
     let signals = Arc::new(Signals::default());
     let pace = (plan.commits == Commits::Paced).then(|| {
         let journal = assemble::run_dir(&loaded).join("journal.sqlite");
@@ -130,21 +133,33 @@ async fn train(plan: &Plan) -> Result<Summary, PipelineError> {
         let inner = assemble::model(&loaded, role).unwrap();
         Arc::new(Served::new(inner, &plan.home, plan.number, pace.clone()))
     };
-    let (target, optimizer) = (served(ModelRole::Target), served(ModelRole::Optimizer));
-    trainer(&loaded, target, optimizer)
-        .with_journal_options(journal_options(plan, signals))
-        .train(&assemble::run_dir(&loaded))
-        .await
+    let [target, optimizer] = ModelRole::of_training(&loaded.config).map(served);
+    let base = trainer(&loaded, target, optimizer).with_journal_options(journal_options(plan, signals));
+    let run_dir = assemble::run_dir(&loaded);
+    match loaded.config.train.mode {
+        TrainMode::Document => Ok(base.train(&run_dir).await?.total_steps),
+        TrainMode::Bank => {
+            let retrieval = assemble::retrieval(&loaded, None).unwrap();
+            let prompts = assemble::teacher_prompts(&loaded).unwrap();
+            let trainer =
+                BankTrainer::new(base, retrieval, prompts).with_settings(assemble::bank_settings(&loaded));
+            Ok(usize::try_from(trainer.train(&run_dir).await?.rounds).unwrap())
+        }
+    }
 }
 
 /// The trainer that [`assemble::trainer`] makes, with models of ours.
 fn trainer(loaded: &LoadedConfig, target: Arc<Served>, optimizer: Arc<Served>) -> Trainer {
     let env = assemble::environment(loaded).unwrap();
     let prompts = assemble::prompts(loaded, env.as_ref()).unwrap();
-    Trainer::new(env, target, optimizer)
+    let trainer = Trainer::new(env, target, optimizer);
+    let trainer = match assemble::initial_skill(loaded).unwrap() {
+        Some(skill) => trainer.with_initial_skill(skill),
+        None => trainer,
+    };
+    trainer
         .with_settings(assemble::settings(&loaded.config).unwrap())
         .with_prompts(prompts)
-        .with_initial_skill(assemble::initial_skill(loaded).unwrap().unwrap())
         .with_events(Arc::new(SayEvents))
         .with_stop(StopSignal::default())
         .with_config(RunConfig {

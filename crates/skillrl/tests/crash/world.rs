@@ -2,7 +2,7 @@
 
 use crate::child::{Commits, Death, MARK, PLAN_VARIABLE, Plan, Said};
 use crate::served::{Request, requests};
-use skillrl::demo;
+use skillrl::demo::{self, DemoFile, DemoWorld};
 use skillrl::llm::JournalReader;
 use skillrl::llm::journal::CallFilter;
 use skillrl::pipeline::run_dir::timings::Timings;
@@ -41,6 +41,8 @@ pub(crate) enum Size {
     Demo,
     /// The demo with more epochs.
     Long,
+    /// A bank on a few games of the household: distilled, tried and evolved once.
+    Bank,
 }
 
 impl Size {
@@ -49,7 +51,7 @@ impl Size {
         match (self, split) {
             (Self::Small, "data/train.jsonl") => Some(8),
             (Self::Small, _) => Some(5),
-            (Self::Demo | Self::Long, _) => None,
+            (Self::Demo | Self::Long | Self::Bank, _) => None,
         }
     }
 
@@ -65,6 +67,26 @@ impl Size {
             ],
             Self::Demo => &["train.slow_update=gated", "train.meta_skill=true"],
             Self::Long => &["train.epochs=5", "train.slow_update=gated", "train.meta_skill=true"],
+            Self::Bank => &[
+                "env.max_train=8",
+                "env.max_val=2",
+                "env.max_test=2",
+                "env.task_types=[\"pick_and_place_simple\"]",
+                "evolution.rounds=1",
+                "evolution.samples=1",
+                "evolution.min_rollouts=1",
+                "evolution.max_trials=1",
+                "evolution.trial_samples=2",
+                "evolution.max_trial_rollouts=16",
+            ],
+        }
+    }
+
+    /// The files of the demo, and which of them is the configuration.
+    fn demo(self) -> (&'static [DemoFile], &'static str) {
+        match self {
+            Self::Small | Self::Demo | Self::Long => (&demo::FILES, demo::CONFIG_FILE),
+            Self::Bank => (DemoWorld::Alfworld.files(), demo::BANK_CONFIG_FILE),
         }
     }
 }
@@ -124,7 +146,7 @@ pub(crate) struct Ended {
 impl World {
     pub(crate) fn new(size: Size, n_workers: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for file in demo::FILES {
+        for file in size.demo().0 {
             let path = dir.path().join(file.path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let n_lines = match size.n_items(file.path) {
@@ -132,6 +154,7 @@ impl World {
                 Some(_) | None => usize::MAX,
             };
             let text: String = file.text.split_inclusive('\n').take(n_lines).collect();
+            let text = text.replace("\"bank-run\"", "\"run\"");
             std::fs::write(path, text).unwrap();
         }
         Self { dir, size, n_workers, n_children: 0, n_audited: 0, committed: BTreeSet::new(), n_lost: 0 }
@@ -184,6 +207,7 @@ impl World {
         let plan = Plan {
             number: self.n_children,
             home: self.dir.path().to_owned(),
+            config: self.size.demo().1.to_owned(),
             overrides,
             death: start.death,
             commits: start.commits,
@@ -324,6 +348,15 @@ impl World {
         }
         if let Some(fresh) = stage.strip_prefix("fresh_") {
             return self.run_dir().join(format!("fresh_eval_{fresh}/summary.json")).exists();
+        }
+        if self.size == Size::Bank {
+            let round = match (stage, stage.strip_prefix("step ")) {
+                (_, Some(round)) => round.parse().unwrap(),
+                ("baseline" | "collect" | "distill", None) => 0_u32,
+                // A bank is measured in any round.
+                (_, None) => return false,
+            };
+            return self.run_dir().join(format!("rounds/round_{round:04}/record.json")).exists();
         }
         let Ok(state) = std::fs::read(self.run_dir().join("runtime_state.json")) else { return false };
         let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
