@@ -224,7 +224,7 @@ impl BankRun<'_> {
     }
 
     /// When a trial may decide. What earlier trials without a verdict have shown counts: their e-values and that of this
-    /// one multiply, so this one needs less by as much.
+    /// one multiply, so the threshold of this one is divided by theirs.
     fn rule(&self, e_before: Option<f64>) -> TrialRule {
         match self.settings().trial {
             TrialKind::AnyTime => {
