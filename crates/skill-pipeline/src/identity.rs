@@ -1,7 +1,9 @@
 //! What makes a run the run it is: the settings that may not change while it is resumed.
 
+use crate::bank::record::ROUNDS_DIR;
 use crate::error::PipelineError;
 use crate::prompts::PromptLibrary;
+use crate::run_dir::is_bank_run;
 use crate::settings::TrainSettings;
 use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
@@ -26,7 +28,7 @@ pub(crate) const MODE: &str = "train.mode";
 /// The mode of a run that trains a bank.
 pub(crate) const MODE_BANK: &str = "bank";
 /// The mode of a run that trains one document, and of every run that does not name its mode.
-pub(crate) const MODE_DOCUMENT: &str = "document";
+const MODE_DOCUMENT: &str = "document";
 
 /// Collects everything that decides the results of a run: of each model its id and its [`ChatModel::parameters`], and
 /// the same of the environment's judge.
@@ -120,8 +122,17 @@ fn mode(identity: &RunIdentity) -> &str {
     identity.get(MODE).and_then(Value::as_str).unwrap_or(MODE_DOCUMENT)
 }
 
-/// Refuses to train a document where a bank is trained, or the other way around.
-pub(crate) fn other_mode(dir: &Path, was: &str, is: &str) -> PipelineError {
+/// Refuses the directory of a run that trains a bank: by the names of its files, and where its log is gone by what it
+/// says of itself.
+pub(crate) fn check_is_document(dir: &Path, stored: Option<&RunIdentity>) -> Result<(), PipelineError> {
+    let is_bank = stored.is_some_and(|stored| mode(stored) == MODE_BANK) && dir.join(ROUNDS_DIR).exists();
+    if is_bank || is_bank_run(dir) {
+        return Err(other_mode(dir, MODE_BANK, MODE_DOCUMENT));
+    }
+    Ok(())
+}
+
+fn other_mode(dir: &Path, was: &str, is: &str) -> PipelineError {
     let change = SettingChange::of(MODE, &json!(was), &json!(is));
     PipelineError::Mismatch { path: dir.to_owned(), changes: vec![change] }
 }

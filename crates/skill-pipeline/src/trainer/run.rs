@@ -4,13 +4,13 @@ use super::warnings::Warned;
 use super::{TrainState, Trainer, spans, trouble};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::identity::{MODE_BANK, MODE_DOCUMENT, check_identity, check_items, other_mode, run_identity};
+use crate::identity::{check_identity, check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
 use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
-use crate::run_dir::{EvaluationDir, RunDir, is_bank_run, is_stop_requested, way_to, withdraw_stop};
+use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{SettingsError, StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::Rollouts;
@@ -118,10 +118,9 @@ fn claim(
         prompts,
         initial_skill,
     );
-    if is_bank_run(dir.path()) {
-        return Err(other_mode(dir.path(), MODE_BANK, MODE_DOCUMENT));
-    }
-    if let Some(stored) = dir.read_config()?
+    let stored = dir.read_config()?;
+    check_is_document(dir.path(), stored.as_ref().map(|stored| &stored.identity))?;
+    if let Some(stored) = stored
         && let Some(state) = dir.read_state()?
     {
         // Before anything is measured there is nothing that other settings could spoil.

@@ -105,6 +105,11 @@ fn a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around() {
     assert!(matches!(error, PipelineError::Mismatch { .. }), "{error}");
     std::fs::write(&config, text).unwrap();
     assert_eq!(files(dir.path()), before);
+    // By what it says alone, where its log is gone.
+    Run::default().run(dir.path()).unwrap();
+    std::fs::remove_file(dir.path().join("bank/log.jsonl")).unwrap();
+    let error = Job::default().run(dir.path()).unwrap_err();
+    assert!(matches!(error, PipelineError::Mismatch { .. }), "{error}");
 
     let dir = tempfile::tempdir().unwrap();
     Job { stop_after: 1, ..Job::default() }.run(dir.path()).unwrap_err();
