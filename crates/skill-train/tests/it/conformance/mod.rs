@@ -1,0 +1,3 @@
+//! Recorded data of torch, transformers, TRL and verl, compared case by case.
+
+mod sampling;

@@ -1,0 +1,82 @@
+//! Recorded data: where they lie, how their numbers are compared, and how many cases there were.
+//!
+//! `$SKILLRL_CONFORMANCE/weights` if the variable is set, else what `tests/data/weights` holds of it.
+
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Says at its end how many cases were compared, and fails if there were none.
+pub(crate) struct Counted {
+    what: String,
+    n_cases: usize,
+}
+
+impl Counted {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), n_cases: 0 }
+    }
+
+    pub(crate) fn add(&mut self) {
+        self.n_cases += 1;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            println!("{}: {} cases compared", self.what, self.n_cases);
+            assert!(self.n_cases > 0, "{} has no cases", self.what);
+        }
+    }
+}
+
+/// A file of the recorded data; `None`, and a line that says so, where it is not committed and the variable is not set.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    if let Some(root) = std::env::var_os("SKILLRL_CONFORMANCE") {
+        return Some(PathBuf::from(root).join("weights").join(name));
+    }
+    let committed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/weights").join(name);
+    if committed.exists() {
+        return Some(committed);
+    }
+    println!("{name}: nothing compared, SKILLRL_CONFORMANCE is not set");
+    None
+}
+
+pub(crate) fn text(name: &str) -> Option<String> {
+    let path = path(name)?;
+    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+pub(crate) fn json(name: &str) -> Option<Value> {
+    Some(serde_json::from_str(&text(name)?).unwrap())
+}
+
+/// A number, or one of the texts `nan`, `inf` and `-inf`.
+pub(crate) fn number(value: &Value) -> f64 {
+    match value.as_str() {
+        Some(text) => text.parse().unwrap(),
+        None => value.as_f64().unwrap_or_else(|| panic!("not a number: {value}")),
+    }
+}
+
+pub(crate) fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(number).collect()
+}
+
+pub(crate) fn ids(value: &Value) -> Vec<u32> {
+    value.as_array().unwrap().iter().map(|id| u32::try_from(id.as_u64().unwrap()).unwrap()).collect()
+}
+
+/// How far a number may be from the recorded one.
+#[derive(Clone, Copy)]
+pub(crate) struct Tolerance {
+    pub(crate) relative: f64,
+    pub(crate) absolute: f64,
+}
+
+#[track_caller]
+pub(crate) fn close(ours: f64, recorded: f64, tolerance: Tolerance, what: &str) {
+    let allowed = tolerance.relative * recorded.abs() + tolerance.absolute;
+    assert!((ours - recorded).abs() <= allowed, "{what}: {ours} is not {recorded} (allowed {allowed})");
+}
