@@ -4,4 +4,5 @@
 //! it through a seam of four verbs (sample, forward and backward, optimizer step, save and load), which no type of a
 //! tensor library crosses, so that another back end, or a server, can take the place of the local one.
 
+pub mod grpo;
 pub mod sampling;

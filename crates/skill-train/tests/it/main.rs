@@ -8,5 +8,6 @@
 )]
 
 mod conformance;
+mod grpo;
 mod recorded;
 mod sampling;
