@@ -4,5 +4,13 @@
 //! it through a seam of four verbs (sample, forward and backward, optimizer step, save and load), which no type of a
 //! tensor library crosses, so that another back end, or a server, can take the place of the local one.
 
+pub mod error;
 pub mod grpo;
+pub mod model_config;
+pub mod optim;
 pub mod sampling;
+pub mod schedule;
+pub mod seam;
+pub mod weights;
+
+pub use error::{TensorFault, TrainError};

@@ -1,0 +1,149 @@
+//! The error of the crate: what failed, in which file, tensor, row or call.
+
+use std::path::PathBuf;
+
+/// An error of loading, running or training a local model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// A file could not be read or written.
+    #[error("access {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not what its name promises: cut off, of another format, or with an invalid header.
+    #[error("read {}: {fault}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// A tensor of a file is missing, unexpected, or of the wrong shape, type or content.
+    #[error("use tensor {tensor} of {}: {fault}", path.display())]
+    Tensor {
+        /// The file.
+        path: PathBuf,
+        /// The name of the tensor in the file.
+        tensor: String,
+        /// What is wrong with it.
+        fault: TensorFault,
+    },
+    /// A model's configuration describes a model that cannot be run here.
+    #[error("use the model's configuration: {field}: {fault}")]
+    Model {
+        /// The key of `config.json`, or of an adapter's configuration.
+        field: String,
+        /// What is wrong with its value.
+        fault: String,
+    },
+    /// A request to a back end is invalid.
+    #[error("take the request: {field}: {fault}")]
+    Request {
+        /// The field, with the index of the row where there is one.
+        field: String,
+        /// What is wrong with its value.
+        fault: String,
+    },
+    /// A number of a model became infinite or NaN; weights and optimizer are as they were before the call.
+    #[error("compute {quantity}: the result is not finite")]
+    NotFinite {
+        /// The quantity: a loss, a gradient norm, the log-probability of a token.
+        quantity: String,
+    },
+    /// A call was repeated with the same id and other content.
+    #[error("answer call {call}: another request had this id")]
+    CallConflict {
+        /// The id of the call.
+        call: String,
+    },
+    /// A call belongs to a step whose answers are no longer kept.
+    #[error("answer call {call}: the answers of its step are no longer kept")]
+    CallTooOld {
+        /// The id of the call.
+        call: String,
+    },
+    /// A saved state does not exist under this hash, or its content has another hash.
+    #[error("load state {hash}: {fault}")]
+    State {
+        /// The hash under which the state was requested.
+        hash: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The caller stopped waiting, and the work was abandoned.
+    #[error("finish: the call was cancelled")]
+    Cancelled,
+    /// The tensor library failed.
+    #[error("compute {what}")]
+    Compute {
+        /// The computation.
+        what: &'static str,
+        /// The error of the library.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What is wrong with a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorFault {
+    /// The file does not have the tensor.
+    #[error("not found")]
+    Missing,
+    /// The model has no parameter of this name.
+    #[error("the model has no such parameter")]
+    Unexpected,
+    /// The shape is not that of the model.
+    #[error("shape {found:?}, where the model has {expected:?}")]
+    Shape {
+        /// The shape that the model has.
+        expected: Vec<usize>,
+        /// The shape in the file.
+        found: Vec<usize>,
+    },
+    /// The element type is not one of those that are read.
+    #[error("element type {0} is not supported")]
+    ElementType(String),
+    /// A value is infinite or NaN.
+    #[error("value {index} is not finite")]
+    NotFinite {
+        /// Index of the value, row-major.
+        index: usize,
+    },
+}
+
+impl TrainError {
+    /// True if the same call can succeed later without a change of its input.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Cancelled)
+    }
+
+    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn file(path: &std::path::Path, fault: impl Into<String>) -> Self {
+        Self::File { path: path.to_path_buf(), fault: fault.into() }
+    }
+
+    pub(crate) fn request(field: impl Into<String>, fault: impl Into<String>) -> Self {
+        Self::Request { field: field.into(), fault: fault.into() }
+    }
+
+    pub(crate) fn model(field: impl Into<String>, fault: impl Into<String>) -> Self {
+        Self::Model { field: field.into(), fault: fault.into() }
+    }
+}
+
+#[cfg(feature = "candle")]
+impl From<candle_core::Error> for TrainError {
+    fn from(source: candle_core::Error) -> Self {
+        Self::Compute { what: "a tensor operation", source: Box::new(source) }
+    }
+}

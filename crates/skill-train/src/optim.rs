@@ -1,0 +1,120 @@
+//! AdamW with parameter groups and clipping, over plain slices.
+//!
+//! It knows no tensors: a back end hands each parameter with its gradient to [`AdamW::update`] and puts back what it
+//! changed. A parameter without a gradient keeps its value and its moments.
+
+use indexmap::IndexMap;
+
+use crate::seam::{AdamSettings, Decayed};
+
+/// First and second moment of one parameter's gradient, row-major like the parameter.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Moments {
+    /// Running mean of the gradient.
+    pub first: Vec<f32>,
+    /// Running mean of the squared gradient.
+    pub second: Vec<f32>,
+}
+
+/// The state of AdamW: the number of steps taken and the moments of each parameter by name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AdamW {
+    /// Steps taken.
+    pub n_steps: u64,
+    /// Moments of the parameters that have had a gradient, in the order in which they first had one.
+    pub moments: IndexMap<String, Moments>,
+}
+
+/// The factors of one step, computed once for all parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct StepFactors {
+    clip: f32,
+    beta1: f32,
+    beta2: f32,
+    /// Learning rate over the bias correction of the first moment.
+    step_size: f32,
+    /// Root of the bias correction of the second moment.
+    root_correction: f32,
+    epsilon: f32,
+    keep: f32,
+    decayed: Decayed,
+}
+
+/// The factor that scales gradients of this norm down to `max_norm`, as `torch.nn.utils.clip_grad_norm_` computes it.
+pub fn clip_factor(grad_norm: f64, max_norm: Option<f64>) -> f64 {
+    max_norm.map_or(1.0, |max_norm| (max_norm / (grad_norm + 1e-6)).min(1.0))
+}
+
+/// The square of the norm of a gradient, added up in f64.
+pub fn squared_norm(values: &[f32]) -> f64 {
+    const N_LANES: usize = 8;
+    let mut lanes = [0.0_f64; N_LANES];
+    let chunks = values.chunks_exact(N_LANES);
+    let rest: f64 = chunks.remainder().iter().map(|value| f64::from(*value).powi(2)).sum();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane += f64::from(*value) * f64::from(*value);
+        }
+    }
+    lanes.iter().sum::<f64>() + rest
+}
+
+impl AdamW {
+    /// Counts a step and returns its factors for [`AdamW::update`].
+    pub fn begin_step(&mut self, settings: &AdamSettings, grad_norm: f64) -> StepFactors {
+        self.n_steps += 1;
+        let n_steps = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
+        let correction1 = 1.0 - settings.beta1.powi(n_steps);
+        let correction2 = 1.0 - settings.beta2.powi(n_steps);
+        StepFactors {
+            clip: clip_factor(grad_norm, settings.max_grad_norm) as f32,
+            beta1: settings.beta1 as f32,
+            beta2: settings.beta2 as f32,
+            step_size: (settings.learning_rate / correction1) as f32,
+            root_correction: correction2.sqrt() as f32,
+            epsilon: settings.epsilon as f32,
+            keep: (1.0 - settings.learning_rate * settings.weight_decay) as f32,
+            decayed: settings.decayed,
+        }
+    }
+
+    /// Moves one parameter in place by its gradient.
+    ///
+    /// `rank` is the number of dimensions of the parameter: norms and biases have one and decay only with
+    /// [`Decayed::All`]. `parameter` and `gradient` have the same length.
+    pub fn update(
+        &mut self,
+        factors: &StepFactors,
+        name: &str,
+        rank: usize,
+        parameter: &mut [f32],
+        gradient: &[f32],
+    ) {
+        let moments = match self.moments.get_mut(name) {
+            Some(moments) => moments,
+            None => self.moments.entry(name.to_owned()).or_default(),
+        };
+        moments.first.resize(parameter.len(), 0.0);
+        moments.second.resize(parameter.len(), 0.0);
+        let keep = match factors.decayed {
+            Decayed::All => factors.keep,
+            Decayed::Matrices => {
+                if rank > 1 {
+                    factors.keep
+                } else {
+                    1.0
+                }
+            }
+        };
+        let StepFactors { clip, beta1, beta2, step_size, root_correction, epsilon, .. } = *factors;
+        let values = parameter.iter_mut().zip(gradient);
+        let state = moments.first.iter_mut().zip(moments.second.iter_mut());
+        for ((value, gradient), (first, second)) in values.zip(state) {
+            let gradient = gradient * clip;
+            *first = beta1 * *first + (1.0 - beta1) * gradient;
+            *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
+            let denominator = second.sqrt() / root_correction + epsilon;
+            *value = *value * keep - step_size * *first / denominator;
+        }
+    }
+}
