@@ -6,6 +6,10 @@
 
 pub mod error;
 pub mod grpo;
+pub mod lora;
+pub mod loss;
+#[cfg(feature = "candle")]
+pub mod model;
 pub mod model_config;
 pub mod optim;
 pub mod sampling;

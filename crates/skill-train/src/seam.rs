@@ -307,22 +307,41 @@ pub struct StepOutput {
     pub n_steps: u64,
 }
 
-/// How tokens are sampled.
+/// How tokens are sampled, and how many.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SamplingSettings {
+pub struct GenerationSettings {
     /// Divisor of the logits; 0 takes the most probable token.
-    pub temperature: f32,
+    pub temperature: f64,
     /// The number of most probable tokens that remain; all without it.
     pub top_k: Option<usize>,
-    /// The probability mass of the most probable tokens that remain; all without it.
-    pub top_p: Option<f32>,
+    /// The probability mass of the most probable tokens that remain; 1 keeps all.
+    pub top_p: f64,
+    /// The least probability of a token, as a fraction of that of the best one; 0 keeps all.
+    pub min_p: f64,
+    /// Divides positive logits of tokens that occurred, and multiplies negative ones; 1 changes nothing.
+    pub repetition_penalty: f64,
     /// The largest number of sampled tokens.
     pub max_tokens: usize,
     /// Tokens that end a sample; the one that did is part of it.
     pub stop_tokens: Vec<u32>,
     /// Seed; each prompt and each position has its own random number, whatever else is in the batch.
     pub seed: u64,
+}
+
+impl Default for GenerationSettings {
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            max_tokens: 1024,
+            stop_tokens: Vec::new(),
+            seed: 0,
+        }
+    }
 }
 
 /// Prompts to continue.
@@ -334,7 +353,7 @@ pub struct SampleRequest {
     /// Token ids of each prompt; prompts that begin alike share the computation of the common beginning.
     pub prompts: Vec<Vec<u32>>,
     /// Settings of sampling.
-    pub settings: SamplingSettings,
+    pub settings: GenerationSettings,
 }
 
 /// What was sampled for one prompt.

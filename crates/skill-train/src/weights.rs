@@ -7,7 +7,7 @@ mod convert;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -42,10 +42,34 @@ struct Entry {
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
-    file: File,
+    source: Source,
     data_start: u64,
     entries: BTreeMap<String, Entry>,
     metadata: BTreeMap<String, String>,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug)]
+enum Source {
+    Disk(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    fn read_at(&self, position: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        match self {
+            Self::Disk(file) => {
+                let mut file = file;
+                file.seek(SeekFrom::Start(position))?;
+                file.read_exact(bytes)
+            }
+            Self::Memory(all) => {
+                let mut all = Cursor::new(all);
+                all.set_position(position);
+                all.read_exact(bytes)
+            }
+        }
+    }
 }
 
 impl TensorFile {
@@ -54,23 +78,35 @@ impl TensorFile {
     /// # Errors
     /// [`TrainError::Io`] if it cannot be read, [`TrainError::File`] if it is cut off or no safetensors file.
     pub fn open(path: &Path) -> Result<Self, TrainError> {
-        let mut file = File::open(path).map_err(|source| TrainError::io(path, source))?;
+        let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
         let n_bytes = file.metadata().map_err(|source| TrainError::io(path, source))?.len();
+        Self::new(path, Source::Disk(file), n_bytes)
+    }
+
+    /// Reads the content of a file; `path` is for errors.
+    ///
+    /// # Errors
+    /// As [`TensorFile::open`].
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, TrainError> {
+        Self::new(path, Source::Memory(bytes.to_vec()), bytes.len() as u64)
+    }
+
+    fn new(path: &Path, source: Source, n_bytes: u64) -> Result<Self, TrainError> {
         let mut length = [0; 8];
         if n_bytes < 8 {
             return Err(TrainError::file(path, format!("{n_bytes} bytes are too few for a safetensors file")));
         }
-        file.read_exact(&mut length).map_err(|source| TrainError::io(path, source))?;
+        source.read_at(0, &mut length).map_err(|source| TrainError::io(path, source))?;
         let header_bytes = u64::from_le_bytes(length);
         if header_bytes > MAX_HEADER_BYTES || header_bytes + 8 > n_bytes {
             return Err(TrainError::file(path, "not a safetensors file, or cut off in its header"));
         }
         let mut header = vec![0; usize::try_from(header_bytes).unwrap_or(0)];
-        file.read_exact(&mut header).map_err(|source| TrainError::io(path, source))?;
+        source.read_at(8, &mut header).map_err(|source| TrainError::io(path, source))?;
         let (entries, metadata) = read_header(path, &header)?;
         let data_start = header_bytes + 8;
         check_offsets(path, &entries, n_bytes - data_start)?;
-        Ok(Self { path: path.to_path_buf(), file, data_start, entries, metadata })
+        Ok(Self { path: path.to_path_buf(), source, data_start, entries, metadata })
     }
 
     /// The names of all tensors, sorted.
@@ -99,10 +135,8 @@ impl TensorFile {
             return Err(TrainError::file(&self.path, format!("the size of tensor {name} is not that of its shape")));
         }
         let mut bytes = vec![0; n_bytes];
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(self.data_start + start))
-            .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(|source| TrainError::io(&self.path, source))?;
+        let position = self.data_start + start;
+        self.source.read_at(position, &mut bytes).map_err(|source| TrainError::io(&self.path, source))?;
         let values = convert::to_f32(&entry.dtype, &bytes);
         match values.iter().position(|value| !value.is_finite()) {
             Some(index) => Err(fault(TensorFault::NotFinite { index })),

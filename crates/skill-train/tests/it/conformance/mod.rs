@@ -1,5 +1,13 @@
 //! Recorded data of torch, transformers, TRL and verl, compared case by case.
 
+#[cfg(feature = "candle")]
+mod forward;
 mod grpo;
 mod grpo_loss;
+#[cfg(feature = "candle")]
+mod local;
+#[cfg(feature = "candle")]
+mod lora;
 mod sampling;
+#[cfg(feature = "candle")]
+mod sft;

@@ -1,0 +1,393 @@
+//! Decoders of the Llama, Qwen2 and Qwen3 families with gradients of their own.
+//!
+//! A [`Decoder`] computes on the CPU in f32. The tensor library (candle) multiplies matrices; every layer has a forward
+//! and a backward function written out here, because the library's fused operations lose gradients silently and its
+//! tape keeps and copies more than is needed. Gradients are checked against recorded ones and by finite differences.
+//!
+//! A forward pass is [`Decoder::forward`], log-probabilities and the loss come from [`Decoder::score`], and
+//! [`Decoder::backward`] goes the way back.
+
+mod attention;
+mod batch;
+mod decode;
+mod head;
+mod layer;
+mod lora;
+mod math;
+mod ops;
+mod params;
+mod tensor;
+
+use std::path::Path;
+
+use candle_core::Tensor;
+use skill_core::random::PyRandom;
+
+pub use batch::Batch;
+pub use decode::{Cache, Continued};
+pub use head::{Coefficients, Scores, Target};
+pub use params::{Adapters, Gradients};
+
+use crate::error::{TensorFault, TrainError};
+use crate::lora::LoraConfig;
+use crate::model_config::{Family, ModelConfig};
+use crate::optim::AdamW;
+use crate::seam::AdamSettings;
+use crate::weights::{HostTensor, WeightFiles};
+use attention::Heads;
+use batch::Rotation;
+use layer::{Layer, LayerTape, Pass};
+use ops::{gather, rms_norm, rms_norm_backward, scatter_add};
+use params::{Linear, ParamId, Parameters};
+use tensor::{Floats, values, zeros};
+
+type Result<T> = std::result::Result<T, TrainError>;
+
+/// A decoder with its weights and, perhaps, an adapter.
+///
+/// A clone shares the weights until one of the two is trained.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    config: ModelConfig,
+    params: Parameters,
+    /// Parameters of the base model; those of an adapter follow them.
+    n_base: usize,
+    embedding: ParamId,
+    layers: Vec<Layer>,
+    norm: ParamId,
+    head: ParamId,
+    lora: Option<LoraConfig>,
+}
+
+/// How much of a forward pass is kept for the backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing: there is no backward pass.
+    Nothing,
+    /// What the backward pass of every layer needs.
+    Activations,
+    /// The input of each layer; the backward pass computes each layer a second time. About a third more time, for a
+    /// fraction of the memory.
+    LayerInputs,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Nothing,
+    Input(Tensor),
+    Tape(LayerTape),
+}
+
+/// A forward pass over a batch.
+#[derive(Debug)]
+pub struct Forward {
+    batch: Batch,
+    rotation: Rotation,
+    adapters: Adapters,
+    kept: Vec<Kept>,
+    /// The residual stream behind the last layer.
+    last: Tensor,
+    /// The same behind the last norm.
+    hidden: Tensor,
+}
+
+impl Forward {
+    /// The states behind the last norm, `[tokens, hidden]` row-major.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn hidden(&self) -> Result<Vec<f32>> {
+        values(&self.hidden)
+    }
+}
+
+/// The gradient by the states behind the last norm, as [`Decoder::score`] returns it.
+#[derive(Debug)]
+pub struct HiddenGradient(Tensor);
+
+impl Decoder {
+    /// Reads a model directory with `config.json` and safetensors.
+    ///
+    /// # Errors
+    /// [`TrainError`] with the file, the tensor or the key that is wrong.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let path = directory.join("config.json");
+        let text = std::fs::read_to_string(&path).map_err(|source| TrainError::io(&path, source))?;
+        Self::load(ModelConfig::from_json(&text)?, &WeightFiles::open(directory)?)
+    }
+
+    /// Reads the weights of a model.
+    ///
+    /// Names are those of published checkpoints, with or without `model.` in front. Tensors that the model does not
+    /// have are errors, except `lm_head.weight` of tied embeddings and stored frequencies of rotations.
+    ///
+    /// # Errors
+    /// [`TrainError::Tensor`] with the file and the tensor that is missing, superfluous, or of the wrong shape, type
+    /// or content.
+    pub fn load(config: ModelConfig, files: &WeightFiles) -> Result<Self> {
+        let expected = config.parameters();
+        let has = |name: &str| files.names().any(|found| found == name);
+        let is_bare = !has("model.embed_tokens.weight") && has("embed_tokens.weight");
+        let name_in_file = |name: &str| match name.strip_prefix("model.") {
+            Some(bare) if is_bare => bare.to_owned(),
+            _ => name.to_owned(),
+        };
+        let known: Vec<String> = expected.iter().map(|(name, _)| name_in_file(name)).collect();
+        let is_harmless = |name: &str| name == "lm_head.weight" || name.ends_with("rotary_emb.inv_freq");
+        if let Some(name) = files.names().find(|name| !known.iter().any(|known| known == name) && !is_harmless(name)) {
+            return Err(TrainError::Tensor {
+                path: files.path_of(name).to_path_buf(),
+                tensor: name.to_owned(),
+                fault: TensorFault::Unexpected,
+            });
+        }
+        Self::build(config, |name, shape| files.read(&name_in_file(name), shape))
+    }
+
+    /// A model with random weights, for training from nothing.
+    ///
+    /// Matrices are normal with standard deviation 0.02, norms 1 and biases 0, as in transformers. The same seed gives
+    /// the same weights.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn random(config: ModelConfig, seed: u64) -> Result<Self> {
+        const STANDARD_DEVIATION: f64 = 0.02;
+        let mut random = PyRandom::new(seed);
+        Self::build(config, |name, shape| {
+            let n_values = shape.iter().product();
+            let values = match shape {
+                [_] if name.ends_with("bias") => vec![0.0; n_values],
+                [_] => vec![1.0; n_values],
+                _ => (0..n_values).map(|_| (normal(&mut random) * STANDARD_DEVIATION) as f32).collect(),
+            };
+            Ok(HostTensor { shape: shape.to_vec(), values })
+        })
+    }
+
+    /// Builds a model from a function that gives each parameter by its name and shape.
+    ///
+    /// # Errors
+    /// Those of the function, and [`TrainError::Compute`] for a tensor of another size.
+    pub fn build(
+        config: ModelConfig,
+        mut weight: impl FnMut(&str, &[usize]) -> Result<HostTensor>,
+    ) -> Result<Self> {
+        let mut params = Parameters::default();
+        for (name, shape) in config.parameters() {
+            let found = weight(&name, &shape)?;
+            params.push(name, tensor::tensor(found.values, &shape)?);
+        }
+        let id_of = |name: &str| params.iter().find(|(_, parameter)| parameter.name == name).map(|(id, _)| id);
+        let id = |name: &str| id_of(name).ok_or_else(|| TrainError::model(name, "the model has no such parameter"));
+        let embedding = id("model.embed_tokens.weight")?;
+        let layers = (0..config.n_layers).map(|index| layer(&config, index, id, id_of));
+        let layers = layers.collect::<Result<Vec<_>>>()?;
+        let norm = id("model.norm.weight")?;
+        let head = if config.has_tied_embeddings { embedding } else { id("lm_head.weight")? };
+        let n_base = params.len();
+        Ok(Self { config, params, n_base, embedding, layers, norm, head, lora: None })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Names, shapes and values of the trainable parameters, in a fixed order.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn trainable(&self) -> Result<Vec<(String, HostTensor)>> {
+        let trainable = self.params.iter().filter(|(_, parameter)| parameter.is_trainable);
+        trainable.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.value)?))).collect()
+    }
+
+    /// Names, shapes and values of the parameters of the base model, without its adapter, in a fixed order.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn base(&self) -> Result<Vec<(String, HostTensor)>> {
+        let base = self.params.iter().take(self.n_base);
+        base.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.value)?))).collect()
+    }
+
+    /// Replaces the values of parameters by name.
+    ///
+    /// # Errors
+    /// [`TrainError::Model`] for a name that the model does not have or a value of another shape; nothing is replaced
+    /// then.
+    pub fn replace(&mut self, new: &[(String, HostTensor)]) -> Result<()> {
+        for (name, value) in new {
+            let found = self.params.iter().find(|(_, parameter)| parameter.name == *name);
+            match found {
+                Some((_, parameter)) if parameter.value.dims() == value.shape => {}
+                Some(_) => return Err(TrainError::model(name, "the value has another shape")),
+                None => return Err(TrainError::model(name, "the model has no such parameter")),
+            }
+        }
+        for (_, parameter) in self.params.iter_mut() {
+            if let Some((_, value)) = new.iter().find(|(name, _)| *name == parameter.name) {
+                parameter.value = tensor::tensor(value.values.clone(), &value.shape)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names and gradients of the parameters that have one.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn named_gradients(&self, gradients: &Gradients) -> Result<Vec<(String, HostTensor)>> {
+        let all = self.params.iter().filter_map(|(id, parameter)| Some((parameter, gradients.get(id)?)));
+        all.map(|(parameter, gradient)| Ok((parameter.name.clone(), host(gradient)?))).collect()
+    }
+
+    /// One step of AdamW; returns the norm of the gradient before clipping.
+    ///
+    /// # Errors
+    /// [`TrainError::NotFinite`] for a gradient whose norm is NaN or infinite; nothing is changed then.
+    pub fn step(&mut self, adam: &mut AdamW, settings: &AdamSettings, gradients: &Gradients) -> Result<f64> {
+        let norm = gradients.norm()?;
+        if !norm.is_finite() {
+            return Err(TrainError::NotFinite { quantity: "the norm of the gradient".to_owned() });
+        }
+        let factors = adam.begin_step(settings, norm);
+        for (id, parameter) in self.params.iter_mut() {
+            if let (Some(gradient), true) = (gradients.get(id), parameter.is_trainable) {
+                let mut new = values(&parameter.value)?;
+                let gradient = Floats::of(gradient)?;
+                let rank = parameter.value.rank();
+                adam.update(&factors, &parameter.name, rank, &mut new, gradient.slice()?);
+                parameter.value = tensor::tensor(new, parameter.value.dims())?;
+            }
+        }
+        Ok(norm)
+    }
+
+    /// Computes the states of all tokens of a batch.
+    ///
+    /// # Errors
+    /// [`TrainError::Request`] for an empty batch, an empty sequence, an unknown token, or a sequence longer than the
+    /// model's context.
+    pub fn forward(&self, batch: Batch, adapters: Adapters, keep: Keep) -> Result<Forward> {
+        self.check(&batch)?;
+        let rotation = Rotation::of(&batch, self.config.head_dim, self.config.rope_theta);
+        let pass = Pass { params: &self.params, batch: &batch, rotation: &rotation, adapters };
+        let tokens = batch.tokens().iter().map(|token| *token as usize);
+        let mut last = gather(self.params.get(self.embedding)?, tokens)?;
+        let mut kept = Vec::with_capacity(self.layers.len());
+        for layer in &self.layers {
+            let (output, tape) = layer.forward(pass, &last)?;
+            kept.push(match keep {
+                Keep::Nothing => Kept::Nothing,
+                Keep::LayerInputs => Kept::Input(last),
+                Keep::Activations => Kept::Tape(tape),
+            });
+            last = output;
+        }
+        let hidden = rms_norm(&last, self.params.get(self.norm)?, self.config.rms_norm_eps)?;
+        Ok(Forward { batch, rotation, adapters, kept, last, hidden })
+    }
+
+    fn check(&self, batch: &Batch) -> Result<()> {
+        batch.check(self.config.vocab_size)?;
+        let limit = self.config.max_positions;
+        match batch.lengths().iter().enumerate().find(|(_, length)| !(1..=limit).contains(*length)) {
+            _ if batch.lengths().is_empty() => Err(TrainError::request("rows", "there are none")),
+            Some((row, length)) => {
+                let fault = format!("{length} tokens, where 1 to {limit} are possible");
+                Err(TrainError::request(format!("rows[{row}].tokens"), fault))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the gradient of all trainable parameters to `gradients`.
+    ///
+    /// # Errors
+    /// [`TrainError::Request`] if the forward pass kept nothing or ran without the adapter that is trained.
+    pub fn backward(&self, forward: Forward, hidden: HiddenGradient, gradients: &mut Gradients) -> Result<()> {
+        if forward.adapters == Adapters::Off && self.lora.is_some() {
+            return Err(TrainError::request("pass", "a gradient of a model without its adapter is not computed"));
+        }
+        let pass = Pass {
+            params: &self.params,
+            batch: &forward.batch,
+            rotation: &forward.rotation,
+            adapters: forward.adapters,
+        };
+        let weight = self.params.get(self.norm)?;
+        let (mut gradient, by_weight) =
+            rms_norm_backward(&forward.last, weight, self.config.rms_norm_eps, &hidden.0, None)?;
+        if self.params.is_trainable(self.norm) {
+            gradients.add(self.norm, by_weight)?;
+        }
+        for (layer, kept) in self.layers.iter().zip(forward.kept).rev() {
+            let tape = match kept {
+                Kept::Tape(tape) => tape,
+                Kept::Input(input) => layer.forward(pass, &input)?.1,
+                Kept::Nothing => return Err(TrainError::request("pass", "the forward pass kept no activations")),
+            };
+            gradient = layer.backward(pass, &tape, &gradient, gradients)?;
+        }
+        if self.params.is_trainable(self.embedding) {
+            if gradients.get(self.embedding).is_none() {
+                gradients.add(self.embedding, zeros(self.params.get(self.embedding)?.dims())?)?;
+            }
+            if let Some(by_embedding) = gradients.get(self.embedding) {
+                let tokens = forward.batch.tokens().iter().map(|token| *token as usize);
+                scatter_add(by_embedding, tokens, &gradient)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn host(value: &Tensor) -> Result<HostTensor> {
+    Ok(HostTensor { shape: value.dims().to_vec(), values: values(value)? })
+}
+
+/// A standard normal number (Box and Muller, 1958).
+fn normal(random: &mut PyRandom) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random()).ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * random.random()).cos()
+}
+
+fn layer(
+    config: &ModelConfig,
+    index: usize,
+    id: impl Fn(&str) -> Result<ParamId>,
+    id_of: impl Fn(&str) -> Option<ParamId>,
+) -> Result<Layer> {
+    let name = |part: &str| format!("model.layers.{index}.{part}");
+    let linear = |part: &str| -> Result<Linear> {
+        Ok(Linear {
+            weight: id(&name(&format!("{part}.weight")))?,
+            bias: id_of(&name(&format!("{part}.bias"))),
+            adapter: None,
+        })
+    };
+    let head_norms = match config.family {
+        Family::Qwen3 => Some([id(&name("self_attn.q_norm.weight"))?, id(&name("self_attn.k_norm.weight"))?]),
+        Family::Llama | Family::Qwen2 => None,
+    };
+    Ok(Layer {
+        heads: Heads {
+            n_shared: config.n_kv_heads,
+            group: config.n_heads / config.n_kv_heads,
+            width: config.head_dim,
+        },
+        eps: config.rms_norm_eps,
+        input_norm: id(&name("input_layernorm.weight"))?,
+        query: linear("self_attn.q_proj")?,
+        key: linear("self_attn.k_proj")?,
+        value: linear("self_attn.v_proj")?,
+        output: linear("self_attn.o_proj")?,
+        head_norms,
+        inner_norm: id(&name("post_attention_layernorm.weight"))?,
+        gate: linear("mlp.gate_proj")?,
+        up: linear("mlp.up_proj")?,
+        down: linear("mlp.down_proj")?,
+    })
+}

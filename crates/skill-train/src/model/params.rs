@@ -1,0 +1,192 @@
+//! The parameters of a model, their gradients, and linear layers with or without an adapter.
+
+use candle_core::Tensor;
+
+use super::ops::{add_bias, sum_rows};
+use super::tensor::{Floats, add_in_place, edit};
+use crate::error::TrainError;
+use crate::optim::squared_norm;
+
+type Result<T> = std::result::Result<T, TrainError>;
+
+/// Index of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ParamId(usize);
+
+/// One parameter of a model.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) value: Tensor,
+    pub(crate) is_trainable: bool,
+}
+
+/// All parameters of a model, in a fixed order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parameters {
+    all: Vec<Parameter>,
+}
+
+fn unknown() -> TrainError {
+    TrainError::model("parameters", "a parameter of the layers does not exist")
+}
+
+impl Parameters {
+    pub(crate) fn push(&mut self, name: String, value: Tensor) -> ParamId {
+        self.all.push(Parameter { name, value, is_trainable: true });
+        ParamId(self.all.len() - 1)
+    }
+
+    pub(crate) fn get(&self, id: ParamId) -> Result<&Tensor> {
+        self.all.get(id.0).map(|parameter| &parameter.value).ok_or_else(unknown)
+    }
+
+    pub(crate) fn is_trainable(&self, id: ParamId) -> bool {
+        self.all.get(id.0).is_some_and(|parameter| parameter.is_trainable)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ParamId, &Parameter)> {
+        self.all.iter().enumerate().map(|(index, parameter)| (ParamId(index), parameter))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ParamId, &mut Parameter)> {
+        self.all.iter_mut().enumerate().map(|(index, parameter)| (ParamId(index), parameter))
+    }
+
+    pub(crate) fn truncate(&mut self, n_parameters: usize) {
+        self.all.truncate(n_parameters);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+}
+
+/// The gradient of a model, added up over passes.
+#[derive(Debug, Default)]
+pub struct Gradients {
+    all: Vec<Option<Tensor>>,
+}
+
+impl Gradients {
+    /// Adds to the gradient of a parameter. The tensor must be contiguous and shared with nothing.
+    pub(crate) fn add(&mut self, id: ParamId, gradient: Tensor) -> Result<()> {
+        if self.all.len() <= id.0 {
+            self.all.resize_with(id.0 + 1, || None);
+        }
+        match self.all.get_mut(id.0) {
+            Some(Some(sum)) => add_in_place(sum, &gradient),
+            Some(empty) => {
+                *empty = Some(gradient);
+                Ok(())
+            }
+            None => Err(unknown()),
+        }
+    }
+
+    pub(crate) fn get(&self, id: ParamId) -> Option<&Tensor> {
+        self.all.get(id.0).and_then(Option::as_ref)
+    }
+
+    /// Adds all of another gradient.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
+        for (index, gradient) in other.all.into_iter().enumerate() {
+            if let Some(gradient) = gradient {
+                self.add(ParamId(index), gradient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The norm over all parameters, added up in f64.
+    ///
+    /// # Errors
+    /// [`TrainError::Compute`] if the tensor library fails.
+    pub fn norm(&self) -> Result<f64> {
+        let mut sum = 0.0;
+        for gradient in self.all.iter().flatten() {
+            sum += squared_norm(Floats::of(gradient)?.slice()?);
+        }
+        Ok(sum.sqrt())
+    }
+}
+
+/// The low-rank adapter of a linear layer (LoRA, Hu et al., 2021): adds `scale * B A x`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Adapter {
+    /// `[r, in]`.
+    pub(crate) a: ParamId,
+    /// `[out, r]`.
+    pub(crate) b: ParamId,
+    pub(crate) scale: f64,
+}
+
+/// A linear layer `W x + bias`, with `W` of shape `[out, in]`.
+#[derive(Debug, Clone)]
+pub(crate) struct Linear {
+    pub(crate) weight: ParamId,
+    pub(crate) bias: Option<ParamId>,
+    pub(crate) adapter: Option<Adapter>,
+}
+
+/// True parts of a model in a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adapters {
+    /// Adapters take part, if the model has any.
+    On,
+    /// The model without its adapter.
+    Off,
+}
+
+impl Linear {
+    /// `[tokens, in]` to `[tokens, out]`.
+    pub(crate) fn forward(&self, params: &Parameters, input: &Tensor, adapters: Adapters) -> Result<Tensor> {
+        let output = input.matmul(&params.get(self.weight)?.t()?)?;
+        if let Some(bias) = self.bias {
+            add_bias(&output, params.get(bias)?)?;
+        }
+        if let (Some(adapter), Adapters::On) = (self.adapter, adapters) {
+            let low = input.matmul(&params.get(adapter.a)?.t()?)?;
+            let high = low.matmul(&params.get(adapter.b)?.t()?)?;
+            scale(&high, adapter.scale)?;
+            add_in_place(&output, &high)?;
+        }
+        Ok(output)
+    }
+
+    /// The gradient by the input; those by the parameters that are trainable are added to `gradients`.
+    pub(crate) fn backward(
+        &self,
+        params: &Parameters,
+        input: &Tensor,
+        gradient: &Tensor,
+        gradients: &mut Gradients,
+    ) -> Result<Tensor> {
+        let by_input = gradient.matmul(params.get(self.weight)?)?;
+        if params.is_trainable(self.weight) {
+            gradients.add(self.weight, gradient.t()?.matmul(input)?)?;
+        }
+        if let Some(bias) = self.bias.filter(|bias| params.is_trainable(*bias)) {
+            gradients.add(bias, sum_rows(gradient)?)?;
+        }
+        if let Some(adapter) = self.adapter {
+            let by_low = gradient.matmul(params.get(adapter.b)?)?;
+            scale(&by_low, adapter.scale)?;
+            if params.is_trainable(adapter.b) {
+                let low = input.matmul(&params.get(adapter.a)?.t()?)?;
+                scale(&low, adapter.scale)?;
+                gradients.add(adapter.b, gradient.t()?.matmul(&low)?)?;
+            }
+            if params.is_trainable(adapter.a) {
+                gradients.add(adapter.a, by_low.t()?.matmul(input)?)?;
+            }
+            add_in_place(&by_input, &by_low.matmul(params.get(adapter.a)?)?)?;
+        }
+        Ok(by_input)
+    }
+}
+
+fn scale(matrix: &Tensor, factor: f64) -> Result<()> {
+    let factor = factor as f32;
+    edit(matrix, |values| values.iter_mut().for_each(|value| *value *= factor))
+}
