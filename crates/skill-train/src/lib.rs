@@ -4,8 +4,14 @@
 //! it through a seam of four verbs (sample, forward and backward, optimizer step, save and load), which no type of a
 //! tensor library crosses, so that another back end, or a server, can take the place of the local one.
 
+pub mod answers;
+pub mod checkpoint;
 pub mod error;
+#[cfg(feature = "candle")]
+pub mod generate;
 pub mod grpo;
+#[cfg(feature = "candle")]
+pub mod local;
 pub mod lora;
 pub mod loss;
 #[cfg(feature = "candle")]
@@ -15,6 +21,8 @@ pub mod optim;
 pub mod sampling;
 pub mod schedule;
 pub mod seam;
+#[cfg(feature = "candle")]
+mod state;
 pub mod weights;
 
 pub use error::{TensorFault, TrainError};
