@@ -197,7 +197,8 @@ impl Heads {
         let mut turned = vec![0.0; self.width];
         let mut scores = Vec::new();
         for row in rows {
-            for ((token, ((query, (key, value)), output)), _) in tokens.by_ref().zip(row.tokens) {
+            // The row's tokens come first in the zip: it asks its first part once more at the end.
+            for (_, (token, ((query, (key, value)), output))) in row.tokens.iter().zip(tokens.by_ref()) {
                 if let Some(tail) = row.cache.tail_layer(layer, self.n_shared) {
                     let heads = key.chunks_exact(self.width).zip(value.chunks_exact(self.width));
                     let cached = tail.keys.iter_mut().zip(tail.values.iter_mut());

@@ -7,7 +7,17 @@
     reason = "tests say what they expect, and how many recorded cases they compared"
 )]
 
+#[cfg(feature = "candle")]
+mod backend;
 mod conformance;
+#[cfg(feature = "candle")]
+mod generation;
+#[cfg(feature = "candle")]
+mod gradients;
 mod grpo;
+mod model_files;
 mod recorded;
 mod sampling;
+#[cfg(feature = "candle")]
+mod small;
+mod states;

@@ -5,6 +5,8 @@ mod forward;
 mod grpo;
 mod grpo_loss;
 #[cfg(feature = "candle")]
+mod grpo_steps;
+#[cfg(feature = "candle")]
 mod local;
 #[cfg(feature = "candle")]
 mod lora;
