@@ -63,7 +63,8 @@ impl<T: Clone> Answers<T> {
 }
 
 fn digest_of<R: Serialize>(request: &R) -> Result<[u8; 32], TrainError> {
-    let bytes = serde_json::to_vec(request).map_err(|error| TrainError::request("request", error.to_string()))?;
+    let bytes =
+        serde_json::to_vec(request).map_err(|error| TrainError::request("request", error.to_string()))?;
     Ok(Sha256::digest(bytes).into())
 }
 

@@ -76,10 +76,8 @@ impl StateStore {
             entries.push(Entry { name: file.name.clone(), hash, n_bytes: file.bytes.len() as u64 });
         }
         let manifest = Manifest { version: VERSION, n_steps, files: entries };
-        let bytes = serde_json::to_vec(&manifest).map_err(|error| TrainError::State {
-            hash: String::new(),
-            fault: error.to_string(),
-        })?;
+        let bytes = serde_json::to_vec(&manifest)
+            .map_err(|error| TrainError::State { hash: String::new(), fault: error.to_string() })?;
         let hash = hash_of(&bytes);
         write(&self.directory.join("states"), &hash, &bytes)?;
         Ok(saved(&hash, &manifest))

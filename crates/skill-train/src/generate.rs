@@ -59,7 +59,8 @@ pub fn generate(
     let mut beginning = Beginning::of(model, prompts, adapters)?;
     for (chunk_idx, chunk) in prompts.chunks(MAX_ROWS).enumerate() {
         let first = chunk_idx * MAX_ROWS;
-        let (mut active, mut logits) = beginning.rows(model, chunk, first, settings.seed, adapters, is_cancelled)?;
+        let (mut active, mut logits) =
+            beginning.rows(model, chunk, first, settings.seed, adapters, is_cancelled)?;
         if settings.max_tokens == 0 {
             samples.extend(active.drain(..).map(|row| (row.index, row.sample)));
         }
@@ -93,14 +94,16 @@ impl Active {
         settings: &GenerationSettings,
         limit: usize,
     ) -> Result<bool> {
-        let not_finite = || TrainError::NotFinite { quantity: format!("the next token of prompt {}", self.index) };
+        let not_finite =
+            || TrainError::NotFinite { quantity: format!("the next token of prompt {}", self.index) };
         let position = self.sample.tokens.len();
         let mut previous = Vec::new();
         if settings.repetition_penalty != 1.0 {
             previous.extend_from_slice(prompt);
             previous.extend_from_slice(&self.sample.tokens);
         }
-        let sampled = sampling.sample(logits, &previous, self.dice.throw(position)).map_err(|_| not_finite())?;
+        let sampled =
+            sampling.sample(logits, &previous, self.dice.throw(position)).map_err(|_| not_finite())?;
         let temperature = if settings.temperature == 0.0 { 1.0 } else { settings.temperature };
         let logprob = log_prob(logits, sampled.token, temperature);
         if !logprob.is_finite() {
@@ -154,7 +157,9 @@ impl Beginning {
         // The last token of a prompt is never shared: its logits are needed.
         let longest = prompts.iter().map(Vec::len).min().unwrap_or(0).saturating_sub(1);
         let n_tokens = others.iter().map(common).fold(longest, usize::min);
-        if let (Some(tokens), true) = (first.get(..n_tokens), n_tokens >= MIN_SHARED_TOKENS && !others.is_empty()) {
+        if let (Some(tokens), true) =
+            (first.get(..n_tokens), n_tokens >= MIN_SHARED_TOKENS && !others.is_empty())
+        {
             model.extend(&mut [Continued { cache: &mut beginning.cache, tokens }], adapters)?;
             beginning.n_tokens = n_tokens;
         }

@@ -196,11 +196,16 @@ impl Inner {
                 loss.check(&request.rows)?;
                 let forward = self.model.forward(batch, Adapters::On, self.keep)?;
                 let mut gradients = Gradients::default();
-                let (scores, hidden) =
-                    self.model.score(&forward, &targets, request.temperature, &mut gradients, |first, scores| {
+                let (scores, hidden) = self.model.score(
+                    &forward,
+                    &targets,
+                    request.temperature,
+                    &mut gradients,
+                    |first, scores| {
                         let places = places.iter().skip(first);
                         Ok(differentiate(loss, *denominator, &request.rows, places, scores, &mut metrics))
-                    })?;
+                    },
+                )?;
                 if !metrics.loss.is_finite() {
                     return Err(TrainError::NotFinite { quantity: "the loss".to_owned() });
                 }
@@ -266,7 +271,10 @@ fn check_rows(request: &ForwardBackward) -> Result<()> {
             return Err(TrainError::request(field, fault));
         }
         if row.weights.first().is_some_and(|weight| *weight != 0.0) {
-            return Err(TrainError::request(field, "nothing predicts the first token, so its weight must be 0"));
+            return Err(TrainError::request(
+                field,
+                "nothing predicts the first token, so its weight must be 0",
+            ));
         }
         if let Some(index) = row.weights.iter().position(|weight| !weight.is_finite()) {
             return Err(TrainError::request(field, format!("number {index} is not finite")));

@@ -32,7 +32,12 @@ impl LoraConfig {
     ///
     /// # Errors
     /// [`TrainError::Model`] for rank 0 or an unknown layer.
-    pub fn new(rank: usize, alpha: f64, target_modules: &[&str], base_model: &str) -> Result<Self, TrainError> {
+    pub fn new(
+        rank: usize,
+        alpha: f64,
+        target_modules: &[&str],
+        base_model: &str,
+    ) -> Result<Self, TrainError> {
         let mut file = defaults();
         file.insert("r".to_owned(), Value::from(rank));
         let is_whole = alpha.fract() == 0.0 && alpha.abs() < 1e15;
@@ -49,7 +54,8 @@ impl LoraConfig {
     /// [`TrainError::Model`] with the key: another kind of adapter, an unknown layer, or a variant that would give
     /// other numbers (DoRA, biases, ranks by layer, layers that are saved whole).
     pub fn from_json(text: &str) -> Result<Self, TrainError> {
-        let file = serde_json::from_str(text).map_err(|error| TrainError::model(CONFIG_FILE, error.to_string()))?;
+        let file =
+            serde_json::from_str(text).map_err(|error| TrainError::model(CONFIG_FILE, error.to_string()))?;
         Self::from_map(file)
     }
 
@@ -72,7 +78,8 @@ impl LoraConfig {
         let alpha = alpha.ok_or_else(|| TrainError::model("lora_alpha", "not a number"))?;
         let has_rank_stabilized_scale = file.get("use_rslora").and_then(Value::as_bool) == Some(true);
         let divisor = if has_rank_stabilized_scale { (rank as f64).sqrt() } else { rank as f64 };
-        let names = file.get("target_modules").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let names =
+            file.get("target_modules").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let target_modules = names.iter().map(module).collect::<Result<Vec<_>, _>>()?;
         if target_modules.is_empty() {
             return Err(TrainError::model("target_modules", "not a list of linear layers"));
@@ -99,7 +106,8 @@ impl LoraConfig {
     pub fn to_json(&self) -> String {
         let mut keys: Vec<(&String, &Value)> = self.file.iter().collect();
         keys.sort_by_key(|(key, _)| *key);
-        let sorted: Map<String, Value> = keys.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let sorted: Map<String, Value> =
+            keys.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         serde_json::to_string_pretty(&sorted).unwrap_or_default()
     }
 }

@@ -10,6 +10,7 @@
 mod attention;
 mod batch;
 mod decode;
+mod gguf;
 mod head;
 mod layer;
 mod lora;
@@ -134,7 +135,9 @@ impl Decoder {
         };
         let known: Vec<String> = expected.iter().map(|(name, _)| name_in_file(name)).collect();
         let is_harmless = |name: &str| name == "lm_head.weight" || name.ends_with("rotary_emb.inv_freq");
-        if let Some(name) = files.names().find(|name| !known.iter().any(|known| known == name) && !is_harmless(name)) {
+        if let Some(name) =
+            files.names().find(|name| !known.iter().any(|known| known == name) && !is_harmless(name))
+        {
             return Err(TrainError::Tensor {
                 path: files.path_of(name).to_path_buf(),
                 tensor: name.to_owned(),
@@ -178,8 +181,11 @@ impl Decoder {
             let found = weight(&name, &shape)?;
             params.push(name, tensor::tensor(found.values, &shape)?);
         }
-        let id_of = |name: &str| params.iter().find(|(_, parameter)| parameter.name == name).map(|(id, _)| id);
-        let id = |name: &str| id_of(name).ok_or_else(|| TrainError::model(name, "the model has no such parameter"));
+        let id_of =
+            |name: &str| params.iter().find(|(_, parameter)| parameter.name == name).map(|(id, _)| id);
+        let id = |name: &str| {
+            id_of(name).ok_or_else(|| TrainError::model(name, "the model has no such parameter"))
+        };
         let embedding = id("model.embed_tokens.weight")?;
         let layers = (0..config.n_layers).map(|index| layer(&config, index, id, id_of));
         let layers = layers.collect::<Result<Vec<_>>>()?;
@@ -307,9 +313,17 @@ impl Decoder {
     ///
     /// # Errors
     /// [`TrainError::Request`] if the forward pass kept nothing or ran without the adapter that is trained.
-    pub fn backward(&self, forward: Forward, hidden: HiddenGradient, gradients: &mut Gradients) -> Result<()> {
+    pub fn backward(
+        &self,
+        forward: Forward,
+        hidden: HiddenGradient,
+        gradients: &mut Gradients,
+    ) -> Result<()> {
         if forward.adapters == Adapters::Off && self.lora.is_some() {
-            return Err(TrainError::request("pass", "a gradient of a model without its adapter is not computed"));
+            return Err(TrainError::request(
+                "pass",
+                "a gradient of a model without its adapter is not computed",
+            ));
         }
         let pass = Pass {
             params: &self.params,
@@ -327,7 +341,9 @@ impl Decoder {
             let tape = match kept {
                 Kept::Tape(tape) => tape,
                 Kept::Input(input) => layer.forward(pass, &input)?.1,
-                Kept::Nothing => return Err(TrainError::request("pass", "the forward pass kept no activations")),
+                Kept::Nothing => {
+                    return Err(TrainError::request("pass", "the forward pass kept no activations"));
+                }
             };
             gradient = layer.backward(pass, &tape, &gradient, gradients)?;
         }

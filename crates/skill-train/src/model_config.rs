@@ -67,8 +67,8 @@ impl ModelConfig {
     /// [`TrainError::Model`] with the key: another family, a missing or invalid number, or a variant that is not
     /// implemented (scaled rotations, sliding windows, another activation).
     pub fn from_json(text: &str) -> Result<Self, TrainError> {
-        let config: Map<String, Value> =
-            serde_json::from_str(text).map_err(|error| TrainError::model("config.json", error.to_string()))?;
+        let config: Map<String, Value> = serde_json::from_str(text)
+            .map_err(|error| TrainError::model("config.json", error.to_string()))?;
         let keys = Keys(&config);
         let family = family(&config)?;
         refuse_variants(&config)?;
@@ -179,7 +179,10 @@ fn refuse_variants(config: &Map<String, Value>) -> Result<(), TrainError> {
     for settings in scaling.into_iter().flatten().filter_map(Value::as_object) {
         let kind = settings.get("rope_type").or_else(|| settings.get("type")).and_then(Value::as_str);
         if let Some(kind) = kind.filter(|kind| *kind != "default") {
-            return Err(TrainError::model("rope_type", format!("rotations of type {kind} are not implemented")));
+            return Err(TrainError::model(
+                "rope_type",
+                format!("rotations of type {kind} are not implemented"),
+            ));
         }
     }
     Ok(())
@@ -213,7 +216,9 @@ impl Keys<'_> {
             None | Some(Value::Null) => Err(TrainError::model(key, "not found")),
             Some(value) => match value.as_u64().filter(|size| (1..=MAX_SIZE).contains(size)) {
                 Some(size) => Ok(usize::try_from(size).unwrap_or(usize::MAX)),
-                None => Err(TrainError::model(key, format!("{value} is not a size between 1 and {MAX_SIZE}"))),
+                None => {
+                    Err(TrainError::model(key, format!("{value} is not a size between 1 and {MAX_SIZE}")))
+                }
             },
         }
     }

@@ -94,7 +94,10 @@ impl TensorFile {
     fn new(path: &Path, source: Source, n_bytes: u64) -> Result<Self, TrainError> {
         let mut length = [0; 8];
         if n_bytes < 8 {
-            return Err(TrainError::file(path, format!("{n_bytes} bytes are too few for a safetensors file")));
+            return Err(TrainError::file(
+                path,
+                format!("{n_bytes} bytes are too few for a safetensors file"),
+            ));
         }
         source.read_at(0, &mut length).map_err(|source| TrainError::io(path, source))?;
         let header_bytes = u64::from_le_bytes(length);
@@ -132,7 +135,10 @@ impl TensorFile {
         let (start, end) = entry.data_offsets;
         let n_bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
         if entry.shape.iter().try_fold(size, |bytes, side| bytes.checked_mul(*side)) != Some(n_bytes) {
-            return Err(TrainError::file(&self.path, format!("the size of tensor {name} is not that of its shape")));
+            return Err(TrainError::file(
+                &self.path,
+                format!("the size of tensor {name} is not that of its shape"),
+            ));
         }
         let mut bytes = vec![0; n_bytes];
         let position = self.data_start + start;
@@ -145,10 +151,10 @@ impl TensorFile {
     }
 }
 
-fn read_header(
-    path: &Path,
-    header: &[u8],
-) -> Result<(BTreeMap<String, Entry>, BTreeMap<String, String>), TrainError> {
+/// The entries of all tensors, and the free texts.
+type Header = (BTreeMap<String, Entry>, BTreeMap<String, String>);
+
+fn read_header(path: &Path, header: &[u8]) -> Result<Header, TrainError> {
     let bad = |error: serde_json::Error| TrainError::file(path, format!("invalid header: {error}"));
     let header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).map_err(bad)?;
     let mut entries = BTreeMap::new();
@@ -281,7 +287,7 @@ pub fn encode(tensors: &[TensorView<'_>]) -> Vec<u8> {
     let mut end = 0;
     for tensor in &sorted {
         let start = end;
-        end += tensor.values.len() * size_of::<f32>();
+        end += size_of_val(tensor.values);
         let name = serde_json::Value::from(tensor.name);
         let shape = serde_json::Value::from(tensor.shape);
         header.push_str(&format!(

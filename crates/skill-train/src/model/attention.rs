@@ -129,7 +129,8 @@ impl Heads {
         keys: &Tensor,
         values: &Tensor,
     ) -> Result<(Tensor, Vec<SequenceTape>)> {
-        let (query_values, key_values, value_values) = (Floats::of(queries)?, Floats::of(keys)?, Floats::of(values)?);
+        let (query_values, key_values, value_values) =
+            (Floats::of(queries)?, Floats::of(keys)?, Floats::of(values)?);
         let mut output = vec![0.0; query_values.slice()?.len()];
         let mut tapes = Vec::with_capacity(batch.lengths().len());
         for at in batch.ranges() {

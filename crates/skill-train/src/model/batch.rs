@@ -105,7 +105,9 @@ impl Rotation {
         let (target_low, target_high) = target.split_at_mut(self.half.min(source.len()));
         let sources = source_low.iter().zip(source_high);
         let targets = target_low.iter_mut().zip(target_high);
-        for (((low, high), (to_low, to_high)), (cosine, sine)) in sources.zip(targets).zip(cosines.iter().zip(sines)) {
+        for (((low, high), (to_low, to_high)), (cosine, sine)) in
+            sources.zip(targets).zip(cosines.iter().zip(sines))
+        {
             let sine = sign * sine;
             *to_low = low * cosine - high * sine;
             *to_high = high * cosine + low * sine;

@@ -90,7 +90,10 @@ impl Decoder {
         for (index, row) in rows.iter().enumerate() {
             let (first, limit) = (row.cache.n_tokens(), self.config.max_positions);
             if row.tokens.is_empty() || first + row.tokens.len() > limit {
-                let fault = format!("{first} tokens are followed by {}, where {limit} are possible", row.tokens.len());
+                let fault = format!(
+                    "{first} tokens are followed by {}, where {limit} are possible",
+                    row.tokens.len()
+                );
                 return Err(TrainError::request(format!("rows[{index}].tokens"), fault));
             }
             let first = u32::try_from(first).unwrap_or(u32::MAX);
@@ -150,7 +153,13 @@ fn remember(cache: &mut Cache, layer: usize, heads: Heads, sequence: &SequenceTa
 }
 
 impl Layer {
-    fn extend(&self, pass: Pass<'_>, index: usize, rows: &mut [Continued<'_>], input: &Tensor) -> Result<Tensor> {
+    fn extend(
+        &self,
+        pass: Pass<'_>,
+        index: usize,
+        rows: &mut [Continued<'_>],
+        input: &Tensor,
+    ) -> Result<Tensor> {
         let Pass { params, adapters, .. } = pass;
         let normed = rms_norm(input, params.get(self.input_norm)?, self.eps)?;
         let query = self.normed_heads(params, 0, self.query.forward(params, &normed, adapters)?)?;

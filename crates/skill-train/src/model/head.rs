@@ -135,7 +135,8 @@ fn score_chunk(logits: &Tensor, targets: &[Target], temperature: f32) -> Result<
         let logit = row.get(target.token as usize).copied().unwrap_or(f32::NAN);
         let logprob = logit * inverse - log_sum;
         if !logprob.is_finite() || !entropy.is_finite() {
-            let quantity = format!("the log-probability of token {} behind position {}", target.token, target.position);
+            let quantity =
+                format!("the log-probability of token {} behind position {}", target.token, target.position);
             return Err(TrainError::NotFinite { quantity });
         }
         scores.logprobs.push(logprob);

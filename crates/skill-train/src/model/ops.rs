@@ -36,7 +36,8 @@ pub(crate) fn rms_norm_backward(
     gradient: &Tensor,
     residual: Option<&Tensor>,
 ) -> Result<(Tensor, Tensor)> {
-    let (input_values, weight_values, gradient) = (Floats::of(input)?, Floats::of(weight)?, Floats::of(gradient)?);
+    let (input_values, weight_values, gradient) =
+        (Floats::of(input)?, Floats::of(weight)?, Floats::of(gradient)?);
     let (values, weights, gradient) = (input_values.slice()?, weight_values.slice()?, gradient.slice()?);
     let width = weights.len().max(1);
     let mut by_weight = vec![0.0_f32; weights.len()];
@@ -93,7 +94,8 @@ pub(crate) fn gather(matrix: &Tensor, rows: impl ExactSizeIterator<Item = usize>
     let mut output = Vec::with_capacity(n_rows * width);
     for row in rows {
         let row = values.get(row * width..(row + 1) * width);
-        output.extend_from_slice(row.ok_or_else(|| TrainError::request("tokens", "an index is out of range"))?);
+        output
+            .extend_from_slice(row.ok_or_else(|| TrainError::request("tokens", "an index is out of range"))?);
     }
     tensor(output, &[n_rows, width])
 }

@@ -30,7 +30,9 @@ impl<'a> Floats<'a> {
     }
 
     pub(crate) fn slice(&self) -> Result<&[f32]> {
-        let Storage::Cpu(CpuStorage::F32(values)) = &*self.storage else { return Err(unreadable("the argument")) };
+        let Storage::Cpu(CpuStorage::F32(values)) = &*self.storage else {
+            return Err(unreadable("the argument"));
+        };
         values.get(self.start..self.end).ok_or_else(|| unreadable("the argument"))
     }
 }

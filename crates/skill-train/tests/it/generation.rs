@@ -50,7 +50,10 @@ fn samples_have_the_log_probabilities_of_a_whole_pass() {
                 for target in &targets {
                     let logits = model.logits(&forward, &[target.position]).unwrap();
                     let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                    assert!(best - logits[target.token as usize] < 1e-4, "a greedy token is not the best one");
+                    assert!(
+                        best - logits[target.token as usize] < 1e-4,
+                        "a greedy token is not the best one"
+                    );
                 }
             }
         }
@@ -106,11 +109,15 @@ fn a_cancelled_call_ends_at_the_next_token() {
 #[test]
 fn faulty_prompts_are_refused_by_name() {
     let model = small::model("llama", &[("max_position_embeddings", json!(20))]);
-    let field = |prompts: &[Vec<u32>], settings: &GenerationSettings| {
-        match generate(&model, prompts, settings, Adapters::On, &|| false) {
-            Err(TrainError::Request { field, .. }) => field,
-            other => panic!("{other:?}"),
-        }
+    let field = |prompts: &[Vec<u32>], settings: &GenerationSettings| match generate(
+        &model,
+        prompts,
+        settings,
+        Adapters::On,
+        &|| false,
+    ) {
+        Err(TrainError::Request { field, .. }) => field,
+        other => panic!("{other:?}"),
     };
     assert_eq!(field(&[vec![1], vec![]], &settings(1.0, 4)), "prompts[1]");
     assert_eq!(field(&[vec![1; 20]], &settings(1.0, 4)), "prompts[0]");

@@ -22,7 +22,9 @@ fn batch() -> (Batch, Vec<Target>) {
 /// A loss of log-probabilities and entropies, each with another factor.
 fn coefficients(n: usize) -> Vec<Coefficients> {
     let factor = |index: usize| 0.5 + 0.25 * index as f32;
-    (0..n).map(|index| Coefficients { by_logprob: -factor(index), by_entropy: 0.3 * factor(n - index) }).collect()
+    (0..n)
+        .map(|index| Coefficients { by_logprob: -factor(index), by_entropy: 0.3 * factor(n - index) })
+        .collect()
 }
 
 fn loss(model: &Decoder) -> f64 {

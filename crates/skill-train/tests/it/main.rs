@@ -13,6 +13,8 @@ mod conformance;
 #[cfg(feature = "candle")]
 mod generation;
 #[cfg(feature = "candle")]
+mod gguf;
+#[cfg(feature = "candle")]
 mod gradients;
 mod grpo;
 mod model_files;

@@ -158,7 +158,9 @@ mod decoders {
 
     use crate::small;
 
-    fn load(change: impl FnOnce(&mut Vec<(String, skill_train::weights::HostTensor)>)) -> Result<Decoder, TrainError> {
+    fn load(
+        change: impl FnOnce(&mut Vec<(String, skill_train::weights::HostTensor)>),
+    ) -> Result<Decoder, TrainError> {
         let mut tensors = small::model("llama", &[]).base().unwrap();
         change(&mut tensors);
         let views: Vec<TensorView<'_>> = tensors

@@ -59,7 +59,8 @@ fn what_was_changed_or_is_missing_is_named() {
 fn old_states_are_removed_with_the_files_that_no_other_uses() {
     let folder = tempfile::tempdir().unwrap();
     let store = StateStore::new(folder.path());
-    let hashes: Vec<String> = (0..4).map(|step| store.save(step, &files(&[step as u8])).unwrap().hash).collect();
+    let hashes: Vec<String> =
+        (0..4).map(|step| store.save(step, &files(&[step as u8])).unwrap().hash).collect();
     assert!(matches!(store.retain(&["0"]), Err(TrainError::State { .. })));
     assert_eq!(count(&folder.path().join("states")), 4);
     store.retain(&[&hashes[1], &hashes[3]]).unwrap();

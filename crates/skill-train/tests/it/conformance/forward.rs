@@ -60,7 +60,9 @@ fn conformance_forward() {
                 for (row_idx, row) in rows.iter().enumerate() {
                     for column in &row.columns {
                         let at = (row_idx * n_columns + column) * width;
-                        for (found, expected) in found.next().unwrap().iter().zip(&expected.values[at..at + width]) {
+                        for (found, expected) in
+                            found.next().unwrap().iter().zip(&expected.values[at..at + width])
+                        {
                             close(f64::from(*found), f64::from(*expected), LOGITS, &name);
                         }
                     }

@@ -10,7 +10,8 @@ use skill_train::seam::{
 };
 
 use super::local::{
-    GRADIENT, GRADIENT_NORM, LOSS, PARAMETER, PARAMETER_NORM, adam, coefficients, compare, model, rows, total_norm,
+    GRADIENT, GRADIENT_NORM, LOSS, PARAMETER, PARAMETER_NORM, adam, coefficients, compare, model, rows,
+    total_norm,
 };
 use crate::recorded::{Counted, Tolerance, close, json, matrix, number, path};
 
@@ -119,14 +120,18 @@ async fn run(layout: &Layout, name: &str, expected: &Value, counted: &mut Counte
     let mut run = Run { layout, backend, temperature, sequence: 0 };
 
     let hyper = &expected["hyper"];
-    let mut settings = PolicyLoss::default();
-    settings.clip_low = number(&hyper["clip_ratio_low"]);
-    settings.clip_high = number(&hyper["clip_ratio_high"]);
-    settings.dual_clip = Some(number(&hyper["clip_ratio_c"]));
-    settings.entropy_coefficient = number(&hyper["entropy_coeff"]);
-    settings.kl =
-        Some(KlPenalty { coefficient: number(&hyper["kl_loss_coef"]), max_log_ratio: None, ..KlPenalty::default() });
-    let loss = Loss::Policy(settings);
+    let loss = Loss::Policy(PolicyLoss {
+        clip_low: number(&hyper["clip_ratio_low"]),
+        clip_high: number(&hyper["clip_ratio_high"]),
+        dual_clip: Some(number(&hyper["clip_ratio_c"])),
+        entropy_coefficient: number(&hyper["entropy_coeff"]),
+        kl: Some(KlPenalty {
+            coefficient: number(&hyper["kl_loss_coef"]),
+            max_log_ratio: None,
+            ..KlPenalty::default()
+        }),
+        ..PolicyLoss::default()
+    });
     let mut adam = adam(hyper);
     adam.decayed = Decayed::All;
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use skill_train::TrainError;
 use skill_train::loss::{TokenGradient, TokenInput};
 use skill_train::model::{Adapters, Batch, Coefficients, Decoder, Gradients, Keep, Scores, Target};
 use skill_train::seam::{AdamSettings, Loss, LossMetrics};
@@ -143,7 +142,8 @@ pub(super) fn compare(
     let recorded = recorded.as_object().unwrap();
     assert_eq!(found.len(), recorded.len(), "{what}: other parameters");
     for (name, expected) in recorded {
-        let (_, tensor) = found.iter().find(|(found, _)| found == name).unwrap_or_else(|| panic!("{what}: no {name}"));
+        let (_, tensor) =
+            found.iter().find(|(found, _)| found == name).unwrap_or_else(|| panic!("{what}: no {name}"));
         // README: a constant added to all keys cancels, so this gradient is zero but for rounding.
         let is_rounding = name.ends_with("k_proj.bias");
         let extra = if is_rounding { Tolerance { relative: 1e-3, absolute: 1e-6 } } else { norms };
@@ -157,21 +157,14 @@ pub(super) fn compare(
 
 /// Settings of AdamW as the recordings name them.
 pub(super) fn adam(recorded: &Value) -> AdamSettings {
-    let mut settings = AdamSettings::default();
-    settings.learning_rate = number(&recorded["lr"]);
-    [settings.beta1, settings.beta2] = [number(&recorded["betas"][0]), number(&recorded["betas"][1])];
-    settings.epsilon = number(&recorded["eps"]);
-    settings.weight_decay = number(&recorded["weight_decay"]);
     let limit = recorded.get("max_grad_norm").or_else(|| recorded.get("grad_clip")).unwrap();
-    settings.max_grad_norm = Some(number(limit));
-    settings
-}
-
-/// A faulty request must be one.
-#[track_caller]
-pub(super) fn request_field<T: std::fmt::Debug>(result: Result<T, TrainError>) -> String {
-    match result {
-        Err(TrainError::Request { field, .. }) => field,
-        other => panic!("{other:?} is no faulty request"),
+    AdamSettings {
+        learning_rate: number(&recorded["lr"]),
+        beta1: number(&recorded["betas"][0]),
+        beta2: number(&recorded["betas"][1]),
+        epsilon: number(&recorded["eps"]),
+        weight_decay: number(&recorded["weight_decay"]),
+        max_grad_norm: Some(number(limit)),
+        ..AdamSettings::default()
     }
 }

@@ -7,8 +7,8 @@ use skill_train::seam::Decayed;
 use skill_train::weights::TensorFile;
 
 use super::local::{
-    GRADIENT, GRADIENT_NORM, LOGITS, LOSS, PARAMETER, PARAMETER_NORM, adam, batch, compare, cross_entropy, model,
-    rows, targets, total_norm,
+    GRADIENT, GRADIENT_NORM, LOGITS, LOSS, PARAMETER, PARAMETER_NORM, adam, batch, compare, cross_entropy,
+    model, rows, targets, total_norm,
 };
 use crate::recorded::{Counted, close, json, number, path};
 
@@ -22,11 +22,15 @@ fn conformance_lora() {
         let plain = model.clone();
         model.attach_from(&adapter).unwrap();
 
-        let n_trainable: usize = model.trainable().unwrap().iter().map(|(_, tensor)| tensor.values.len()).sum();
+        let n_trainable: usize =
+            model.trainable().unwrap().iter().map(|(_, tensor)| tensor.values.len()).sum();
         assert_eq!(n_trainable as u64, expected["trainable_parameters"].as_u64().unwrap());
         assert_eq!(model.lora().unwrap().scale(), number(&recorded["scale"]));
         for (file, bytes) in model.adapter_files().unwrap() {
-            assert!(std::fs::read(adapter.join(file)).unwrap() == bytes, "{name}: {file} differs from peft's");
+            assert!(
+                std::fs::read(adapter.join(file)).unwrap() == bytes,
+                "{name}: {file} differs from peft's"
+            );
         }
 
         let logits = TensorFile::open(&path(&format!("lora/lora-{name}.safetensors")).unwrap()).unwrap();
@@ -44,7 +48,9 @@ fn conformance_lora() {
             for (row_idx, row) in rows_a.iter().enumerate() {
                 for column in &row.columns {
                     let at = (row_idx * expected.shape[1] + column) * width;
-                    for (found, expected) in found.next().unwrap().iter().zip(&expected.values[at..at + width]) {
+                    for (found, expected) in
+                        found.next().unwrap().iter().zip(&expected.values[at..at + width])
+                    {
                         close(f64::from(*found), f64::from(*expected), LOGITS, key);
                     }
                 }

@@ -7,8 +7,8 @@ use skill_train::schedule::Schedule;
 use skill_train::seam::Decayed;
 
 use super::local::{
-    GRADIENT, GRADIENT_NORM, LOSS, PARAMETER, PARAMETER_NORM, adam, batch, compare, cross_entropy, model, norm, rows,
-    targets, total_norm,
+    GRADIENT, GRADIENT_NORM, LOSS, PARAMETER, PARAMETER_NORM, adam, batch, compare, cross_entropy, model,
+    norm, rows, targets, total_norm,
 };
 use crate::recorded::{Counted, close, ids, json, number};
 
@@ -88,7 +88,8 @@ fn packed(recorded: &Value, model: &Decoder, expected: &Value) {
 
     let mut joined = Batch::default();
     joined.push(&tokens, 0..u32::try_from(tokens.len()).unwrap());
-    let joined = cross_entropy(model, joined, &targets, denominator, Keep::Activations, &mut Gradients::default());
+    let joined =
+        cross_entropy(model, joined, &targets, denominator, Keep::Activations, &mut Gradients::default());
     close(joined, number(&expected["loss_plain_causal_over_the_row"]), LOSS, "loss of one joined sequence");
 }
 
@@ -102,7 +103,8 @@ fn conformance_sft_steps_of_adamw() {
         n_steps: training["total_steps"].as_u64().unwrap(),
     };
     for (name, expected) in recorded["models"].as_object().unwrap() {
-        for (run, decayed) in [("train_decay_2d_only", Decayed::Matrices), ("train_decay_all", Decayed::All)] {
+        for (run, decayed) in [("train_decay_2d_only", Decayed::Matrices), ("train_decay_all", Decayed::All)]
+        {
             let expected = &expected[run];
             let (mut model, mut optimizer) = (model(name), AdamW::default());
             let mut settings = adam(training);
