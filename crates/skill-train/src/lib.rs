@@ -26,3 +26,4 @@ mod state;
 pub mod weights;
 
 pub use error::{TensorFault, TrainError};
+pub mod tokenizer;

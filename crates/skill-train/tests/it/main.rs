@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::panic,
     clippy::print_stdout,
     reason = "tests say what they expect, and how many recorded cases they compared"
@@ -9,6 +10,7 @@
 
 #[cfg(feature = "candle")]
 mod backend;
+mod byte_codec;
 mod conformance;
 #[cfg(feature = "candle")]
 mod generation;
@@ -23,3 +25,4 @@ mod sampling;
 #[cfg(feature = "candle")]
 mod small;
 mod states;
+mod tokenizer;
