@@ -9,6 +9,7 @@ pub mod checkpoint;
 pub mod error;
 #[cfg(feature = "candle")]
 pub mod generate;
+pub mod chat;
 pub mod grpo;
 #[cfg(feature = "candle")]
 pub mod local;

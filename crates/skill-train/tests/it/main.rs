@@ -11,6 +11,7 @@
 #[cfg(feature = "candle")]
 mod backend;
 mod byte_codec;
+mod chat;
 mod conformance;
 #[cfg(feature = "candle")]
 mod generation;

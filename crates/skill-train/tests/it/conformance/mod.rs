@@ -2,6 +2,7 @@
 
 #[cfg(feature = "candle")]
 mod forward;
+mod chat;
 mod grpo;
 mod grpo_loss;
 #[cfg(feature = "candle")]
@@ -13,3 +14,5 @@ mod lora;
 mod sampling;
 #[cfg(feature = "candle")]
 mod sft;
+#[cfg(feature = "tokenizer")]
+mod tokens;
