@@ -128,7 +128,7 @@ impl Conversation {
     }
 
     /// True for a message of the agent.
-    fn is_assistant(message: &Value) -> bool {
+    pub(crate) fn is_assistant(message: &Value) -> bool {
         message.get("role").and_then(Value::as_str) == Some("assistant")
     }
 }

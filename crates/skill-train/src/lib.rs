@@ -10,6 +10,7 @@ pub mod error;
 #[cfg(feature = "candle")]
 pub mod generate;
 pub mod chat;
+pub mod examples;
 pub mod grpo;
 #[cfg(feature = "candle")]
 pub mod local;

@@ -19,6 +19,7 @@ mod generation;
 mod gguf;
 #[cfg(feature = "candle")]
 mod gradients;
+mod examples;
 mod grpo;
 mod model_files;
 mod recorded;

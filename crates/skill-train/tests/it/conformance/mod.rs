@@ -3,6 +3,7 @@
 #[cfg(feature = "candle")]
 mod forward;
 mod chat;
+mod examples;
 mod grpo;
 mod grpo_loss;
 #[cfg(feature = "candle")]
