@@ -263,8 +263,8 @@ fn caps(sh: &Shell) -> anyhow::Result<()> {
 
 /// What compiles the tensor library, which `cargo xtask ci` leaves out.
 fn weights(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo clippy --package skill-train --features candle --all-targets -- -D warnings").run()?;
-    Ok(cmd!(sh, "cargo test --release --package skill-train --features candle").run()?)
+    cmd!(sh, "cargo clippy --package skill-train --features candle,parquet --all-targets -- -D warnings").run()?;
+    Ok(cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

@@ -5,7 +5,7 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 /// Features that bring crates of minutes, or need hardware: `cargo xtask check weights` builds those that it can.
-const HEAVY: [&str; 5] = ["candle", "cuda", "metal", "tokenizer", "weights"];
+const HEAVY: [&str; 6] = ["candle", "cuda", "metal", "parquet", "tokenizer", "weights"];
 
 /// The words that make cargo build every crate with every feature that is not heavy.
 pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {
