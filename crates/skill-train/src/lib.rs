@@ -11,6 +11,7 @@ pub mod error;
 pub mod generate;
 pub mod chat;
 pub mod examples;
+pub mod export;
 pub mod grpo;
 #[cfg(feature = "candle")]
 pub mod local;

@@ -20,6 +20,9 @@ mod gguf;
 #[cfg(feature = "candle")]
 mod gradients;
 mod examples;
+mod export;
+#[cfg(feature = "parquet")]
+mod export_verl;
 mod grpo;
 mod model_files;
 mod recorded;

@@ -4,6 +4,7 @@
 mod forward;
 mod chat;
 mod examples;
+mod export;
 mod grpo;
 mod grpo_loss;
 #[cfg(feature = "candle")]

@@ -1,0 +1,61 @@
+//! Writes a small data set in every format of `export` into a folder, so that the real trainers can be asked whether
+//! they take it: `cargo run -p skill-train --features parquet --example write_exports -- FOLDER`.
+
+use skill_core::Role;
+use skill_train::export::{TaskPrompt, Turn, llama_factory, trl, verl};
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder: PathBuf = std::env::args_os().nth(1).ok_or("a folder is missing")?.into();
+    let conversations = conversations();
+    let tasks: Vec<TaskPrompt> = conversations.iter().enumerate().map(task).collect();
+    let source = verl::Source {
+        data_source: "skillrl/games".to_owned(),
+        ability: "agent".to_owned(),
+        split: "train".to_owned(),
+    };
+    let files = llama_factory::write("games", &conversations)?;
+    let written: [(&str, &str, Vec<u8>); 7] = [
+        ("trl", "sft-messages.jsonl", trl::messages(&conversations)?.into_bytes()),
+        ("trl", "sft-prompt-completion.jsonl", trl::prompt_completion(&conversations)?.into_bytes()),
+        ("trl", "grpo.jsonl", trl::prompts(&tasks)?.into_bytes()),
+        ("llamafactory", llama_factory::INFO_FILE, files.info.into_bytes()),
+        ("llamafactory", &files.data_name, files.data.into_bytes()),
+        ("verl", "sft.parquet", verl::messages(&conversations)?),
+        ("verl", "train.parquet", verl::prompts(&tasks, &source)?),
+    ];
+    for (of_trainer, name, content) in written {
+        std::fs::create_dir_all(folder.join(of_trainer))?;
+        std::fs::write(folder.join(of_trainer).join(name), content)?;
+    }
+    Ok(())
+}
+
+fn conversations() -> Vec<Vec<Turn>> {
+    let turn = |role, content: &str| Turn::new(role, content);
+    vec![
+        vec![
+            turn(
+                Role::System,
+                "You play a game.\n\n### Experience\n- Look into boxes before you leave a room.",
+            ),
+            turn(Role::User, "There is a box. «é» 日本 😀 \"quoted\""),
+            turn(Role::Assistant, "open the box"),
+            turn(Role::User, "It holds a key.\r\n\tWhat now?"),
+            turn(Role::Assistant, "take the key\n"),
+        ],
+        vec![turn(Role::User, "2 + 2?"), turn(Role::Assistant, "4")],
+    ]
+}
+
+/// The first question of a conversation as a task.
+fn task((place, turns): (usize, &Vec<Turn>)) -> TaskPrompt {
+    let asked = turns.iter().take_while(|turn| turn.role != Role::Assistant);
+    let answer = turns.iter().find(|turn| turn.role == Role::Assistant);
+    TaskPrompt {
+        turns: asked.cloned().collect(),
+        task_id: format!("task-{place}"),
+        ground_truth: answer.map(|turn| turn.content.clone()).unwrap_or_default(),
+    }
+}
