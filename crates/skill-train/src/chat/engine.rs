@@ -34,6 +34,8 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(|_, value, method, args| methods::call(value, method, args));
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", to_json);
+    // Of `tools` and `documents`, which are `None` where there are none, templates ask exactly this.
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment
 }
 
@@ -69,7 +71,8 @@ pub(super) fn context(
         variables.insert(name.clone(), json::ordered(value));
     }
     let tools = if conversation.tools.is_empty() { Value::from(()) } else { list(&conversation.tools) };
-    variables.insert("messages".to_owned(), list(&conversation.messages));
+    let messages: Vec<serde_json::Value> = conversation.messages.iter().map(with_reasoning).collect();
+    variables.insert("messages".to_owned(), list(&messages));
     variables.insert("tools".to_owned(), tools);
     variables.insert("documents".to_owned(), Value::from(()));
     variables.insert("add_generation_prompt".to_owned(), Value::from(options.generation_prompt));
@@ -80,6 +83,19 @@ pub(super) fn context(
         variables.insert("strftime_now".to_owned(), Value::from_function(strftime_now));
     }
     Value::from(variables)
+}
+
+/// A message whose thoughts have every name that templates read them by, as transformers gives them.
+fn with_reasoning(message: &serde_json::Value) -> serde_json::Value {
+    let fields = ["reasoning_content", "thinking", "reasoning"];
+    let thoughts =
+        fields.iter().find_map(|field| message.get(field).filter(|value| !value.is_null())).cloned();
+    let mut message = message.clone();
+    if let (Some(thoughts), Some(fields)) = (thoughts, message.as_object_mut()) {
+        fields.insert("reasoning_content".to_owned(), thoughts.clone());
+        fields.entry("thinking").or_insert(thoughts);
+    }
+    message
 }
 
 /// The template with the tags `generation` and `endgeneration`, by which training templates mark what the agent says,

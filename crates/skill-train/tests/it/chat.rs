@@ -189,6 +189,18 @@ fn messages_with_tools_become_what_templates_expect() {
 }
 
 #[test]
+fn thoughts_have_every_name_that_templates_read() {
+    let source = "{% for m in messages %}{{ m.reasoning_content }},{{ m.thinking }};{% endfor %}";
+    let template = ChatTemplate::parse(source, Map::new()).unwrap();
+    let message = |field: &str| json!({"role": "assistant", "content": "", field: "why"});
+    let messages =
+        vec![message("reasoning_content"), message("thinking"), message("reasoning"), message("other")];
+    let conversation = Conversation { messages, tools: Vec::new() };
+    let rendered = template.render(&conversation, &RenderOptions::default());
+    assert_eq!(rendered.as_deref(), Ok("why,why;why,why;why,why;,;"));
+}
+
+#[test]
 fn what_cannot_be_rendered_is_named() {
     assert_eq!(own().render(&Conversation::default(), &RenderOptions::default()), Err(ChatError::NoMessages));
     let image = ContentPart::Image(ImageSource::from_bytes("image/png", &[1]));
