@@ -1,14 +1,18 @@
 //! Text to tokens and back.
 //!
 //! [`TokenCodec`] is what chat templates, examples and generation need of a tokenizer; `JsonTokenizer` (feature
-//! `tokenizer`) is one from a published `tokenizer.json`. [`StreamDecoder`] decodes while tokens arrive, and holds
+//! `tokenizer`) is one from a published `tokenizer.json` or from the metadata of a GGUF file. [`StreamDecoder`] decodes while tokens arrive, and holds
 //! back characters that are not finished.
 
 mod stream;
 
 #[cfg(feature = "tokenizer")]
+mod gguf;
+#[cfg(feature = "tokenizer")]
 mod json;
 
+#[cfg(feature = "tokenizer")]
+pub use gguf::GgufVocabulary;
 #[cfg(feature = "tokenizer")]
 pub use json::JsonTokenizer;
 pub use stream::StreamDecoder;

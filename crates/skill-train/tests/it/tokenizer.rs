@@ -63,7 +63,7 @@ proptest! {
 mod files {
     use super::streamed;
     use proptest::prelude::*;
-    use skill_train::tokenizer::{JsonTokenizer, TokenCodec, TokenizerError};
+    use skill_train::tokenizer::{GgufVocabulary, JsonTokenizer, TokenCodec, TokenizerError};
     use std::path::Path;
 
     fn tiny() -> JsonTokenizer {
@@ -114,6 +114,50 @@ mod files {
         let bounded = JsonTokenizer::from_bytes(file.to_string().as_bytes()).unwrap();
         assert_eq!(bounded.encode("a?b!").unwrap(), tiny().encode("a?b!").unwrap());
         assert_eq!(bounded.encode("a?b!").unwrap().len(), 4);
+    }
+
+    /// A vocabulary of a few tokens: letters, a space, `ab`, one control, one user-defined and one unused token.
+    fn letters(pre: &str) -> GgufVocabulary {
+        let tokens = ["a", "b", "1", "2", "Ġ", "ab", "12", "<|end|>", "<call>", "[PAD]"].map(str::to_owned);
+        GgufVocabulary {
+            model: "gpt2".to_owned(),
+            pre: pre.to_owned(),
+            tokens: tokens.to_vec(),
+            token_types: vec![1, 1, 1, 1, 1, 1, 1, 3, 4, 5],
+            merges: vec!["a b".to_owned(), "1 2".to_owned()],
+        }
+    }
+
+    #[test]
+    fn vocabularies_of_gguf_files_become_tokenizers() {
+        let encoded =
+            |pre: &str| JsonTokenizer::from_gguf(&letters(pre)).unwrap().encode("ab 12<|end|><call>");
+        assert_eq!(encoded("gpt-2").unwrap(), [5, 4, 6, 7, 8]);
+        assert_eq!(encoded("smollm").unwrap(), [5, 4, 2, 3, 7, 8]);
+        assert_eq!(encoded("qwen2").unwrap(), [5, 4, 2, 3, 7, 8]);
+        assert_eq!(encoded("llama-bpe").unwrap(), [5, 4, 6, 7, 8]);
+        let tokenizer = JsonTokenizer::from_gguf(&letters("smollm")).unwrap();
+        assert_eq!((tokenizer.n_tokens(), tokenizer.special_tokens().len()), (9, 1));
+        assert_eq!(tokenizer.decode(&[5, 7, 8, 9], false).unwrap(), "ab<call>");
+        assert!(!tokenizer.encode("[PAD]").unwrap().contains(&9));
+    }
+
+    #[track_caller]
+    fn gguf_refused(vocabulary: &GgufVocabulary, names: &str) {
+        match JsonTokenizer::from_gguf(vocabulary) {
+            Err(TokenizerError::Unreadable { place: None, message }) => {
+                assert!(message.contains(names), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn vocabularies_with_unknown_rules_are_refused() {
+        gguf_refused(&letters("tekken"), "`tekken`");
+        gguf_refused(&GgufVocabulary { model: "llama".to_owned(), ..letters("qwen2") }, "`llama`");
+        gguf_refused(&GgufVocabulary { token_types: vec![1], ..letters("qwen2") }, "10 tokens have 1 types");
+        gguf_refused(&GgufVocabulary { merges: vec!["a z".to_owned()], ..letters("qwen2") }, "");
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use super::chat;
 use crate::recorded::{self, Counted, ids};
 use serde_json::Value;
 use skill_train::chat::{ChatEncoder, ChatError, SpecialText};
-use skill_train::tokenizer::{JsonTokenizer, StreamDecoder, TokenCodec};
+use skill_train::tokenizer::{GgufVocabulary, JsonTokenizer, StreamDecoder, TokenCodec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -46,6 +46,67 @@ fn conformance_of_tokenizers() {
         }
         for partial in of_tokenizer["partial_decodes"].as_array().unwrap() {
             partial_decode(&tokenizer, partial, name);
+            counted.add();
+        }
+    }
+}
+
+/// The vocabulary of a `tokenizer.json` as a GGUF file has it, padded by unused tokens.
+fn as_gguf(path: &std::path::Path, pre: &str) -> GgufVocabulary {
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut tokens: BTreeMap<u64, (String, u32)> = BTreeMap::new();
+    for (text, id) in file["model"]["vocab"].as_object().unwrap() {
+        tokens.insert(id.as_u64().unwrap(), (text.clone(), 1));
+    }
+    for added in file["added_tokens"].as_array().unwrap() {
+        let of_type = if added["special"].as_bool().unwrap() { 3 } else { 4 };
+        tokens
+            .insert(added["id"].as_u64().unwrap(), (added["content"].as_str().unwrap().to_owned(), of_type));
+    }
+    assert_eq!(tokens.keys().copied().collect::<Vec<_>>(), (0..tokens.len() as u64).collect::<Vec<_>>());
+    let unused = (0..7).map(|n| (format!("[PAD{n}]"), 5));
+    let (tokens, token_types) = tokens.into_values().chain(unused).unzip();
+    let merge = |merge: &Value| match merge.as_array() {
+        Some(pair) => format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()),
+        None => merge.as_str().unwrap().to_owned(),
+    };
+    let merges = file["model"]["merges"].as_array().unwrap().iter().map(merge).collect();
+    GgufVocabulary { model: "gpt2".to_owned(), pre: pre.to_owned(), tokens, token_types, merges }
+}
+
+/// The name by which GGUF files call the rules of a tokenizer.
+fn pre_of(tokenizer: &str) -> Option<&'static str> {
+    match tokenizer {
+        "tiny" | "smollm2" => Some("smollm"),
+        "qwen2.5" => Some("qwen2"),
+        _ => None,
+    }
+}
+
+#[test]
+fn conformance_of_tokenizers_of_gguf_files() {
+    let Some(recorded) = recorded::json("tokenizers/vectors.json") else { return };
+    for (name, of_tokenizer) in recorded["tokenizers"].as_object().unwrap() {
+        let path = recorded::path(&format!("tokenizers/{name}/tokenizer.json")).unwrap();
+        let Some(pre) = pre_of(name).filter(|_| path.exists()) else {
+            println!("{name} as GGUF: nothing compared");
+            continue;
+        };
+        let tokenizer = JsonTokenizer::from_gguf(&as_gguf(&path, pre)).unwrap();
+        let mut counted = Counted::new(format!("tokenizer {name} as GGUF"));
+        assert_eq!(
+            Some(tokenizer.n_tokens()),
+            of_tokenizer["vocabulary"].as_u64().map(|n| n.try_into().unwrap())
+        );
+        for vector in of_tokenizer["vectors"].as_array().unwrap() {
+            let (text, recorded) = (vector["text"].as_str().unwrap(), ids(&vector["ids"]));
+            assert_eq!(tokenizer.encode(text).unwrap(), recorded, "{name}: {text:?}");
+            assert_eq!(tokenizer.decode(&recorded, true).unwrap(), vector["decoded"], "{name}: {text:?}");
+            assert_eq!(
+                tokenizer.decode(&recorded, false).unwrap(),
+                vector["decoded_skip"],
+                "{name}: {text:?}"
+            );
             counted.add();
         }
     }
