@@ -156,10 +156,10 @@ fn message_value(place: usize, message: &Message) -> Result<Value, ChatError> {
     Ok(Value::Object(value))
 }
 
-/// What a rendering needs besides the conversation.
+/// Inputs of a rendering besides the conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RenderOptions {
-    /// Ends with what comes before a reply, so that the model goes on with one.
+    /// Appends the beginning of an assistant turn, so that the model continues with a reply.
     pub generation_prompt: bool,
     /// Further variables that the template knows, such as `enable_thinking`.
     pub variables: Map<String, Value>,

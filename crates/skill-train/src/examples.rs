@@ -74,7 +74,7 @@ pub enum LeftOut {
     CutAway,
 }
 
-/// Which messages of the agent are learnt.
+/// The messages of the agent that are learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Learn {
@@ -85,12 +85,12 @@ pub enum Learn {
     AssistantTurns,
 }
 
-/// How conversations become examples.
+/// Settings that turn conversations into examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExampleSettings {
     /// The longest example in tokens; longer ones lose their end.
     pub max_tokens: usize,
-    /// Which messages of the agent are learnt.
+    /// The messages of the agent that are learnt.
     pub learn: Learn,
     /// Variables of the template, and its date.
     pub options: RenderOptions,

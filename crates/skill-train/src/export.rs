@@ -1,8 +1,8 @@
 //! Training data as other trainers read it: TRL, LLaMA-Factory and verl.
 //!
-//! For each format there is a writer and a checker. A checker reads a file of anybody's making and names the row and
-//! the field that the trainer would refuse, skip or silently learn nothing from; what a writer gives passes its
-//! checker. Writers change no text: a conversation that a format has no place for is an error.
+//! For each format there is a writer and a checker. A checker reads any file of the format and names the row and
+//! the field that the trainer would refuse, skip or silently learn nothing from; the output of a writer passes
+//! its checker. Writers change no text: a conversation that a format has no place for is an error.
 //!
 //! | trainer | written by | checked by |
 //! |---|---|---|
@@ -25,9 +25,9 @@ use thiserror::Error;
 /// A message as text; images and tool calls have no place in these formats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -45,7 +45,7 @@ pub struct TaskPrompt {
     pub turns: Vec<Turn>,
     /// The task's id, by which a reward function finds it.
     pub task_id: String,
-    /// What a reward function compares with; empty where the environment judges.
+    /// The expected answer for a reward function; empty where the environment judges.
     pub ground_truth: String,
 }
 
@@ -53,7 +53,7 @@ pub struct TaskPrompt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What the file holds.
+    /// The kind of its rows.
     pub kind: Kind,
     /// The number of rows.
     pub n_rows: usize,
@@ -61,7 +61,7 @@ pub struct Checked {
     pub columns: Vec<String>,
 }
 
-/// What a file of training data holds.
+/// The kind of the rows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -84,7 +84,7 @@ pub enum ExportError {
         row: usize,
         /// The path of the field, such as `messages[2].role`.
         field: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
     /// The file as a whole is wrong.
@@ -92,12 +92,12 @@ pub enum ExportError {
     File {
         /// The file, or the key of a file that describes others.
         field: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
 }
 
-/// What is wrong with a field.
+/// A fault of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -111,14 +111,14 @@ pub enum Fault {
     NotA(&'static str),
     /// No trainer knows this role.
     UnknownRole(String),
-    /// A role stands where it may not; the roles that may are named.
+    /// A role at a place where the format does not allow it; the allowed roles are named.
     MisplacedRole {
         /// The role that is there.
         role: String,
         /// The roles that may be there.
         expected: &'static str,
     },
-    /// What is to be learnt is empty or white space.
+    /// The reply that would be learnt is empty or white space.
     NothingToLearn,
     /// An odd number of turns after the system turn, so that the row is skipped.
     OddTurns(usize),

@@ -6,10 +6,10 @@
 //! SkillRL's copy of verl, verl and TRL disagree, each of their forms is a setting; the defaults are those of the
 //! SkillRL paper with the safeguards of verl.
 //!
-//! - [`AdvantageSettings::advantages`]: what each rollout was worth beside the others of its group.
+//! - [`AdvantageSettings::advantages`]: the reward of each rollout relative to the others of its group.
 //! - [`GrpoLoss::compute`]: the loss of rows of tokens, each with one advantage.
 //! - [`KlEstimator::per_token`]: the distance to the reference policy.
-//! - [`Aggregation::weights`]: how much one token of a row weighs in the loss.
+//! - [`Aggregation::weights`]: the weight of a row's tokens in the loss.
 //! - [`step_scores`] and [`episode_return`]: rewards with the penalty for invalid actions.
 
 mod advantage;

@@ -40,7 +40,7 @@ pub enum SamplingError {
     },
 }
 
-/// How the next token is sampled. The default changes nothing: all tokens at temperature 1.
+/// Settings of sampling. The default changes nothing: all tokens at temperature 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingSettings {
     /// Divides positive logits of tokens that occurred, and multiplies negative ones; 1 changes nothing.

@@ -1,8 +1,8 @@
 //! Text to tokens and back.
 //!
 //! [`TokenCodec`] is what chat templates, examples and generation need of a tokenizer; `JsonTokenizer` (feature
-//! `tokenizer`) is one from a published `tokenizer.json` or from the metadata of a GGUF file. [`StreamDecoder`] decodes while tokens arrive, and holds
-//! back characters that are not finished.
+//! `tokenizer`) is one from a published `tokenizer.json` or from the metadata of a GGUF file. [`StreamDecoder`]
+//! decodes while tokens arrive, and holds back characters that are not finished.
 
 mod stream;
 

@@ -156,7 +156,7 @@ impl std::fmt::Debug for ChatEncoder<'_> {
     }
 }
 
-/// How many tokens both begin with.
+/// The length of the common prefix.
 fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

@@ -12,7 +12,7 @@ pub(super) const DEFAULT: &str = "default";
 /// The name of the template for conversations with tools.
 pub(super) const TOOL_USE: &str = "tool_use";
 
-/// What a template says when it refuses a conversation.
+/// The message of `raise_exception`, by which a template refuses a conversation.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct RaisedByTemplate(pub(super) String);

@@ -30,12 +30,12 @@ impl Object for Ordered {
     }
 }
 
-/// How Python's `json.dumps` is told to write; the default is that of chat templates.
+/// Arguments of Python's `json.dumps`; the default is that of chat templates.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// Spaces for each level; `None` writes one line.
     pub(super) indent: Option<usize>,
-    /// What separates items, and key and value.
+    /// Separators of items, and of key and value.
     pub(super) separators: Option<[String; 2]>,
     /// Characters beyond ASCII are escaped.
     pub(super) ascii: bool,

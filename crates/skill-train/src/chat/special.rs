@@ -3,9 +3,10 @@
 use super::{ChatError, Conversation};
 use serde_json::{Map, Value};
 
-/// What happens to a message, or a tool, that contains the text of a special token such as `<|im_end|>`.
+/// Treatment of messages and tools that contain the text of a special token, such as `<|im_end|>`.
 ///
-/// It never becomes the token: whoever writes into a conversation could otherwise end a turn and speak for others.
+/// The text never becomes the token: otherwise anyone who writes into a conversation could end a turn and speak for
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SpecialText {
@@ -19,10 +20,10 @@ pub enum SpecialText {
 /// Private-use characters that stand for first characters of escaped special tokens while a template is rendered.
 const STANDINS: std::ops::Range<u32> = 0x000f_0000..0x000f_fffe;
 
-/// How escaped texts were written, to be undone after rendering.
+/// The replacements that escaping made, to be undone after rendering.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mask {
-    /// The original first character and what stands for it.
+    /// Original first characters with their replacements.
     standins: Vec<(char, char)>,
 }
 
@@ -40,7 +41,7 @@ impl Mask {
     }
 }
 
-/// Where a conversation contains the text of a special token first; `specials` are the texts.
+/// The first message or tool that contains the text of a special token; `specials` are these texts.
 pub(super) fn find(conversation: &Conversation, specials: &[String]) -> Option<ChatError> {
     let places = [("message", &conversation.messages), ("tool", &conversation.tools)];
     let values = places

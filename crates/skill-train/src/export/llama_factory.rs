@@ -26,7 +26,7 @@ pub struct Files {
 ///
 /// # Errors
 ///
-/// What [`check`] finds: a conversation in which user and agent do not alternate, that does not end with the agent, or
+/// The errors of [`check`]: a conversation in which user and agent do not alternate, that does not end with the agent, or
 /// that has a system message in the middle or tool results.
 pub fn write(name: &str, conversations: &[Vec<Turn>]) -> Result<Files, ExportError> {
     let rows = conversations.iter().enumerate().map(|(place, turns)| row_value(Row(place), turns));

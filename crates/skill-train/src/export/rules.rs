@@ -1,13 +1,13 @@
-//! What several formats ask of their rows.
+//! Rules that several formats share.
 
 use super::{ExportError, Fault};
 use serde_json::{Map, Value};
 
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
-/// Who speaks last in a prompt.
+/// The roles that may end a prompt.
 pub(super) const ENDS_OF_PROMPT: Ending =
     Ending { roles: &["user", "tool", "system"], names: "user, tool or system" };
-/// Who speaks last in what is learnt.
+/// The role that ends a reply.
 pub(super) const END_OF_REPLY: Ending = Ending { roles: &["assistant"], names: "assistant" };
 
 /// The roles that the last message may have.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 ///
-/// What [`check`] finds: a conversation that is empty, has a system message in the middle, or does not end with the
+/// The errors of [`check`]: a conversation that is empty, has a system message in the middle, or does not end with the
 /// agent.
 pub fn messages(conversations: &[Vec<Turn>]) -> Result<String, ExportError> {
     written(conversations.iter().map(|turns| json!({"messages": messages_value(turns)})).collect())
@@ -24,7 +24,7 @@ pub fn messages(conversations: &[Vec<Turn>]) -> Result<String, ExportError> {
 ///
 /// # Errors
 ///
-/// What [`check`] finds, as in [`messages`]; a conversation of one message has no prompt.
+/// The errors of [`check`], as in [`messages`]; a conversation of one message has no prompt.
 pub fn prompt_completion(conversations: &[Vec<Turn>]) -> Result<String, ExportError> {
     let row = |turns: &Vec<Turn>| {
         let (prompt, completion) = turns.split_at(turns.len().saturating_sub(1));
@@ -37,7 +37,7 @@ pub fn prompt_completion(conversations: &[Vec<Turn>]) -> Result<String, ExportEr
 ///
 /// # Errors
 ///
-/// What [`check`] finds: a prompt that is empty or ends with the agent.
+/// The errors of [`check`]: a prompt that is empty or ends with the agent.
 pub fn prompts(tasks: &[TaskPrompt]) -> Result<String, ExportError> {
     let row = |task: &TaskPrompt| {
         json!({

@@ -21,7 +21,7 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Who speaks last in a prompt for RL: verl appends the generation prompt to it.
+/// The roles that may end a prompt for RL; verl appends the generation prompt to it.
 const END_OF_PROMPT: Ending = Ending { roles: &["user", "tool"], names: "user or tool" };
 
 const SFT_SCHEMA: &str = "message schema {
@@ -49,7 +49,7 @@ const RL_SCHEMA: &str = "message schema {
     }
 }";
 
-/// What all rows of a file for RL say.
+/// Columns with one value for all rows of a file for RL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// The data set's name, by which verl finds a reward function.
@@ -64,7 +64,7 @@ pub struct Source {
 ///
 /// # Errors
 ///
-/// What [`check`] finds: a conversation that is empty, has a system message in the middle, or does not end with the
+/// The errors of [`check`]: a conversation that is empty, has a system message in the middle, or does not end with the
 /// agent.
 pub fn messages(conversations: &[Vec<Turn>]) -> Result<Vec<u8>, ExportError> {
     let rows: Vec<Value> =
@@ -78,7 +78,7 @@ pub fn messages(conversations: &[Vec<Turn>]) -> Result<Vec<u8>, ExportError> {
 ///
 /// # Errors
 ///
-/// What [`check`] finds: a prompt that is empty or does not end with user or tool, or a data source without a name.
+/// The errors of [`check`]: a prompt that is empty or does not end with user or tool, or a data source without a name.
 pub fn prompts(tasks: &[TaskPrompt], source: &Source) -> Result<Vec<u8>, ExportError> {
     let index = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
     let row = |(place, task): (usize, &TaskPrompt)| {

@@ -3,20 +3,20 @@
 use super::{GrpoError, count};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How rewards become advantages.
+/// Rules that turn rewards into advantages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdvantageSettings {
-    /// What the difference to the mean is divided by.
+    /// The divisor of the difference to the mean.
     pub scale: Scale,
-    /// What counts once in mean and deviation.
+    /// The unit that counts once in mean and deviation.
     pub statistics: Statistics,
-    /// Which rollouts are compared with each other.
+    /// The rollouts that are compared with each other.
     pub baseline: Baseline,
-    /// Whether a rollout is a part of its own baseline.
+    /// The rewards in a rollout's baseline.
     pub mean: Mean,
     /// Added to the deviation before the division, so that tiny differences are not blown up.
     pub epsilon: f64,
-    /// What happens to a rollout that has no other to be compared with.
+    /// Treatment of a rollout that has no other to be compared with.
     pub single: SingleRollout,
 }
 
@@ -33,7 +33,7 @@ impl Default for AdvantageSettings {
     }
 }
 
-/// What the difference to the mean is divided by; a standard deviation is the unbiased one, plus epsilon.
+/// The divisor of the difference to the mean; a standard deviation is the unbiased one, plus epsilon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scale {
@@ -45,7 +45,7 @@ pub enum Scale {
     None,
 }
 
-/// What counts once in mean and deviation of a group.
+/// The unit that counts once in mean and deviation of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Statistics {
@@ -55,7 +55,7 @@ pub enum Statistics {
     Steps,
 }
 
-/// Which rollouts of a group are compared with each other.
+/// The rollouts of a group that are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Baseline {
@@ -65,7 +65,7 @@ pub enum Baseline {
     Arm,
 }
 
-/// Whether a rollout is a part of its own baseline.
+/// The rewards in a rollout's baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mean {
@@ -75,7 +75,7 @@ pub enum Mean {
     LeaveOneOut,
 }
 
-/// What happens to a rollout that has no other to be compared with.
+/// Treatment of a rollout that has no other to be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SingleRollout {
@@ -118,7 +118,7 @@ impl Advantages {
     }
 }
 
-/// What the rewards of a group say.
+/// Statistics of a group's rewards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct GroupSignal {
@@ -126,7 +126,7 @@ pub struct GroupSignal {
     pub group: u64,
     /// The arm, where arms have baselines of their own.
     pub arm: Option<u32>,
-    /// How many values are in mean and deviation: trajectories or steps with a reward.
+    /// The number of values in mean and deviation: trajectories or steps with a reward.
     pub n: usize,
     /// The mean of these rewards.
     pub mean: f64,

@@ -2,14 +2,14 @@
 
 use super::{GrpoError, count};
 
-/// How the losses of tokens become the loss of a batch.
+/// Rules that turn the losses of tokens into the loss of a batch.
 ///
 /// Every mode gives all tokens of a row the same weight, so that an aggregation is one weight for each row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aggregation {
-    /// What is averaged over what.
+    /// Sums and means over tokens and rows.
     pub mode: AggregationMode,
-    /// Whether rows without tokens count in a mean over rows.
+    /// Treatment of rows without tokens in a mean over rows.
     pub empty_rows: EmptyRows,
     /// The size of the whole mini-batch where the rows are only a micro-batch of it: the losses of the micro-batches
     /// then add up to that of the mini-batch. `None` takes the rows as the whole.
@@ -33,12 +33,11 @@ impl Aggregation {
 
     /// The weight of a token of each row; `n_tokens` counts the tokens of each row that are learnt.
     ///
-    /// The loss is the sum of weight times loss over all these tokens. A row without tokens has the weight 0, and so
-    /// have all where there is nothing to divide by.
+    /// The loss is the sum of weight times loss over all these tokens. A row without tokens has the weight 0.
     ///
     /// # Errors
     ///
-    /// [`GrpoError::Setting`] for a length that is not positive.
+    /// [`GrpoError::Setting`] for a length that is not positive, and for totals of 0 beside rows with tokens.
     pub fn weights(&self, n_tokens: &[usize]) -> Result<Vec<f64>, GrpoError> {
         if let AggregationMode::SequenceSum { length } | AggregationMode::SequenceMeanOfSums { length } =
             self.mode
@@ -61,12 +60,16 @@ impl Aggregation {
             AggregationMode::SequenceMeanOfSums { length } => 1.0 / (count(rows) * length),
         };
         let weights = n_tokens.iter().map(|n| if *n == 0 { 0.0 } else { weight(*n) });
-        // A total of 0 beside rows with tokens is a caller's slip that must not become an infinite loss.
-        Ok(weights.map(|weight| if weight.is_finite() { weight } else { 0.0 }).collect())
+        let weights: Vec<f64> = weights.collect();
+        match weights.iter().all(|weight| weight.is_finite()) {
+            true => Ok(weights),
+            // Rows with tokens in a mini-batch that has none.
+            false => Err(GrpoError::Setting { setting: "totals", value: 0.0, expected: "more than 0" }),
+        }
     }
 }
 
-/// What is averaged over what; the names of verl and TRL are in parentheses.
+/// Sums and means over tokens and rows; the names of verl and TRL are in parentheses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum AggregationMode {
@@ -91,7 +94,7 @@ pub enum AggregationMode {
     },
 }
 
-/// Whether rows without tokens count in a mean over rows.
+/// Treatment of rows without tokens in a mean over rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmptyRows {

@@ -5,11 +5,11 @@
 /// The KL penalty of a loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KlPenalty {
-    /// What the penalty is multiplied by before it is added to the loss.
+    /// Factor of the penalty in the loss.
     pub coefficient: f64,
-    /// How the distance is estimated.
+    /// The estimator of the distance.
     pub estimator: KlEstimator,
-    /// What a token's estimate is weighted by.
+    /// The weight of a token's estimate.
     pub weight: KlWeight,
 }
 
@@ -19,7 +19,7 @@ impl Default for KlPenalty {
     }
 }
 
-/// What a token's estimate is weighted by.
+/// The weight of a token's estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KlWeight {
@@ -35,7 +35,7 @@ pub enum KlWeight {
 pub struct KlEstimator {
     /// The formula.
     pub value: KlValue,
-    /// What is differentiated.
+    /// The expression that is differentiated.
     pub gradient: KlGradient,
     /// `ref - log_prob` is clamped to this on both sides in `K3`, so that its exponential stays finite.
     pub log_ratio_limit: Option<f64>,
@@ -68,7 +68,7 @@ pub enum KlValue {
     K3,
 }
 
-/// What is differentiated.
+/// The expression that is differentiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KlGradient {

@@ -12,10 +12,10 @@ pub struct GrpoLoss {
     pub clip: PolicyClip,
     /// The penalty for leaving the reference policy; `None` needs no log-probs of the reference.
     pub kl: Option<KlPenalty>,
-    /// What the entropy is multiplied by before it is subtracted; 0 needs no entropies. It has no gradient here: its
+    /// Factor of the entropy that is subtracted; 0 needs no entropies. It has no gradient here: its
     /// gradient goes by the logits, not by the sampled token's log-prob.
     pub entropy_coefficient: f64,
-    /// How the tokens add up.
+    /// The aggregation of tokens.
     pub aggregation: Aggregation,
 }
 

@@ -2,7 +2,7 @@
 
 use super::GrpoError;
 
-/// How the ratio of new to old probability is taken and clipped.
+/// The ratio of new to old probability, and its clipping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PolicyClip {
     /// The ratio is clipped at `1 - low`.
@@ -16,7 +16,7 @@ pub struct PolicyClip {
     pub ratio_cap: Option<f64>,
     /// The log of the ratio is clamped to this on both sides, so that it cannot overflow.
     pub log_ratio_limit: Option<f64>,
-    /// Over what the ratio is taken.
+    /// The unit that has a ratio of its own.
     pub level: RatioLevel,
 }
 
@@ -33,7 +33,7 @@ impl Default for PolicyClip {
     }
 }
 
-/// Over what the ratio is taken.
+/// The unit that has a ratio of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RatioLevel {

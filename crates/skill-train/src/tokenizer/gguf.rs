@@ -3,11 +3,11 @@
 use super::{JsonTokenizer, TokenizerError};
 use serde_json::{Map, Value, json};
 
-/// How Llama 3 and Qwen2 cut texts before merging, but for the digits that go together.
+/// The pattern by which Llama 3 and Qwen2 split texts before merging; they differ in the digits that stay together.
 const WORDS: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// The only kind of tokenizer that is known: byte-level BPE.
 const MODEL: &str = "gpt2";
-/// The names of known ways to cut texts, for errors.
+/// The known names of these rules, for errors.
 const KNOWN_PRE: &str = "gpt-2, llama-bpe, qwen2 or smollm";
 
 /// The tokenizer of a GGUF file, as its metadata has it; the keys are those behind `tokenizer.ggml.`.
@@ -15,7 +15,7 @@ const KNOWN_PRE: &str = "gpt-2, llama-bpe, qwen2 or smollm";
 pub struct GgufVocabulary {
     /// `model`, the kind of tokenizer; only `gpt2` is known, which is byte-level BPE.
     pub model: String,
-    /// `pre`, the name of the rules that cut texts before merging.
+    /// `pre`, the name of the rules that split texts before merging.
     pub pre: String,
     /// `tokens`, whose places are their ids.
     pub tokens: Vec<String>,
@@ -32,8 +32,8 @@ impl JsonTokenizer {
     ///
     /// # Errors
     ///
-    /// [`TokenizerError::Unreadable`] for kinds of tokenizers and rules that are not known (a wrong guess would cut
-    /// texts otherwise than in training, and nobody would see it), and for lists that do not fit together.
+    /// [`TokenizerError::Unreadable`] for kinds of tokenizers and rules that are not known (a wrong guess would
+    /// silently split texts differently than in training), and for lists that do not fit together.
     pub fn from_gguf(vocabulary: &GgufVocabulary) -> Result<Self, TokenizerError> {
         let unreadable = |message: String| TokenizerError::Unreadable { place: None, message };
         let GgufVocabulary { model, pre, tokens, token_types, .. } = vocabulary;
@@ -45,12 +45,12 @@ impl JsonTokenizer {
             return Err(unreadable(format!("{n} tokens have {types} types")));
         }
         let rules = Rules::of(pre)
-            .ok_or_else(|| unreadable(format!("texts are cut by rules `{pre}`, expected {KNOWN_PRE}")))?;
+            .ok_or_else(|| unreadable(format!("texts are split by rules `{pre}`, expected {KNOWN_PRE}")))?;
         Self::from_bytes(file(vocabulary, &rules).to_string().as_bytes())
     }
 }
 
-/// What happens to a text before merging.
+/// Steps before merging.
 struct Rules {
     normalizer: Value,
     pre_tokenizer: Value,

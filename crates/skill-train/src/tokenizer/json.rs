@@ -7,7 +7,7 @@ use tokenizers::Tokenizer;
 
 /// A tokenizer from `tokenizer.json`, as the tokenizers library of Hugging Face reads it.
 ///
-/// Padding and truncation that the file sets are switched off: whoever encodes decides about lengths.
+/// Padding and truncation of the file are switched off: the caller decides about lengths.
 #[derive(Clone)]
 pub struct JsonTokenizer {
     /// Special tokens in texts are special.

@@ -2,7 +2,7 @@
 
 use super::{TokenCodec, TokenizerError};
 
-/// What stands for bytes that are not a character, or not yet.
+/// The replacement for bytes that are not a character, or not yet.
 const UNFINISHED: char = '\u{fffd}';
 /// Marks at the end of a text that later tokens can turn into a character: one for each of its bytes but the last,
 /// in tokenizers that decode every byte by itself.

@@ -204,6 +204,10 @@ fn settings_outside_their_range_are_refused() {
     clip_refused(PolicyClip { log_ratio_limit: Some(-1.0), ..plain }, "log_ratio_limit");
     let length = Aggregation::new(AggregationMode::SequenceSum { length: 0.0 });
     assert!(matches!(length.weights(&[1]), Err(GrpoError::Setting { setting: "length", .. })));
+    let nothing = Some(BatchTotals { n_tokens: 0, n_rows: 0 });
+    let totals = Aggregation { totals: nothing, ..Aggregation::new(AggregationMode::TokenMean) };
+    assert!(matches!(totals.weights(&[0, 1]), Err(GrpoError::Setting { setting: "totals", .. })));
+    assert_eq!(totals.weights(&[0, 0]), Ok(vec![0.0, 0.0]));
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(crate) fn ids(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|id| u32::try_from(id.as_u64().unwrap()).unwrap()).collect()
 }
 
-/// How far a number may be from the recorded one.
+/// The allowed difference from a recorded number.
 #[derive(Clone, Copy)]
 pub(crate) struct Tolerance {
     pub(crate) relative: f64,

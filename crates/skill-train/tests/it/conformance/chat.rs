@@ -6,7 +6,7 @@ use skill_train::chat::{ChatError, ChatTemplate, Conversation, RenderOptions};
 
 /// A rendering of a case: the name of its template, the template, the conversation, and what is recorded.
 pub(super) struct Rendering<'a> {
-    /// What a failure names.
+    /// The name of the case in failures.
     pub(super) what: String,
     /// The name of the template, which is that of its tokenizer too.
     #[cfg(feature = "tokenizer")]

@@ -4,7 +4,7 @@ use crate::recorded::{self, Counted, ids};
 use serde_json::Value;
 use skill_train::examples::{LeftOut, SftExample};
 
-/// What a label says where the token is not learnt.
+/// The label of a token that is not learnt.
 const NO_TARGET: i64 = -100;
 
 fn labels(of: &Value) -> Vec<i64> {

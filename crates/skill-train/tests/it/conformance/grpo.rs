@@ -16,7 +16,7 @@ pub(super) const F64: Tolerance = Tolerance { relative: 1e-9, absolute: 1e-9 };
 const F32: Tolerance = Tolerance { relative: 1e-5, absolute: 1e-7 };
 /// The reference takes mean and deviation in `f32`.
 const ADVANTAGE: Tolerance = Tolerance { relative: 2e-6, absolute: 1e-7 };
-/// What SkillRL's copy of verl adds to the number of tokens in a masked mean.
+/// The number that SkillRL's copy of verl adds to the count of tokens in a masked mean.
 pub(super) const MASKED_MEAN: f64 = 1e-8;
 
 /// Runs `check` on every case of a group, and counts them.
