@@ -13,16 +13,16 @@ mod backend;
 mod byte_codec;
 mod chat;
 mod conformance;
+mod examples;
+mod export;
+#[cfg(feature = "parquet")]
+mod export_verl;
 #[cfg(feature = "candle")]
 mod generation;
 #[cfg(feature = "candle")]
 mod gguf;
 #[cfg(feature = "candle")]
 mod gradients;
-mod examples;
-mod export;
-#[cfg(feature = "parquet")]
-mod export_verl;
 mod grpo;
 mod model_files;
 mod recorded;

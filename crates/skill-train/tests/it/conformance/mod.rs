@@ -1,10 +1,10 @@
 //! Recorded data of torch, transformers, TRL and verl, compared case by case.
 
-#[cfg(feature = "candle")]
-mod forward;
 mod chat;
 mod examples;
 mod export;
+#[cfg(feature = "candle")]
+mod forward;
 mod grpo;
 mod grpo_loss;
 #[cfg(feature = "candle")]

@@ -1,0 +1,193 @@
+//! GGUF files of the three families, dequantized once to f32.
+//!
+//! The library reads the container and the quantized blocks. Names and configuration keys are those of llama.cpp. Its
+//! converter reorders the rows of Llama's query and key matrices for another form of the rotation; they are put back.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use candle_core::Device;
+use candle_core::quantized::gguf_file::{Content, Value};
+
+use super::{Decoder, tensor};
+use crate::error::{TensorFault, TrainError};
+use crate::model_config::{Family, ModelConfig};
+use crate::weights::HostTensor;
+
+type Result<T> = std::result::Result<T, TrainError>;
+
+/// The longest list that is accepted in a file's metadata: vocabularies have up to 300,000 entries.
+const MAX_VOCABULARY: usize = 1 << 24;
+
+/// A GGUF file whose header was read.
+struct GgufFile<'a> {
+    path: &'a Path,
+    reader: BufReader<File>,
+    content: Content,
+}
+
+impl Decoder {
+    /// Reads a GGUF file of the Llama, Qwen2 or Qwen3 family and dequantizes it, for training and for inference in
+    /// f32: four bytes for each parameter.
+    ///
+    /// # Errors
+    /// [`TrainError::File`] for a file that is cut off, is no GGUF file or has an unknown quantization,
+    /// [`TrainError::Model`] for another architecture or a missing key, [`TrainError::Tensor`] for a tensor that is
+    /// missing, has another shape or a value that is not finite.
+    pub fn open_gguf(path: &Path) -> Result<Self> {
+        let mut file = GgufFile::open(path)?;
+        let config = file.config()?;
+        let (family, heads) = (config.family, [config.n_heads, config.n_kv_heads]);
+        Self::build(config, |name, shape| {
+            let mut tensor = file.tensor(name, shape)?;
+            let reordered = match (family, name) {
+                (Family::Llama, name) if name.contains("q_proj") => Some(heads[0]),
+                (Family::Llama, name) if name.contains("k_proj") => Some(heads[1]),
+                _ => None,
+            };
+            if let Some(n_heads) = reordered {
+                tensor.values = restore_rows(&tensor.values, n_heads, shape);
+            }
+            Ok(tensor)
+        })
+    }
+}
+
+/// From the order of llama.cpp (pairs of the rotation side by side) to that of published checkpoints (first halves of
+/// all pairs, then second halves), within each head.
+fn restore_rows(values: &[f32], n_heads: usize, shape: &[usize]) -> Vec<f32> {
+    let n_rows = shape.first().copied().unwrap_or(0);
+    let width = (values.len() / n_rows.max(1)).max(1);
+    let head = (n_rows / n_heads.max(1)).max(1);
+    let mut output = Vec::with_capacity(values.len());
+    for row in 0..n_rows {
+        let (first, row) = (row - row % head, row % head);
+        let (half, pair) = (row / (head / 2).max(1), row % (head / 2).max(1));
+        let source = first + 2 * pair + half;
+        output.extend_from_slice(values.get(source * width..(source + 1) * width).unwrap_or_default());
+    }
+    output
+}
+
+/// The name of a parameter in GGUF files.
+fn gguf_name(name: &str) -> String {
+    let Some(rest) = name.strip_prefix("model.layers.") else {
+        return match name {
+            "model.embed_tokens.weight" => "token_embd.weight",
+            "model.norm.weight" => "output_norm.weight",
+            "lm_head.weight" => "output.weight",
+            other => other,
+        }
+        .to_owned();
+    };
+    let (index, part) = rest.split_once('.').unwrap_or((rest, ""));
+    let (part, kind) = part.rsplit_once('.').unwrap_or((part, ""));
+    let part = match part {
+        "input_layernorm" => "attn_norm",
+        "self_attn.q_proj" => "attn_q",
+        "self_attn.k_proj" => "attn_k",
+        "self_attn.v_proj" => "attn_v",
+        "self_attn.o_proj" => "attn_output",
+        "self_attn.q_norm" => "attn_q_norm",
+        "self_attn.k_norm" => "attn_k_norm",
+        "post_attention_layernorm" => "ffn_norm",
+        "mlp.gate_proj" => "ffn_gate",
+        "mlp.up_proj" => "ffn_up",
+        "mlp.down_proj" => "ffn_down",
+        other => other,
+    };
+    format!("blk.{index}.{part}.{kind}")
+}
+
+impl<'a> GgufFile<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
+        let mut reader = BufReader::new(file);
+        let content = Content::read(&mut reader).map_err(|error| {
+            TrainError::file(
+                path,
+                format!("not a GGUF file, cut off, or with an unknown quantization: {error}"),
+            )
+        })?;
+        Ok(Self { path, reader, content })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.content.tensor_infos.contains_key(&gguf_name(name))
+    }
+
+    fn config(&self) -> Result<ModelConfig> {
+        let architecture = match self.content.metadata.get("general.architecture") {
+            Some(Value::String(name)) => name.clone(),
+            _ => return Err(TrainError::model("general.architecture", "not found")),
+        };
+        let key = |name: &str| format!("{architecture}.{name}");
+        let shape = self.content.tensor_infos.get("token_embd.weight").map(|info| info.shape.dims().to_vec());
+        let vocab_size =
+            shape.and_then(|shape| shape.first().copied()).filter(|size| *size <= MAX_VOCABULARY);
+        let scaling = match self.content.metadata.get(&key("rope.scaling.type")) {
+            Some(Value::String(kind)) if kind != "none" => Some(kind.as_str()),
+            _ if self.content.tensor_infos.contains_key("rope_freqs.weight") => Some("llama3"),
+            _ => None,
+        };
+        let config = serde_json::json!({
+            "model_type": architecture,
+            "vocab_size": vocab_size,
+            "hidden_size": self.number(&key("embedding_length")),
+            "intermediate_size": self.number(&key("feed_forward_length")),
+            "num_hidden_layers": self.number(&key("block_count")),
+            "num_attention_heads": self.number(&key("attention.head_count")),
+            "num_key_value_heads": self.number(&key("attention.head_count_kv")),
+            "head_dim": self.number(&key("attention.key_length")),
+            "max_position_embeddings": self.number(&key("context_length")),
+            "rms_norm_eps": self.float(&key("attention.layer_norm_rms_epsilon")),
+            "rope_theta": self.float(&key("rope.freq_base")),
+            "rope_scaling": scaling.map(|kind| serde_json::json!({ "rope_type": kind })),
+            "tie_word_embeddings": !self.has("lm_head.weight"),
+            "attention_bias": architecture == "llama" && self.has("model.layers.0.self_attn.q_proj.bias"),
+            "mlp_bias": self.has("model.layers.0.mlp.gate_proj.bias"),
+            "eos_token_id": self.number("tokenizer.ggml.eos_token_id"),
+        });
+        ModelConfig::from_json(&config.to_string())
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        match self.content.metadata.get(key)? {
+            Value::U8(number) => Some(u64::from(*number)),
+            Value::U16(number) => Some(u64::from(*number)),
+            Value::U32(number) => Some(u64::from(*number)),
+            Value::U64(number) => Some(*number),
+            Value::I32(number) => u64::try_from(*number).ok(),
+            Value::I64(number) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// A float with the shortest digits that mean it, so that 1e-5 stays 1e-5 in f64.
+    fn float(&self, key: &str) -> Option<f64> {
+        match self.content.metadata.get(key)? {
+            Value::F32(number) => number.to_string().parse().ok(),
+            Value::F64(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<HostTensor> {
+        let gguf = gguf_name(name);
+        let path = self.path;
+        let fault = |fault| TrainError::Tensor { path: path.to_path_buf(), tensor: gguf.clone(), fault };
+        let found = self.content.tensor_infos.get(&gguf).ok_or_else(|| fault(TensorFault::Missing))?;
+        if found.shape.dims() != shape {
+            let found = found.shape.dims().to_vec();
+            return Err(fault(TensorFault::Shape { expected: shape.to_vec(), found }));
+        }
+        let read = self.content.tensor(&mut self.reader, &gguf, &Device::Cpu);
+        let read = read.map_err(|error| TrainError::file(path, format!("tensor {gguf}: {error}")))?;
+        let values = tensor::values(&read.dequantize(&Device::Cpu)?)?;
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(index) => Err(fault(TensorFault::NotFinite { index })),
+            None => Ok(HostTensor { shape: shape.to_vec(), values }),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! GGUF files: written with the names and the order of rows of llama.cpp, and read back.
+
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::{Device, Tensor};
+use serde_json::json;
+use skill_train::model::{Adapters, Decoder};
+use skill_train::weights::HostTensor;
+use skill_train::{TensorFault, TrainError};
+
+use crate::small;
+
+/// The names of llama.cpp, by hand.
+fn gguf_name(name: &str) -> String {
+    let names = [
+        ("model.embed_tokens", "token_embd"),
+        ("model.norm", "output_norm"),
+        ("lm_head", "output"),
+        ("model.layers.", "blk."),
+        ("input_layernorm", "attn_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.o_proj", "attn_output"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+    ];
+    names.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
+}
+
+/// `permute` of llama.cpp's converter: reshape to [heads, 2, half, rest], swap the middle axes.
+fn permuted(tensor: &HostTensor, n_heads: usize) -> HostTensor {
+    let width = tensor.values.len() / tensor.shape[0];
+    let half = tensor.shape[0] / n_heads / 2;
+    let row = |index: usize| &tensor.values[index * width..(index + 1) * width];
+    let mut values = Vec::new();
+    for head in 0..n_heads {
+        for pair in 0..half {
+            for part in 0..2 {
+                values.extend_from_slice(row(head * 2 * half + part * half + pair));
+            }
+        }
+    }
+    HostTensor { shape: tensor.shape.clone(), values }
+}
+
+fn write(path: &Path, architecture: &str, model: &Decoder, dtype: GgmlDType, skipped: &str) {
+    let config = model.config();
+    let size = |size: usize| Value::U32(u32::try_from(size).unwrap());
+    let metadata: Vec<(String, Value)> = [
+        ("embedding_length", size(config.hidden_size)),
+        ("feed_forward_length", size(config.intermediate_size)),
+        ("block_count", size(config.n_layers)),
+        ("attention.head_count", size(config.n_heads)),
+        ("attention.head_count_kv", size(config.n_kv_heads)),
+        ("attention.key_length", size(config.head_dim)),
+        ("context_length", size(config.max_positions)),
+        ("attention.layer_norm_rms_epsilon", Value::F32(config.rms_norm_eps as f32)),
+        ("rope.freq_base", Value::F32(config.rope_theta as f32)),
+    ]
+    .into_iter()
+    .map(|(key, value)| (format!("{architecture}.{key}"), value))
+    .chain([
+        ("general.architecture".to_owned(), Value::String(architecture.to_owned())),
+        ("tokenizer.ggml.eos_token_id".to_owned(), Value::U32(2)),
+    ])
+    .collect();
+    let tensors: Vec<(String, QTensor)> = model
+        .base()
+        .unwrap()
+        .into_iter()
+        .filter(|(name, _)| gguf_name(name) != skipped)
+        .map(|(name, tensor)| {
+            let tensor = match name.as_str() {
+                name if architecture == "llama" && name.contains("q_proj") => {
+                    permuted(&tensor, config.n_heads)
+                }
+                name if architecture == "llama" && name.contains("k_proj") => {
+                    permuted(&tensor, config.n_kv_heads)
+                }
+                _ => tensor,
+            };
+            let dtype = if tensor.shape.len() == 1 { GgmlDType::F32 } else { dtype };
+            let values = Tensor::from_vec(tensor.values, tensor.shape, &Device::Cpu).unwrap();
+            (gguf_name(&name), QTensor::quantize(&values, dtype).unwrap())
+        })
+        .collect();
+    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let tensors: Vec<(&str, &QTensor)> =
+        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let mut file = std::fs::File::create(path).unwrap();
+    gguf_file::write(&mut file, &metadata, &tensors).unwrap();
+}
+
+#[test]
+fn a_model_comes_back_from_gguf() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    for (family, is_tied) in [("llama", true), ("qwen2", false), ("qwen3", true)] {
+        let model = small::model(family, &[("tie_word_embeddings", json!(is_tied))]);
+        write(&path, family, &model, GgmlDType::F32, "");
+        let read = Decoder::open_gguf(&path).unwrap();
+        assert_eq!(read.config(), model.config());
+        assert_eq!(read.base().unwrap(), model.base().unwrap(), "{family}");
+    }
+}
+
+#[test]
+fn quantized_weights_give_nearly_the_same_logits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let wide = [("hidden_size", json!(32)), ("intermediate_size", json!(64)), ("head_dim", json!(8))];
+    let model = small::model("llama", &wide);
+    let logits = |model: &Decoder| model.next_logits(&[1, 2, 3, 4, 5], Adapters::On).unwrap();
+    write(&path, "llama", &model, GgmlDType::Q8_0, "");
+    let read = Decoder::open_gguf(&path).unwrap();
+    let errors = logits(&model).into_iter().zip(logits(&read)).map(|(a, b)| (a - b).abs());
+    let largest = errors.fold(0.0, f32::max);
+    assert!(largest > 0.0 && largest < 0.1, "the largest error is {largest}");
+}
+
+#[test]
+fn faulty_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let model = small::model("llama", &[]);
+    write(&path, "mamba", &model, GgmlDType::F32, "");
+    assert!(
+        matches!(Decoder::open_gguf(&path), Err(TrainError::Model { field, .. }) if field == "model_type")
+    );
+    write(&path, "llama", &model, GgmlDType::F32, "blk.1.attn_k.weight");
+    let missing = Decoder::open_gguf(&path);
+    let is_missing =
+        |tensor: &str, fault: &TensorFault| tensor == "blk.1.attn_k.weight" && *fault == TensorFault::Missing;
+    assert!(matches!(missing, Err(TrainError::Tensor { tensor, fault, .. }) if is_missing(&tensor, &fault)));
+    write(&path, "llama", &model, GgmlDType::F32, "");
+    let bytes = std::fs::read(&path).unwrap();
+    for length in [0, 3, 11, 200, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let result = Decoder::open_gguf(&path);
+        assert!(
+            matches!(result, Err(TrainError::File { .. })),
+            "{length} of {} bytes: {result:?}",
+            bytes.len()
+        );
+    }
+    assert!(matches!(Decoder::open_gguf(&folder.path().join("none")), Err(TrainError::Io { .. })));
+}
