@@ -7,7 +7,7 @@ use crate::lint::LintFinding;
 use crate::skill::{Content, Evidence, SkillRef, Source, State, Tier};
 use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;
 
@@ -335,27 +335,22 @@ pub fn normalised(title: &str) -> String {
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Evidence of several replies as one: every task and call once.
+/// Evidence of several replies as one: every task and every trajectory of each, in order and once.
+///
+/// Several skills of one reply have the hash of its prompt; its calls and tokens count once.
 pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a Evidence>) -> Evidence {
     let mut joined = Evidence::default();
-    let mut seen: BTreeMap<Option<&str>, ()> = BTreeMap::new();
+    let mut counted: BTreeSet<Option<&str>> = BTreeSet::new();
+    let (mut items, mut trajectories) = (BTreeSet::new(), BTreeSet::new());
     for part in parts {
-        if seen.insert(part.prompt_sha256.as_deref(), ()).is_some() {
-            continue;
-        }
-        for item in &part.items {
-            if !joined.items.contains(item) {
-                joined.items.push(item.clone());
-            }
-        }
-        for trajectory in &part.trajectories {
-            if !joined.trajectories.contains(trajectory) {
-                joined.trajectories.push(trajectory.clone());
-            }
-        }
+        joined.items.extend(part.items.iter().filter(|item| items.insert(*item)).cloned());
+        let new = part.trajectories.iter().filter(|trajectory| trajectories.insert(trajectory.as_str()));
+        joined.trajectories.extend(new.cloned());
         joined.teacher.clone_from(&part.teacher);
-        joined.calls = joined.calls.saturating_add(part.calls);
-        joined.usage += part.usage;
+        if counted.insert(part.prompt_sha256.as_deref()) {
+            joined.calls = joined.calls.saturating_add(part.calls);
+            joined.usage += part.usage;
+        }
     }
     joined
 }

@@ -10,7 +10,7 @@ use skill_bank::distill::{
 use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode, read_episodes};
 use skill_bank::lint::{Forbidden, LintRule};
 use skill_bank::{Bank, Content, Source, State, Tier};
-use skill_core::{Role, Usage};
+use skill_core::{ItemId, Role, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError,
@@ -158,6 +158,45 @@ async fn the_number_of_calls_is_known_before_and_merges_name_their_sources() {
     assert_eq!(general.evidence.teacher.as_deref(), Some("scripted/teacher"));
     assert_eq!(outcome.proposals.len(), 5, "one for each tier");
     assert!(outcome.proposals.iter().all(|proposal| proposal.source == Source::Distilled));
+}
+
+#[tokio::test]
+async fn a_skill_of_several_levels_of_merges_has_the_evidence_of_all_of_its_sources() {
+    let episodes = mixed(48);
+    let settings = DistillSettings { episodes_per_call: 12, merge_width: 2, ..DistillSettings::default() };
+    let plan = DistillPlan::new(&episodes, &settings);
+    assert_eq!(plan.n_chunks(&Tier::General), 4, "two levels of merges");
+    let (model, log) = teacher_of(|place, _| {
+        let entry = |name: &str, from: &[u64]| {
+            let mut entry = entry(tier_in(place), &format!("{} {name}", place.replace('/', " ")));
+            entry["from"] = json!(from);
+            entry
+        };
+        let is_first_level = place.contains("merge 1.");
+        Ok(match (place.contains("merge"), is_first_level) {
+            (false, _) => good(place),
+            // Two skills of one reply, each of another source, meet in the second level.
+            (true, true) => json!([entry("one", &[1]), entry("two", &[2])]).to_string(),
+            (true, false) => json!([entry("first pair", &[1, 2]), entry("second pair", &[3, 4])]).to_string(),
+        })
+    });
+    let outcome = run(&episodes, &settings, &model).await.unwrap();
+    let log = log.lock().unwrap();
+    assert!(log.iter().any(|(place, _)| place == "distill / general / merge 2.1"), "{log:?}");
+    let is_general = |change: &Change| matches!(change, Change::Add { tier: Tier::General, .. });
+    let mut general = outcome.proposals.iter().filter(|proposal| is_general(&proposal.change));
+    let chunks: Vec<&Vec<String>> =
+        plan.calls.iter().filter(|call| call.tier == Tier::General).map(|call| &call.episodes).collect();
+    for chunks in chunks.chunks(2) {
+        let evidence = &general.next().unwrap().evidence;
+        let expected: BTreeSet<&String> = chunks.iter().copied().flatten().collect();
+        assert_eq!(evidence.trajectories.iter().collect::<BTreeSet<_>>(), expected);
+        let items: BTreeSet<&str> = evidence.items.iter().map(ItemId::as_str).collect();
+        let of_items = episodes.iter().filter(|episode| expected.contains(&episode.id));
+        assert_eq!(items, of_items.map(|episode| episode.item.as_str()).collect());
+        assert_eq!((evidence.items.len(), evidence.trajectories.len()), (items.len(), expected.len()));
+    }
+    assert!(general.next().is_none());
 }
 
 #[tokio::test]
