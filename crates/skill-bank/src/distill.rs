@@ -258,6 +258,8 @@ impl Job<'_> {
     }
 
     /// One level of merges: each group of lists of a tier becomes one list.
+    ///
+    /// A group whose merge gives no usable skill, not even after the repair, keeps its drafts: they passed the linter.
     async fn merge_level<'t>(
         &self,
         tiers: BTreeMap<&'t Tier, Vec<Vec<Draft>>>,
@@ -287,9 +289,21 @@ impl Job<'_> {
         })
         .await?;
         let mut merged: BTreeMap<&Tier, Vec<Vec<Draft>>> = BTreeMap::new();
-        for ((tier, _, drafts, _), output) in groups.into_iter().zip(outputs) {
-            let drafts = output.map_or(drafts, |output| totals.count(output));
-            merged.entry(tier).or_default().push(drafts);
+        for ((tier, place, drafts, _), output) in groups.into_iter().zip(outputs) {
+            let list = output.map(|output| totals.count(output));
+            let list = match list {
+                Some(list) if list.is_empty() => {
+                    let place = self.call.child(tier).child(place).place;
+                    let n_drafts = drafts.len();
+                    totals.notes.push(format!(
+                        "{place}: no merged skill can be used; its {n_drafts} inputs are kept"
+                    ));
+                    drafts
+                }
+                Some(list) => list,
+                None => drafts,
+            };
+            merged.entry(tier).or_default().push(list);
         }
         Ok(merged)
     }

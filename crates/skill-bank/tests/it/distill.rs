@@ -200,6 +200,33 @@ async fn a_skill_of_several_levels_of_merges_has_the_evidence_of_all_of_its_sour
 }
 
 #[tokio::test]
+async fn a_merge_without_a_usable_skill_keeps_what_it_was_to_merge() {
+    let episodes = mixed(48);
+    let settings = DistillSettings { episodes_per_call: 12, merge_width: 2, ..DistillSettings::default() };
+    for reply in ["[]", r#"[{"title": "No principle"}]"#] {
+        let (model, log) = teacher_of(|place, _| match place.contains("general / merge") {
+            true => Ok(reply.to_owned()),
+            false => Ok(good(place)),
+        });
+        let outcome = run(&episodes, &settings, &model).await.unwrap();
+        let general = outcome.proposals.iter().filter_map(|proposal| match &proposal.change {
+            Change::Add { tier: Tier::General, content } => Some(content.title()),
+            _ => None,
+        });
+        let chunks = (1..=4).map(|chunk| format!("distill general chunk {chunk}"));
+        assert_eq!(general.collect::<Vec<_>>(), chunks.collect::<Vec<_>>());
+        let log = log.lock().unwrap();
+        for place in
+            ["merge 1.1", "merge 1.2", "merge 2.1"].map(|merge| format!("distill / general / {merge}"))
+        {
+            assert!(log.iter().any(|(asked, _)| *asked == format!("{place} / repair")), "{place}");
+            let notes = outcome.notes.iter().filter(|note| note.starts_with(&format!("{place}:")));
+            assert_eq!(notes.count(), 2, "the repair, and what became of its inputs: {:?}", outcome.notes);
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_episode_is_in_the_text_of_its_calls() {
     let episodes = mixed(24);
     let settings = DistillSettings { episodes_per_call: 7, ..DistillSettings::default() };
