@@ -191,7 +191,9 @@ pub struct Applied {
 
 /// Applies all proposals to a bank, or, after an error, none of them.
 ///
-/// A new skill whose title a skill of its tier has already, retired ones excepted, is left out and reported.
+/// A new skill whose title a skill of its tier has already, retired ones excepted, is left out and reported. A revision
+/// or a merger has the tasks and trajectories of its parents among its evidence: what a parent says can be in its text,
+/// so no trial of it may use these tasks.
 ///
 /// # Errors
 ///
@@ -258,13 +260,15 @@ fn apply_one(
         }
     };
     let Some(content) = proposal.change.content() else { return Ok(()) };
+    let of_parents = parents.iter().filter_map(|parent| Some(&bank.version(parent)?.evidence));
+    let evidence = with_tasks_of(&proposal.evidence, of_parents);
     let event = BankEvent::Proposed {
         skill: skill.clone(),
         tier,
         content: content.clone(),
         source: proposal.source,
         parents: parents.clone(),
-        evidence: proposal.evidence.clone(),
+        evidence,
     };
     bank.record(round, Author::Process, event)?;
     if admit == Admit::Unmeasured {
@@ -333,6 +337,12 @@ fn same_title(bank: &Bank, tier: &Tier, content: &Content) -> Option<SkillPartId
 pub fn normalised(title: &str) -> String {
     let words = title.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// This evidence with the tasks and trajectories of others. The prompt, the teacher, calls and tokens stay its own.
+fn with_tasks_of<'a>(own: &'a Evidence, others: impl IntoIterator<Item = &'a Evidence>) -> Evidence {
+    let Evidence { items, trajectories, .. } = joined(std::iter::once(own).chain(others));
+    Evidence { items, trajectories, ..own.clone() }
 }
 
 /// Evidence of several replies as one: every task and every trajectory of each, in order and once.

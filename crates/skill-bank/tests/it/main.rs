@@ -11,6 +11,7 @@ mod diff;
 mod distill;
 mod episode;
 mod evolve;
+mod evolve_recorded;
 mod format;
 mod lint;
 mod log;
