@@ -240,7 +240,8 @@ impl Bank {
             BankEvent::Pinned { skill } => self.set_pinned(skill, true),
             BankEvent::Unpinned { skill } => self.set_pinned(skill, false),
             BankEvent::Retired { skill, reason } => {
-                if *reason != Reason::Trial {
+                // What a trial rejects may be a candidate beside the version that a person keeps.
+                if *reason != Reason::Trial || self.version_mut(skill)?.state == State::Active {
                     self.check_not_pinned(&skill.skill, by, "retired")?;
                 }
                 self.set_state(

@@ -103,8 +103,16 @@ fn no_process_changes_what_a_person_pinned() {
     assert!(matches!(retire(&mut bank, &skill, Author::Process), Err(BankError::Pinned { .. })));
     let next = bank.next_version(&skill.skill).unwrap();
     propose(&mut bank, next.clone(), &Tier::General, "one, better").unwrap();
-    let revised = BankEvent::Revised { skill: next, from: 1, basis: Basis::Unmeasured };
+    let revised = BankEvent::Revised { skill: next.clone(), from: 1, basis: Basis::Unmeasured };
     assert!(matches!(bank.record(1, Author::Process, revised), Err(BankError::Pinned { .. })));
+    for reason in Reason::ALL {
+        let retired = BankEvent::Retired { skill: skill.clone(), reason };
+        let outcome = bank.record(1, Author::Process, retired);
+        assert!(matches!(outcome, Err(BankError::Pinned { .. })), "{reason:?}");
+    }
+    // A trial may still reject a candidate beside the pinned version.
+    let retired = BankEvent::Retired { skill: next, reason: Reason::Trial };
+    bank.record(1, Author::Process, retired).unwrap();
     retire(&mut bank, &skill, Author::Person).unwrap();
 }
 
