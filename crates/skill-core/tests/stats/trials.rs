@@ -98,16 +98,17 @@ fn admitted(world: World, seeds: u64) -> Admitted {
     let share = 1.0 / seeds as f64;
     for seed in 0..seeds {
         let (mut groups, mut process) = (Stratified::default(), OddsEProcess::default());
-        let mut was_reached = false;
+        let (mut was_reached, mut highest) = (false, f64::NEG_INFINITY);
         for (group, n_seen) in world.trial(seed).zip(1..) {
             groups.push(group);
             process.push(group);
+            highest = highest.max(process.ln_better());
             was_reached |= n_seen % N_TASKS == 0 && has_reached(process.ln_better(), THRESHOLD);
         }
         let add = |rate: &mut f64, is_admitted: bool| *rate += if is_admitted { share } else { 0.0 };
         add(&mut found.fixed_end, is_at_most(groups.p_better(), ALPHA));
         add(&mut found.any_time, was_reached);
-        add(&mut found.any_group, process.was_better(THRESHOLD));
+        add(&mut found.any_group, has_reached(highest, THRESHOLD));
         add(&mut found.e_at_end, has_reached(process.ln_better(), THRESHOLD));
         add(&mut found.mean, groups.difference() > 0.0);
     }

@@ -7,7 +7,7 @@
 //! (Ville's inequality, see [`crate::stats::eprocess`]), whenever one looks and stops.
 
 use super::null::{Null, ln_sum};
-use super::{Group, GroupShape, Margins, has_reached};
+use super::{Group, GroupShape, Margins};
 use std::collections::BTreeMap;
 
 /// The odds that are bet on: those that the candidate is better by; worse are their inverses.
@@ -36,8 +36,6 @@ pub struct OddsEProcess {
     /// Successes with the candidate.
     successes: u64,
     margins: BTreeMap<Margins, Counted>,
-    highest_better: f64,
-    highest_worse: f64,
 }
 
 /// How often the same margins came, and what one of them takes off the logarithm at each of the odds.
@@ -54,7 +52,7 @@ impl OddsEProcess {
         self.push_all(group, 1);
     }
 
-    /// Takes the same group so many times, and looks at the e-values once.
+    /// Takes the same group so many times.
     pub(super) fn push_all(&mut self, group: Group, count: u64) {
         if !group.is_informative() || count == 0 {
             return;
@@ -70,8 +68,6 @@ impl OddsEProcess {
         counted.count = counted.count.saturating_add(count);
         let successes = u64::from(group.new.successes()).saturating_mul(count);
         self.successes = self.successes.saturating_add(successes);
-        self.highest_better = self.highest_better.max(self.ln_better());
-        self.highest_worse = self.highest_worse.max(self.ln_worse());
     }
 
     /// The natural logarithm of the e-value that the candidate is better, now.
@@ -85,16 +81,6 @@ impl OddsEProcess {
         let taken = self.taken(|counted| counted.ln_worse);
         let products = CANDIDATE_ODDS.iter().zip(taken).map(|(odds, taken)| -successes * odds.ln() - taken);
         ln_mean(products)
-    }
-
-    /// Whether the e-value for the candidate has been at least this at some time.
-    pub fn was_better(&self, threshold: f64) -> bool {
-        has_reached(self.highest_better, threshold)
-    }
-
-    /// Whether the e-value against the candidate has been at least this at some time.
-    pub fn was_worse(&self, threshold: f64) -> bool {
-        has_reached(self.highest_worse, threshold)
     }
 
     /// The natural logarithm of the largest e-value for the candidate that can be reached, now or after any number of
