@@ -113,6 +113,21 @@ pub(super) fn set_texts(object: &mut Map<String, Value>, names: [&str; 3], conte
     }
 }
 
+/// Whether a value under an unknown key holds what looks like skills or mistakes: reading on would lose them without a
+/// word.
+pub(super) fn holds_skills(value: &Value) -> bool {
+    let is_skill = |value: &Value| {
+        ["title", "principle", "why_it_happens", "how_to_avoid"].iter().any(|key| value.get(key).is_some())
+    };
+    match value {
+        Value::Array(elements) => elements.iter().any(is_skill),
+        Value::Object(lists) => {
+            lists.values().any(|list| list.as_array().is_some_and(|list| list.iter().any(is_skill)))
+        }
+        _ => false,
+    }
+}
+
 /// What a value is, for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {

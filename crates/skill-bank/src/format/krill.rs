@@ -34,6 +34,7 @@ pub(super) fn entries(object: &Map<String, Value>) -> Result<Vec<Entry>, BankErr
     for (key, value) in object {
         match key.as_str() {
             GENERAL => found.extend(list(value, key, &Tier::General)?),
+            HISTORY | CYCLE => {}
             BY_TYPE => {
                 let Some(types) = value.as_object() else {
                     let message = format!("{} where lists by type were expected", document::kind(value));
@@ -42,6 +43,12 @@ pub(super) fn entries(object: &Map<String, Value>) -> Result<Vec<Entry>, BankErr
                 for (task_type, skills) in types {
                     found.extend(list(skills, &format!("{key}.{task_type}"), &Tier::of_type(task_type))?);
                 }
+            }
+            _ if document::holds_skills(value) => {
+                let message = format!(
+                    "`{key}` holds skills, and a bank of krill has them under `{GENERAL}` and `{BY_TYPE}`"
+                );
+                return Err(BankError::NotABank { message });
             }
             _ => {}
         }
@@ -84,7 +91,11 @@ pub(super) fn write(
         let of_tier = tiers.get(tier).into_iter().flatten().copied().filter(fits);
         of_tier.map(|skill| object_of(skill, before.get(&(tier.clone(), skill.id.clone())))).collect()
     };
-    root.insert(GENERAL.to_owned(), Value::Array(list(&Tier::General)));
+    let is_new = original.is_none();
+    let general = list(&Tier::General);
+    if is_new || root.contains_key(GENERAL) || !general.is_empty() {
+        root.insert(GENERAL.to_owned(), Value::Array(general));
+    }
     let mut types: Vec<String> = root
         .get(BY_TYPE)
         .and_then(Value::as_object)
@@ -103,21 +114,27 @@ pub(super) fn write(
             (task_type, Value::Array(skills))
         })
         .collect();
-    root.insert(BY_TYPE.to_owned(), Value::Object(lists));
-    add_history(&mut root, skills, now);
+    if is_new || root.contains_key(BY_TYPE) || !lists.is_empty() {
+        root.insert(BY_TYPE.to_owned(), Value::Object(lists));
+    }
+    let added = skills.iter().filter(fits);
+    let added = added.filter(|skill| !before.contains_key(&(skill.tier.clone(), skill.id.clone())));
+    let added: Vec<&SkillPartId> = added.map(|skill| skill.id).collect();
+    if is_new || !added.is_empty() {
+        add_history(&mut root, &added, now);
+    }
     let left_out = skills.iter().filter(|skill| !fits(skill)).map(|skill| skill.id.clone()).collect();
     (Value::Object(root), left_out)
 }
 
-/// An entry for each skill that the history does not have, with the cycle that the file is in.
-fn add_history(root: &mut Map<String, Value>, skills: &[ActiveSkill<'_>], now: &str) {
+/// An entry for each of these skills that the history does not have, with the cycle that the file is in.
+fn add_history(root: &mut Map<String, Value>, added: &[&SkillPartId], now: &str) {
     let cycle = root.get(CYCLE).cloned().unwrap_or_else(|| json!(0));
     let mut history = root.get(HISTORY).and_then(Value::as_array).cloned().unwrap_or_default();
     let known: BTreeSet<String> =
         history.iter().filter_map(|entry| Some(entry.get("skill_id")?.as_str()?.to_owned())).collect();
-    let missing = skills.iter().filter(|skill| matches!(skill.content, Content::Principle { .. }));
-    for skill in missing.filter(|skill| !known.contains(skill.id.as_str())) {
-        history.push(json!({"skill_id": skill.id.as_str(), "added_at": now, "evolution_cycle": cycle}));
+    for id in added.iter().filter(|id| !known.contains(id.as_str())) {
+        history.push(json!({"skill_id": id.as_str(), "added_at": now, "evolution_cycle": cycle}));
     }
     root.insert(HISTORY.to_owned(), Value::Array(history));
     root.insert(CYCLE.to_owned(), cycle);
@@ -145,10 +162,15 @@ fn object_of(skill: &ActiveSkill<'_>, before: Option<&Value>) -> Value {
         let texts = TEXTS.map(|name| object.get(name).and_then(Value::as_str).unwrap_or_default());
         texts != skill.content.texts()
     };
-    object.insert("id".to_owned(), Value::from(skill.id.as_str()));
-    for (name, text) in TEXTS.into_iter().zip(skill.content.texts()) {
-        object.insert(name.to_owned(), Value::from(text));
+    let had_id = object.get("id").is_some_and(|value| !value.is_null());
+    if before.is_none() || had_id {
+        object.insert("id".to_owned(), Value::from(skill.id.as_str()));
     }
+    if before.is_none() {
+        // krill writes all texts of a skill.
+        object.extend(TEXTS.map(|name| (name.to_owned(), Value::from(""))));
+    }
+    document::set_texts(&mut object, TEXTS, skill.content);
     if is_changed {
         let category = match skill.tier.task_type() {
             Some(task_type) => json!({"TaskSpecific": task_type}),

@@ -38,7 +38,7 @@ pub(super) fn entries(object: &Map<String, Value>) -> Result<Vec<Entry>, BankErr
                     found.extend(list(skills, &format!("{key}.{task_type}"), &Tier::of_type(task_type))?);
                 }
             }
-            _ if holds_skills(value) => {
+            _ if document::holds_skills(value) => {
                 let message = format!("`{key}` holds skills, and {}", known_keys());
                 return Err(BankError::NotABank { message });
             }
@@ -56,18 +56,6 @@ pub(super) fn entries(object: &Map<String, Value>) -> Result<Vec<Entry>, BankErr
 
 fn known_keys() -> String {
     format!("a bank has them under `{GENERAL}`, `{}` (or `{}`) and `{MISTAKES}`", BY_TYPE[0], BY_TYPE[1])
-}
-
-/// Whether a value under an unknown key holds what looks like skills: reading on would lose them without a word.
-fn holds_skills(value: &Value) -> bool {
-    let is_skill = |value: &Value| value.get("principle").is_some() || value.get("title").is_some();
-    match value {
-        Value::Array(elements) => elements.iter().any(is_skill),
-        Value::Object(lists) => {
-            lists.values().any(|list| list.as_array().is_some_and(|list| list.iter().any(is_skill)))
-        }
-        _ => false,
-    }
 }
 
 fn list(value: &Value, name: &str, tier: &Tier) -> Result<Vec<Entry>, BankError> {

@@ -1,6 +1,7 @@
 //! Files of banks: read whole, written byte for byte, refused with the place of what is wrong.
 
 use crate::recorded::{Counted, folder};
+use serde_json::{Value, json};
 use skill_bank::format::{BankFormat, Note, agent_skills, read, write};
 use skill_bank::{
     Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,
@@ -51,6 +52,10 @@ const KRILL: &str = "{\n \"general_skills\": [{\"id\": \"u-1\", \"name\": \"Look
                      \"task_specific_skills\": {},\n \"history\": [{\"skill_id\": \"u-1\", \"added_at\": \
                      \"2026-01-01T00:00:00Z\", \"evolution_cycle\": 0}],\n \"current_cycle\": 1\n}\n";
 
+/// A bank of krill without the keys and fields that nothing needs.
+const SPARSE_KRILL: &str = "{\"general_skills\": [\n {\"name\": \"Look First\", \"principle\": \"Look.\"},\n {\"id\": \"u-2\", \
+                            \"name\": \"Ask\", \"principle\": \"Ask.\", \"when_to_apply\": null, \"uses\": 3}]}";
+
 fn propose(bank: &mut Bank, tier: &Tier, content: Content) -> SkillRef {
     let skill = bank.next_skill(tier);
     let proposed = BankEvent::Proposed {
@@ -69,7 +74,13 @@ fn propose(bank: &mut Bank, tier: &Tier, content: Content) -> SkillRef {
 
 #[test]
 fn an_unchanged_bank_is_written_byte_for_byte() {
-    for (text, format) in [(PAPER, BankFormat::Paper), (KRILL, BankFormat::Krill)] {
+    let without_entries = KRILL.replace("\"skill_id\": \"u-1\"", "\"skill_id\": \"u-7\"");
+    for (text, format) in [
+        (PAPER, BankFormat::Paper),
+        (KRILL, BankFormat::Krill),
+        (SPARSE_KRILL, BankFormat::Krill),
+        (&without_entries, BankFormat::Krill),
+    ] {
         let read = read(text).unwrap();
         assert_eq!(read.format, format);
         assert_eq!(write(&read.bank, format, Some(text), NOW).unwrap().text, text);
@@ -90,6 +101,21 @@ fn a_changed_bank_keeps_the_layout_and_what_is_not_a_skill() {
     let again = read(&written).unwrap().bank;
     let ids = |bank: &Bank| bank.view().skills().iter().map(|skill| skill.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(&again), ["gen_001", "dir_004", "dir_005"]);
+}
+
+#[test]
+fn a_skill_that_is_added_to_a_sparse_bank_of_krill_is_whole_and_in_the_history() {
+    let mut bank = read(SPARSE_KRILL).unwrap().bank;
+    let added = propose(&mut bank, &Tier::of_type("heat"), crate::log::principle("New"));
+    let written = write(&bank, BankFormat::Krill, Some(SPARSE_KRILL), NOW).unwrap().text;
+    let found: Value = serde_json::from_str(&written).unwrap();
+    let before: Value = serde_json::from_str(SPARSE_KRILL).unwrap();
+    assert_eq!(found["general_skills"], before["general_skills"]);
+    let id = added.skill.as_str();
+    let skill = &found["task_specific_skills"]["heat"][0];
+    assert_eq!((&skill["id"], &skill["when_to_apply"]), (&json!(id), &json!("")));
+    assert_eq!(found["history"], json!([{"skill_id": id, "added_at": NOW, "evolution_cycle": 0}]));
+    assert_eq!(found["current_cycle"], json!(0));
 }
 
 #[test]
@@ -144,6 +170,11 @@ fn a_bank_that_cannot_be_used_is_refused_with_the_place() {
                 "common_mistakes": [{"mistake_id": "a", "description": "D"}]}"#,
             "general_skills[0] (a) and common_mistakes[0] (a)",
         ),
+        (
+            r#"{"current_cycle": 1, "general_skills": [], "common_mistakes": [{"description": "D", "how_to_avoid": "H"}]}"#,
+            "not a bank: true",
+        ),
+        (r#"{"current_cycle": 1, "skills": {"a": [{"name": "T", "principle": "P"}]}}"#, "not a bank: true"),
         (r#"{"skills": [{"title": "T", "principle": "P"}]}"#, "not a bank: true"),
         (
             r#"{"general_skills": [], "task_skills": {"a": [{"title": "T", "principle": "P"}]}}"#,
