@@ -117,7 +117,7 @@ pub enum DistillError {
         left_out: Vec<LeftOut>,
     },
     /// A model cannot be reached, or refuses.
-    #[error("{place}: {source}")]
+    #[error("{place}: the model cannot answer")]
     Model {
         /// The call.
         place: String,

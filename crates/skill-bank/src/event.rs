@@ -193,7 +193,7 @@ skill_core::named_enum! {
         Revised = "revised",
         /// It was merged into another skill.
         Merged = "merged",
-        /// A teacher proposed it, and a trial showed no loss without it.
+        /// A teacher proposed it; unless changes are applied unmeasured, a trial has rejected the skill first.
         Proposed = "proposed",
         /// A person did it.
         Person = "person",
