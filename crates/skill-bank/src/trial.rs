@@ -24,3 +24,7 @@ pub use numbers::TrialNumbers;
 pub use preflight::{Preflight, PreflightRow, preflight};
 pub use standing::{HideRule, Overflow, Standing, StandingRollout, over_cap};
 pub use state::{Decision, Ground, TrialState};
+
+/// The e-value at which a skill is shown to harm: a candidate is dropped and an active skill is retired. Of skills that
+/// do no harm at most one in twenty ever reaches it.
+const HARM_THRESHOLD: f64 = 20.0;

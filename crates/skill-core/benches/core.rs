@@ -292,7 +292,13 @@ mod trials {
     const ANY: TrialRule = TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 };
 
     fn power(rule: TrialRule) -> TrialPower {
-        TrialPower { prior: TaskPrior::default(), shape: GroupShape::halves(8), rule, seed: 1 }
+        TrialPower {
+            prior: TaskPrior::default(),
+            shape: GroupShape::halves(8),
+            rule,
+            max_informative_groups: None,
+            seed: 1,
+        }
     }
 
     #[divan::bench]

@@ -18,7 +18,7 @@ pub struct PreflightRow {
     pub difference: f64,
     /// The chance that this design admits a candidate of this effect.
     pub chance: f64,
-    /// The rollouts with which this chance is 0.8; `None` where 20,000 are too few.
+    /// The rollouts with which this chance is 0.8, without the design's limits; `None` where 20,000 are too few.
     pub rollouts_needed: Option<u32>,
 }
 
@@ -39,7 +39,9 @@ pub struct Preflight {
 /// The tasks are taken as independent of each other. Where tasks with success rates near 1/2 were chosen, the same skill
 /// gains more points on them than on all tasks, and takes fewer rollouts to show.
 pub fn preflight(design: &TrialDesign, prior: TaskPrior) -> Preflight {
-    let power = TrialPower { prior, shape: design.shape(), rule: design.rule(), seed: 1 };
+    let (shape, rule) = (design.shape(), design.rule());
+    let max_informative_groups = design.max_informative_groups();
+    let power = TrialPower { prior, shape, rule, max_informative_groups, seed: 1 };
     let n_groups = u32::try_from(design.n_groups()).unwrap_or(u32::MAX);
     let row = |difference: f64| PreflightRow {
         difference,

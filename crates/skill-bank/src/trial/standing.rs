@@ -1,5 +1,6 @@
 //! The standing check: shown skills are hidden at random, so that every active skill is measured while it is used.
 
+use super::HARM_THRESHOLD;
 use super::numbers::TrialNumbers;
 use crate::skill::{SkillRef, ViewedSkill};
 use serde::{Deserialize, Serialize};
@@ -7,9 +8,6 @@ use skill_core::random::Dice;
 use skill_core::stats::stratified::{Arm, Group, Stratified, has_reached};
 use skill_core::{ItemId, SkillPartId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The e-value at which an active skill is retired because it harms.
-const HARM_THRESHOLD: f64 = 20.0;
 
 /// Which shown skill is hidden in which rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The results of a trial so far, and its decision.
 
+use super::HARM_THRESHOLD;
 use super::design::TrialDesign;
 use super::error::TrialError;
 use super::numbers::TrialNumbers;
@@ -10,8 +11,9 @@ use skill_core::stats::stratified::{
 };
 use std::collections::BTreeMap;
 
-/// The e-value at which a candidate is dropped because it harms: of harmless candidates at most one in twenty is.
-const HARM_THRESHOLD: f64 = 20.0;
+/// It is looked so many times at most whether the candidate can still be shown to help: a look takes a time that grows
+/// with the square of the groups, and so would make a long trial's grow with their cube.
+const MOST_REACH_LOOKS: u64 = 128;
 
 /// Why a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +50,8 @@ pub struct Decision {
 /// A trial in progress.
 ///
 /// Results may arrive in any order; they count in the order of the design, and the decision depends on nothing but the
-/// shortest prefix that decides. What is beyond that prefix is not looked at, so neither the number of workers nor a
+/// shortest prefix that decides. A trial of more than 128 groups looks only 128 times, at even distances, whether its
+/// candidate is out of reach. What is beyond that prefix is not looked at, so neither the number of workers nor a
 /// slow rollout decides anything.
 #[derive(Debug, Clone)]
 pub struct TrialState {
@@ -164,7 +167,9 @@ impl TrialState {
         if is_end {
             return Some(Ground::Limit);
         }
-        (!self.can_be_better()).then_some(Ground::OutOfReach)
+        let is_reach_look =
+            self.n_seen.is_multiple_of(self.design.n_groups().div_ceil(MOST_REACH_LOOKS).max(1));
+        (is_reach_look && !self.can_be_better()).then_some(Ground::OutOfReach)
     }
 
     fn is_better(&self) -> bool {

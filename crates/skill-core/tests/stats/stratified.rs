@@ -317,7 +317,13 @@ fn power_grows_with_rollouts_and_the_plan_keeps_its_promise() {
     for rule in
         [TrialRule::FixedEnd { alpha: 0.05 }, TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 }]
     {
-        let power = TrialPower { prior: TaskPrior::default(), shape: GroupShape::halves(8), rule, seed: 7 };
+        let power = TrialPower {
+            prior: TaskPrior::default(),
+            shape: GroupShape::halves(8),
+            rule,
+            max_informative_groups: None,
+            seed: 7,
+        };
         for points in [0.1, 0.2] {
             let rollouts = power.rollouts_needed(points, 0.8).unwrap();
             let chance = |rollouts: u32| power.chance_to_admit(points, rollouts / 8);

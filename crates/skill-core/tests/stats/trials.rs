@@ -193,7 +193,13 @@ fn the_rollouts_that_effects_take_are_as_the_page_says() {
         (2, end, [1550, 408, 114]),
         (2, any, [3008, 672, 160]),
     ] {
-        let power = TrialPower { prior: all, shape: GroupShape::halves(rollouts), rule, seed: 1 };
+        let power = TrialPower {
+            prior: all,
+            shape: GroupShape::halves(rollouts),
+            rule,
+            max_informative_groups: None,
+            seed: 1,
+        };
         let found = [0.05, 0.10, 0.20].map(|points| power.rollouts_needed(points, 0.8).unwrap());
         println!("groups of {rollouts}, {rule:?}: {found:?}");
         // A look is after 16 groups, and a mathematical library may differ in the last digit.
@@ -203,7 +209,13 @@ fn the_rollouts_that_effects_take_are_as_the_page_says() {
     // The same skill on tasks whose success rates are near 1/2.
     let near_half = TaskPrior { mean: 0.0, deviation: 1.0 };
     for (rule, expect) in [(end, [1112, 296, 80]), (any, [2304, 640, 128])] {
-        let power = TrialPower { prior: near_half, shape: GroupShape::halves(8), rule, seed: 1 };
+        let power = TrialPower {
+            prior: near_half,
+            shape: GroupShape::halves(8),
+            rule,
+            max_informative_groups: None,
+            seed: 1,
+        };
         let found = [0.05, 0.10, 0.20].map(|points| {
             let shift = all.shift_for(points).unwrap();
             let gained = near_half.success_rate(shift) - near_half.success_rate(0.0);

@@ -205,6 +205,16 @@ fn a_preflight_says_what_cannot_be_seen() {
     assert!(chances(&long)[2] > 0.95, "{long:?}");
     let needed: Vec<u32> = long.rows.iter().map(|row| row.rollouts_needed.unwrap()).collect();
     assert!(needed[0] > 1_280 && needed[1] > 400 && needed[2] <= 256, "{needed:?}");
+    for rule in [rule, FIXED_END] {
+        let limited = |max_informative_groups| {
+            let settings = TrialSettings { rule, max_informative_groups, ..TrialSettings::default() };
+            preflight(&with_settings(16, &settings), TaskPrior::default())
+        };
+        let (few, whole) = (limited(Some(4)), limited(None));
+        assert!(chances(&few)[2] + 0.2 < chances(&whole)[2], "{few:?} {whole:?}");
+        assert_eq!(few.rows[2].rollouts_needed, whole.rows[2].rollouts_needed);
+        assert_eq!(limited(Some(80)), whole);
+    }
     assert!(chances(&of(80, FIXED_END)).iter().zip(chances(&long)).all(|(end, any)| *end >= any));
     assert_eq!(
         serde_json::from_str::<skill_bank::trial::Preflight>(&serde_json::to_string(&long).unwrap()).unwrap(),

@@ -51,6 +51,15 @@ fn trials_end_as_soon_as_they_are_decided() {
 }
 
 #[test]
+fn a_long_trial_looks_seldom_whether_its_candidate_is_out_of_reach() {
+    let rule = TrialRule::FixedEnd { alpha: 1e-9 };
+    let mut state = TrialState::new(design(4, 300, rule));
+    let decision = decide(&mut state, (0..300).map(|_| group([2, 4], [2, 4]))).unwrap();
+    assert_eq!((decision.verdict, decision.ground), (Verdict::Reject, Ground::OutOfReach));
+    assert!(decision.n_groups.is_multiple_of(3) && decision.n_groups > 240, "{decision:?}");
+}
+
+#[test]
 fn a_trial_ends_after_enough_groups_that_say_something() {
     let settings = TrialSettings {
         max_rollouts: 8 * 100,

@@ -83,6 +83,7 @@ fn logistic(logit: f64) -> f64 {
 ///     prior: TaskPrior::default(),
 ///     shape: GroupShape::halves(8),
 ///     rule: TrialRule::FixedEnd { alpha: 0.05 },
+///     max_informative_groups: None,
 ///     seed: 1,
 /// };
 /// // 128 rollouts nearly always show a rise by 20 points, and hardly ever one by 5.
@@ -98,6 +99,8 @@ pub struct TrialPower {
     pub shape: GroupShape,
     /// When the candidate is admitted.
     pub rule: TrialRule,
+    /// The trial ends after so many informative groups; `None` for no such limit.
+    pub max_informative_groups: Option<u64>,
     /// The seed of the simulated trials.
     pub seed: u64,
 }
@@ -109,18 +112,21 @@ impl TrialPower {
         let Some(outcomes) = Outcomes::of(self.prior, self.shape, difference) else { return 0.0 };
         let n_groups = n_groups.min(self.most_groups());
         let n_admitted = match self.rule {
-            TrialRule::FixedEnd { alpha } => (0..N_TRIALS)
-                .filter(|trial| outcomes.is_shown(&mut self.random(*trial), n_groups, alpha))
-                .count(),
+            TrialRule::FixedEnd { alpha } => {
+                (0..N_TRIALS).filter(|trial| self.is_shown(&outcomes, *trial, n_groups, alpha)).count()
+            }
             TrialRule::AnyTime { threshold, .. } => (0..N_TRIALS)
-                .filter(|trial| self.first_reach(&outcomes, *trial, n_groups, threshold).is_some())
+                .filter(|trial| {
+                    let most = self.max_informative_groups;
+                    self.first_reach(&outcomes, *trial, n_groups, most, threshold).is_some()
+                })
                 .count(),
         };
         n_admitted as f64 / f64::from(N_TRIALS)
     }
 
     /// The rollouts with which a candidate that changes the success rate by `difference` is admitted with at least
-    /// this chance; `None` where [`MOST_PLANNED_ROLLOUTS`] are too few.
+    /// this chance; `None` where [`MOST_PLANNED_ROLLOUTS`] are too few. The limit of informative groups is left out.
     ///
     /// For the fixed end this is the normal approximation with a correction for whole numbers; at any time it is a
     /// quantile of the simulated trials, which end as soon as the candidate is admitted.
@@ -131,7 +137,7 @@ impl TrialPower {
             TrialRule::AnyTime { threshold, .. } => {
                 let most = self.most_groups();
                 let mut reached: Vec<u32> = (0..N_TRIALS)
-                    .filter_map(|trial| self.first_reach(&outcomes, trial, most, threshold))
+                    .filter_map(|trial| self.first_reach(&outcomes, trial, most, None, threshold))
                     .collect();
                 reached.sort_unstable();
                 let rank = (chance * f64::from(N_TRIALS)).ceil().max(1.0) as usize;
@@ -142,27 +148,65 @@ impl TrialPower {
     }
 
     /// The number of groups after which a simulated trial admits its candidate by the e-value; `None` if it drops the
-    /// candidate before, or does neither within so many groups.
-    fn first_reach(&self, outcomes: &Outcomes, trial: u32, n_groups: u32, threshold: f64) -> Option<u32> {
+    /// candidate before, or does neither within so many groups and so many informative ones.
+    fn first_reach(
+        &self,
+        outcomes: &Outcomes,
+        trial: u32,
+        n_groups: u32,
+        max_informative_groups: Option<u64>,
+        threshold: f64,
+    ) -> Option<u32> {
         let mut random = self.random(trial);
         let mean = |products: [f64; CANDIDATE_ODDS.len()]| {
             products.iter().sum::<f64>() / CANDIDATE_ODDS.len() as f64
         };
         let (mut better, mut worse) = ([1.0; CANDIDATE_ODDS.len()], [1.0; CANDIDATE_ODDS.len()]);
+        let mut n_informative = 0;
         for n_seen in 1..=n_groups {
             let outcome = outcomes.sample(&mut random)?;
+            n_informative += u64::from(outcome.is_informative());
+            let is_end = max_informative_groups.is_some_and(|most| n_informative >= most);
             better.iter_mut().zip(outcome.better).for_each(|(product, factor)| *product *= factor);
             worse.iter_mut().zip(outcome.worse).for_each(|(product, factor)| *product *= factor);
-            if self.rule.is_look(u64::from(n_seen), u64::from(n_groups)) {
+            if is_end || self.rule.is_look(u64::from(n_seen), u64::from(n_groups)) {
                 if mean(better) >= threshold {
                     return Some(n_seen);
                 }
-                if mean(worse) >= threshold {
+                if is_end || mean(worse) >= threshold {
                     return None;
                 }
             }
         }
         None
+    }
+
+    /// Whether the exact test shows the candidate after so many groups, or as many informative ones as the trial takes.
+    fn is_shown(&self, outcomes: &Outcomes, trial: u32, n_groups: u32, alpha: f64) -> bool {
+        let mut random = self.random(trial);
+        let mut n_informative = 0;
+        let (mut excess, mut variance, mut found) = (0.0, 0.0, 0_i64);
+        let mut margins: BTreeMap<Margins, u64> = BTreeMap::new();
+        for _ in 0..n_groups {
+            let Some(outcome) = outcomes.sample(&mut random) else { return false };
+            if outcome.is_informative() {
+                n_informative += 1;
+                excess += outcome.excess;
+                variance += outcome.variance;
+                found += i64::from(outcome.successes);
+                *margins.entry(outcome.margins).or_default() += 1;
+            }
+            if self.max_informative_groups.is_some_and(|most| n_informative >= most) {
+                break;
+            }
+        }
+        let z = (excess - 0.5) / variance.max(f64::MIN_POSITIVE).sqrt();
+        let threshold = upper_quantile(alpha);
+        // With little variance the normal approximation says nothing.
+        if variance > 20.0 && (z - threshold).abs() > UNSURE {
+            return z > threshold;
+        }
+        is_at_most(NullSum::of(&margins).upper_tail(found), alpha)
     }
 
     fn most_groups(&self) -> u32 {
@@ -230,28 +274,6 @@ impl Outcomes {
         self.all.get(place.min(self.all.len().saturating_sub(1)))
     }
 
-    /// Whether the exact test shows the candidate after so many groups.
-    fn is_shown(&self, random: &mut PyRandom, n_groups: u32, alpha: f64) -> bool {
-        let (mut excess, mut variance, mut found) = (0.0, 0.0, 0_i64);
-        let mut margins: BTreeMap<Margins, u64> = BTreeMap::new();
-        for _ in 0..n_groups {
-            let Some(outcome) = self.sample(random) else { return false };
-            if outcome.variance > 0.0 {
-                excess += outcome.excess;
-                variance += outcome.variance;
-                found += i64::from(outcome.successes);
-                *margins.entry(outcome.margins).or_default() += 1;
-            }
-        }
-        let z = (excess - 0.5) / variance.max(f64::MIN_POSITIVE).sqrt();
-        let threshold = upper_quantile(alpha);
-        // With little variance the normal approximation says nothing.
-        if variance > 20.0 && (z - threshold).abs() > UNSURE {
-            return z > threshold;
-        }
-        is_at_most(NullSum::of(&margins).upper_tail(found), alpha)
-    }
-
     /// The number of groups after which `excess - 1/2` exceeds its threshold with this chance, both being normal.
     fn groups_needed(&self, alpha: f64, chance: f64, most_groups: u32) -> Option<u32> {
         let expected = |of: &dyn Fn(&Outcome) -> f64| -> f64 {
@@ -278,6 +300,11 @@ impl Outcomes {
 }
 
 impl Outcome {
+    /// True if the group can tell the candidate from nothing.
+    fn is_informative(&self) -> bool {
+        self.variance > 0.0
+    }
+
     fn of(shape: GroupShape, with: u32, without: u32, probability: f64) -> Self {
         let margins = Margins { shape, successes: with.saturating_add(without) };
         let null = Null::of(margins);
