@@ -19,11 +19,12 @@ pub use teacher::Teacher;
 pub(crate) use prompts::content_text;
 pub(crate) use proposal::changeable;
 pub(crate) use reply::{content, entries, name_of};
-pub(crate) use similar::{neighbours, text_of};
+pub(crate) use similar::neighbours;
 pub(crate) use teacher::{Asked, Read};
 
 use crate::episode::TrainEpisode;
 use crate::lint::{Forbidden, lint_skill};
+use crate::retrieve::whole_text;
 use crate::skill::{Content, Evidence, Source, Tier};
 use plan::merge_groups;
 use proposal::joined;
@@ -395,7 +396,7 @@ impl Job<'_> {
     ) -> Result<Vec<Draft>, DistillError> {
         let drafts = distinct(tier, drafts, &mut totals.left_out);
         let Some(model) = self.teacher.embedding else { return Ok(drafts) };
-        let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.content)).collect();
+        let texts: Vec<String> = drafts.iter().map(|draft| whole_text(&draft.content)).collect();
         let call = self.call.child(tier).child("similarity");
         let threshold = self.settings.duplicate_cosine;
         let neighbours = neighbours(model, &texts, threshold, &call).await?;

@@ -10,10 +10,11 @@ pub use select::{EvolvePlan, ShownFailure, TypeRate};
 use crate::bank::Bank;
 use crate::distill::{
     Asked, Change, DistillError, LeftOut, LeftOutReason, PromptLimits, Proposal, Read, Teacher, changeable,
-    content, content_text, entries, name_of, neighbours, normalised, text_of,
+    content, content_text, entries, name_of, neighbours, normalised,
 };
 use crate::episode::{TrainEpisode, escape};
 use crate::lint::{Forbidden, lint_skill};
+use crate::retrieve::whole_text;
 use crate::skill::{Content, Evidence, Skill, Source, State, Tier, Version};
 use serde_json::Value;
 use skill_core::{ItemId, SkillPartId, Usage, estimate_tokens};
@@ -382,9 +383,11 @@ impl<'a> Round<'a> {
             return Ok(changes);
         }
         let existing = self.skills();
-        let mut texts: Vec<String> = existing.iter().map(|(_, version)| text_of(&version.content)).collect();
+        let mut texts: Vec<String> =
+            existing.iter().map(|(_, version)| whole_text(&version.content)).collect();
         let n_existing = texts.len();
-        texts.extend(changes.iter().map(|change| change.content().map_or_else(|| "-".to_owned(), text_of)));
+        texts
+            .extend(changes.iter().map(|change| change.content().map_or_else(|| "-".to_owned(), whole_text)));
         let threshold = self.settings.duplicate_cosine;
         let pairs = neighbours(model, &texts, threshold, &call.child("similarity")).await?;
         let mut kept: Vec<Change> = Vec::new();

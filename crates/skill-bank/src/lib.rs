@@ -54,6 +54,7 @@ mod summary;
 pub mod task_type;
 pub mod trial;
 mod view;
+mod words;
 
 pub use bank::{Bank, log_header, log_line};
 pub use diff::{BankDiff, Change, SkillChange};

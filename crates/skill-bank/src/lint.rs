@@ -5,6 +5,7 @@
 
 use crate::episode::Episode;
 use crate::skill::Content;
+use crate::words::{words, written};
 use skill_core::SkillPackage;
 use skill_core::lint::{Form, lint};
 use std::collections::BTreeSet;
@@ -165,7 +166,7 @@ pub fn lint_skill(content: &Content, forbidden: &Forbidden, max_chars: usize) ->
     let words: Vec<String> = words(&text).collect();
     found(LintRule::Goal, occurring(&words, &forbidden.goals));
     found(LintRule::Answer, occurring(&words, &forbidden.answers));
-    let product = text.split(|letter: char| !letter.is_alphanumeric()).find(|word| is_product(word));
+    let product = written(&text).find(|word| is_product(word));
     let id = forbidden.ids.iter().find(|id| text.contains(id.as_str()));
     let instance = occurring(&words, &forbidden.instances)
         .or_else(|| product.map(|product| format!("`{product}`")))
@@ -201,13 +202,6 @@ fn occurring(words: &[String], forbidden: &BTreeSet<Vec<String>>) -> Option<Stri
         let found = words.windows(length).find(|window| forbidden.contains(*window))?;
         Some(format!("`{}`", found.join(" ")))
     })
-}
-
-/// The words of a text in lower case, without punctuation.
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
 }
 
 fn is_instance(pair: &[String]) -> bool {

@@ -1,14 +1,14 @@
 //! A bank as a source of skills for agents: what each task is shown is selected from a view.
 
 use crate::error::BankError;
-use crate::retrieve::{PreparedBank, Retrieval, RetrievalMode, Selection, SkillVectors};
+use crate::retrieve::{PreparedBank, Retrieval, RetrievalMode, Selection, SkillVectors, vectors_of};
 use crate::view::BankView;
 use async_trait::async_trait;
 use serde_json::json;
 use skill_core::SkillDoc;
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_envs::{EnvError, Shown, SkillSource, TaskView};
-use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest};
+use skill_llm::{CallCtx, EmbeddingModel};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -73,7 +73,9 @@ impl BankSource {
             Some(model) if !task.goal.trim().is_empty() => {
                 let vectors =
                     self.vectors.get_or_try_init(|| self.embed_skills(model.as_ref(), call)).await?;
-                let goal = embed(model.as_ref(), vec![Arc::from(task.goal)], &call.child("goal")).await?;
+                let goal =
+                    vectors_of(model.as_ref(), vec![Arc::from(task.goal)], &call.child("goal")).await?;
+                let goal = goal.map_err(unusable)?;
                 let goal = goal.first().map(Vec::as_slice).unwrap_or_default();
                 Some(vectors.similarities(goal).map_err(unusable)?)
             }
@@ -90,7 +92,8 @@ impl BankSource {
         let texts: Vec<Option<Arc<str>>> =
             self.bank.embedding_texts().map(|text| text.map(Arc::from)).collect();
         let with_text = texts.iter().flatten().cloned().collect();
-        let mut vectors = embed(model, with_text, &call.child("skills")).await?.into_iter();
+        let vectors = vectors_of(model, with_text, &call.child("skills")).await?;
+        let mut vectors = vectors.map_err(unusable)?.into_iter();
         let of_skills: Vec<Option<Vec<f32>>> =
             texts.iter().map(|text| text.as_ref().and_then(|_| vectors.next())).collect();
         SkillVectors::new(of_skills.iter().map(Option::as_deref)).map_err(unusable)
@@ -119,24 +122,6 @@ impl SkillSource for BankSource {
         let selection = self.selection(task, call).await?;
         Ok(Shown::new(self.shown(&selection), selection.parts()))
     }
-}
-
-/// The vectors of texts, in requests that the model takes.
-async fn embed(
-    model: &dyn EmbeddingModel,
-    texts: Vec<Arc<str>>,
-    call: &CallCtx,
-) -> Result<Vec<Vec<f32>>, EnvError> {
-    let mut vectors = Vec::with_capacity(texts.len());
-    for batch in texts.chunks(model.max_texts().max(1)) {
-        let reply = model.embed(&EmbeddingRequest::new(batch.iter().cloned()), call).await?;
-        if reply.vectors.len() != batch.len() {
-            let message = format!("there are {} vectors for {} texts", reply.vectors.len(), batch.len());
-            return Err(unusable(BankError::BadVectors { message }));
-        }
-        vectors.extend(reply.vectors);
-    }
-    Ok(vectors)
 }
 
 fn unusable(error: BankError) -> EnvError {

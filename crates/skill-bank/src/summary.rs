@@ -2,6 +2,7 @@
 
 use crate::bank::Bank;
 use crate::skill::{Skill, State, Tier};
+use crate::words::words;
 use serde::Serialize;
 use skill_core::{SkillPartId, estimate_tokens};
 use std::collections::BTreeMap;
@@ -138,16 +139,10 @@ fn near_duplicates(bank: &Bank) -> Vec<Vec<SkillPartId>> {
 }
 
 fn title_words(title: &str) -> Vec<String> {
-    let words = title.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    let mut words: Vec<String> = words
-        .map(|word| {
-            let word = word.to_lowercase();
-            match word.strip_suffix('s') {
-                Some(singular) if singular.chars().count() > 2 && !singular.ends_with('s') => {
-                    singular.to_owned()
-                }
-                _ => word,
-            }
+    let mut words: Vec<String> = words(title)
+        .map(|word| match word.strip_suffix('s') {
+            Some(singular) if singular.chars().count() > 2 && !singular.ends_with('s') => singular.to_owned(),
+            _ => word,
         })
         .collect();
     words.sort();

@@ -5,6 +5,7 @@ use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis, Reason};
 use crate::lint::LintFinding;
 use crate::skill::{Content, Evidence, SkillRef, Source, State, Tier};
+use crate::words::words;
 use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
 use std::collections::BTreeSet;
@@ -335,8 +336,7 @@ fn same_title(bank: &Bank, tier: &Tier, content: &Content) -> Option<SkillPartId
 
 /// A title as duplicates are told by it: words in lower case, without punctuation.
 pub fn normalised(title: &str) -> String {
-    let words = title.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+    words(title).collect::<Vec<_>>().join(" ")
 }
 
 /// This evidence with the tasks and trajectories of others. The prompt, the teacher, calls and tokens stay its own.

@@ -1,16 +1,15 @@
 //! Skills that say nearly the same, by the cosine of their vectors.
 
 use super::DistillError;
-use crate::skill::Content;
-use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest};
-
-/// The text of a skill that is embedded: its parts that are not empty, joined by `. `, as the paper does.
-pub(crate) fn text_of(content: &Content) -> String {
-    let parts = content.texts().into_iter().map(str::trim).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join(". ")
-}
+use crate::retrieve::{SkillVectors, vectors_of};
+use skill_llm::{CallCtx, EmbeddingModel, LlmError};
+use std::sync::Arc;
 
 /// The pairs of places, the lower one first, whose texts have at least this cosine; the most similar pairs first.
+///
+/// # Errors
+///
+/// [`DistillError::Model`]: a model that cannot be called, or vectors that cannot be compared.
 pub(crate) async fn neighbours(
     model: &dyn EmbeddingModel,
     texts: &[String],
@@ -20,25 +19,22 @@ pub(crate) async fn neighbours(
     if texts.len() < 2 {
         return Ok(Vec::new());
     }
-    let error = |source| DistillError::Model { place: call.place.to_string(), source };
-    let reply = model.embed(&EmbeddingRequest::new(texts.iter().cloned()), call).await.map_err(error)?;
+    let failed = |source| DistillError::Model { place: call.place.to_string(), source };
+    let unusable = |error: crate::error::BankError| {
+        failed(LlmError::InvalidReply { provider: model.id().provider.clone(), message: error.to_string() })
+    };
+    let texts = texts.iter().map(|text| Arc::from(text.as_str())).collect();
+    let vectors = vectors_of(model, texts, call).await.map_err(failed)?.map_err(unusable)?;
+    let all = SkillVectors::new(vectors.iter().map(|vector| Some(vector.as_slice()))).map_err(unusable)?;
     let mut found = Vec::new();
-    for (second, vector) in reply.vectors.iter().enumerate() {
-        for (first, other) in reply.vectors.iter().enumerate().take(second) {
-            let cosine = cosine(other, vector);
-            if cosine >= threshold {
+    for (second, vector) in vectors.iter().enumerate() {
+        let cosines = all.similarities(vector).map_err(unusable)?;
+        for (first, cosine) in cosines.into_iter().flatten().enumerate().take(second) {
+            if f64::from(cosine) >= threshold {
                 found.push((cosine, first, second));
             }
         }
     }
     found.sort_by(|left, right| right.0.total_cmp(&left.0));
     Ok(found.into_iter().map(|(_, first, second)| (first, second)).collect())
-}
-
-fn cosine(left: &[f32], right: &[f32]) -> f64 {
-    let dot = |left: &[f32], right: &[f32]| {
-        left.iter().zip(right).map(|(left, right)| f64::from(*left) * f64::from(*right)).sum::<f64>()
-    };
-    let norms = (dot(left, left) * dot(right, right)).sqrt();
-    if norms > 0.0 { dot(left, right) / norms } else { 0.0 }
 }

@@ -15,6 +15,7 @@ pub use crate::render::{NOTHING_RELEVANT, Section};
 pub use prepared::PreparedBank;
 pub use selection::{LeftOut, Selection, ShownSkill, Warning, WhyLeftOut};
 pub use similarity::{SkillVectors, Threshold, calibrate, embedding_text, top_k_over};
+pub(crate) use similarity::{vectors_of, whole_text};
 
 use crate::error::BankError;
 use crate::task_type::TypeTable;

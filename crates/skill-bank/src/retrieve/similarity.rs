@@ -3,7 +3,8 @@
 use crate::error::BankError;
 use crate::skill::Content;
 use serde::{Deserialize, Serialize};
-use skill_llm::ModelId;
+use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest, LlmError, ModelId};
+use std::sync::Arc;
 
 /// The text of a skill that is embedded: title, principle and when to apply it, without blanks around them, empty ones
 /// left out, joined by `". "`. `None` for a mistake and for a skill without text: these have no vector.
@@ -11,13 +12,41 @@ use skill_llm::ModelId;
 /// It is the text that the SkillRL paper's code embeds.
 pub fn embedding_text(content: &Content) -> Option<String> {
     match content {
-        Content::Principle { .. } => {
-            let texts = content.texts().map(str::trim);
-            let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-            (!texts.is_empty()).then(|| texts.join(". "))
-        }
+        Content::Principle { .. } => Some(whole_text(content)).filter(|text| !text.is_empty()),
         Content::Mistake { .. } => None,
     }
+}
+
+/// The texts of a skill or a mistake in the form of [`embedding_text`].
+pub(crate) fn whole_text(content: &Content) -> String {
+    let texts = content.texts().map(str::trim);
+    let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    texts.join(". ")
+}
+
+/// The vectors of texts, one for each, in requests that the model takes.
+///
+/// # Errors
+///
+/// That of the model, and inside of it [`BankError::BadVectors`] if it gives another number of vectors.
+pub(crate) async fn vectors_of(
+    model: &dyn EmbeddingModel,
+    texts: Vec<Arc<str>>,
+    call: &CallCtx,
+) -> Result<Result<Vec<Vec<f32>>, BankError>, LlmError> {
+    let mut vectors = Vec::with_capacity(texts.len());
+    for batch in texts.chunks(model.max_texts().max(1)) {
+        let reply = model.embed(&EmbeddingRequest::new(batch.iter().cloned()), call).await?;
+        if reply.vectors.len() != batch.len() {
+            return Ok(Err(bad(format!(
+                "there are {} vectors for {} texts",
+                reply.vectors.len(),
+                batch.len()
+            ))));
+        }
+        vectors.extend(reply.vectors);
+    }
+    Ok(Ok(vectors))
 }
 
 /// The similarity that a skill must exceed. It is a property of the embedding model: another model needs another one.

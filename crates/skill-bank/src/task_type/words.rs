@@ -3,10 +3,9 @@
 use super::{Prefer, WordRule};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The words of a text, in lower case. Everything that is neither a letter nor a digit separates them.
+/// The words of a text, in lower case.
 pub(super) fn tokens(text: &str) -> Vec<String> {
-    let words = text.split(|character: char| !character.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    crate::words::words(text).collect()
 }
 
 /// A name of a type in the form in which names are compared: lower-case letters and digits.
