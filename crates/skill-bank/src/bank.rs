@@ -2,17 +2,12 @@
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis, Reason, Record, Verdict};
+use crate::log::{check_header, log_header, log_line, read_line};
 use crate::skill::{Skill, SkillRef, State, Tier, Version, ViewedSkill};
 use crate::view::BankView;
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
 use std::collections::BTreeMap;
-
-/// The version of the log that this program writes.
-const LOG_VERSION: u32 = 1;
-/// What the first line of a log calls its format.
-const LOG_FORMAT: &str = "skillrl-bank";
 
 /// A skill bank: an event log, and the state computed from it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,12 +16,6 @@ pub struct Bank {
     skills: IndexMap<SkillPartId, Skill>,
     /// The highest number of each prefix that an id of the bank ever had.
     numbers: BTreeMap<String, u32>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Header {
-    format: String,
-    version: u32,
 }
 
 impl Bank {
@@ -39,24 +28,15 @@ impl Bank {
     ///
     /// # Errors
     ///
-    /// A log of another format or a later version, and the first line that cannot be read or does not follow from those
-    /// before it.
+    /// A log of another format or a later version, and the first line that cannot be read, has an event or a field that is
+    /// not known, or does not follow from those before it.
     pub fn from_log(text: &str) -> Result<Self, BankError> {
         let mut lines = text.lines();
-        let header = lines.next().unwrap_or_default();
-        let header: Header = serde_json::from_str(header)
-            .map_err(|error| BankError::BadLog { line: 1, message: error.to_string() })?;
-        if header.format != LOG_FORMAT {
-            let message = format!("the format is `{}` and not `{LOG_FORMAT}`", header.format);
-            return Err(BankError::BadLog { line: 1, message });
-        }
-        if header.version > LOG_VERSION {
-            return Err(BankError::NewerVersion { version: header.version, newest: LOG_VERSION });
-        }
+        check_header(lines.next().unwrap_or_default())?;
         let mut bank = Self::new();
         for (line, text) in (2..).zip(lines) {
             let bad = |message: String| BankError::BadLog { line, message };
-            let record: Record = serde_json::from_str(text).map_err(|error| bad(cause(&error)))?;
+            let record = read_line(text).map_err(&bad)?;
             let expected = bank.next_number();
             if record.n != expected {
                 return Err(bad(format!("event {} where event {expected} was expected", record.n)));
@@ -363,24 +343,6 @@ impl Bank {
             Basis::Unmeasured | Basis::Person => Ok(()),
         }
     }
-}
-
-/// What a parser says about one line, with the column alone: the number of the line is that of the log.
-fn cause(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let cause = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
-    format!("{cause} at column {}", error.column())
-}
-
-/// The first line of a log.
-pub fn log_header() -> String {
-    let header = Header { format: LOG_FORMAT.to_owned(), version: LOG_VERSION };
-    serde_json::to_string(&header).unwrap_or_default() + "\n"
-}
-
-/// One event as a line of the log.
-pub fn log_line(record: &Record) -> String {
-    serde_json::to_string(record).unwrap_or_default() + "\n"
 }
 
 fn viewed(skill: &Skill, version: &Version) -> ViewedSkill {

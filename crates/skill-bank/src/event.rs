@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
 
 /// One line of a bank's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Record {
     /// Its number, from 1.
     pub n: u64,
     /// The round of evolution; 0 before the first.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub round: u32,
     /// Who did it.
     pub by: Author,
@@ -37,7 +37,7 @@ skill_core::named_enum! {
 
 /// What happened to a bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum BankEvent {
     /// The bank of another system was read: its skills follow, each proposed and admitted.
@@ -54,6 +54,7 @@ pub enum BankEvent {
         /// Its tier: that of the skill.
         tier: Tier,
         /// What it says.
+        #[serde(deserialize_with = "crate::log::content")]
         content: Content,
         /// Who it comes from.
         source: Source,

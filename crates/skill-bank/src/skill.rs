@@ -190,7 +190,7 @@ skill_core::named_enum! {
 
 /// What a version was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Evidence {
     /// The tasks whose trajectories the teacher read; no trial of this skill may use them.
@@ -209,7 +209,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "is_zero")]
     pub calls: u64,
     /// The tokens of these calls.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_nothing", deserialize_with = "crate::log::usage")]
     pub usage: Usage,
 }
 
@@ -224,8 +224,10 @@ fn is_nothing(usage: &Usage) -> bool {
 
 /// What a skill is worth, measured on rollouts with and without it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Utility {
-    /// The difference of the success rates with and without the skill, stratified by task, in `-1..=1`.
+    /// The difference of the success rates with and without the skill, stratified by task, in `-1..=1`; that of mean
+    /// scores where the trial compared them.
     pub difference: f64,
     /// The interval of the difference at 95 %.
     pub interval: [f64; 2],
@@ -233,7 +235,7 @@ pub struct Utility {
     pub with: [u64; 2],
     /// Successes and rollouts without it.
     pub without: [u64; 2],
-    /// Tasks in which some rollouts succeeded and some failed: only these tell anything.
+    /// Tasks in which some rollouts succeeded and some failed, or scored differently: only these tell anything.
     pub informative_groups: u64,
 }
 

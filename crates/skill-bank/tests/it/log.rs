@@ -1,11 +1,12 @@
 //! The log of a bank: what it allows, and that it adds up to the same bank again.
 
 use proptest::prelude::*;
+use serde_json::Value;
 use skill_bank::{
     Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State,
-    Tier, Verdict,
+    Tier, Utility, Verdict,
 };
-use skill_core::SkillPartId;
+use skill_core::{ItemId, SkillPartId, Usage};
 
 pub(crate) fn principle(title: &str) -> Content {
     Content::Principle {
@@ -174,6 +175,118 @@ fn a_log_that_does_not_add_up_is_refused_with_its_line() {
     }
     let newer = text.replacen("\"version\":1", "\"version\":2", 1);
     assert!(matches!(Bank::from_log(&newer), Err(BankError::NewerVersion { version: 2, .. })));
+}
+
+/// A log with every kind of event.
+fn whole_log() -> String {
+    let mut bank = Bank::new();
+    let imported = BankEvent::Imported { format: "skillrl".into(), sha256: "0".into() };
+    bank.record(0, Author::Process, imported).unwrap();
+    let mut evidence = Evidence::default();
+    evidence.items = vec![ItemId::new("task-1")];
+    evidence.calls = 1;
+    evidence.usage = Usage { input: 3, output: 1, ..Usage::default() };
+    let content =
+        Content::Mistake { description: "d".into(), why_it_happens: "w".into(), how_to_avoid: String::new() };
+    let mistake = bank.next_skill(&Tier::Mistakes);
+    let proposed = BankEvent::Proposed {
+        skill: mistake.clone(),
+        tier: Tier::Mistakes,
+        content,
+        source: Source::Distilled,
+        parents: Vec::new(),
+        evidence,
+    };
+    bank.record(0, Author::Process, proposed).unwrap();
+    let skill = new_skill(&mut bank, &Tier::General, "one");
+    let opened = BankEvent::TrialOpened { skill: skill.clone(), max_rollouts: 64, design_sha256: "0".into() };
+    let utility = Utility {
+        difference: 0.25,
+        interval: [0.1, 0.4],
+        with: [3, 4],
+        without: [2, 4],
+        informative_groups: 1,
+    };
+    let measured = BankEvent::Measured {
+        skill: skill.clone(),
+        occasion: Occasion::Trial,
+        utility: Some(utility),
+        verdict: Some(Verdict::Admit),
+        e_better: Some(20.5),
+        e_worse: Some(0.125),
+        p_better: None,
+    };
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Trial };
+    for event in [opened, measured, admitted] {
+        bank.record(1, Author::Process, event).unwrap();
+    }
+    let next = bank.next_version(&skill.skill).unwrap();
+    propose(&mut bank, next.clone(), &Tier::General, "one, better").unwrap();
+    let merged = new_skill(&mut bank, &Tier::General, "both");
+    let id = skill.skill.clone();
+    for event in [
+        BankEvent::Revised { skill: next.clone(), from: 1, basis: Basis::Unmeasured },
+        BankEvent::Pinned { skill: id.clone() },
+        BankEvent::Unpinned { skill: id.clone() },
+        BankEvent::Merged { skill: merged, from: vec![id], basis: Basis::Person },
+        BankEvent::Restored { skill: next.clone() },
+        BankEvent::Retired { skill: next, reason: Reason::Person },
+    ] {
+        bank.record(2, Author::Person, event).unwrap();
+    }
+    bank.log_text()
+}
+
+#[test]
+fn a_log_is_read_strictly_and_keeps_its_bytes() {
+    let text = whole_log();
+    insta::assert_snapshot!(text);
+    assert_eq!(Bank::from_log(&text).unwrap().log_text(), text);
+    let lines: Vec<&str> = text.lines().collect();
+    let refused = |line_idx: usize, changed: &Value| {
+        let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        lines[line_idx] = changed.to_string();
+        match Bank::from_log(&lines.join("\n")) {
+            Err(BankError::BadLog { line, message }) if line == line_idx as u64 + 1 => message,
+            other => panic!("{changed}: {other:?}"),
+        }
+    };
+    let mut n_objects = 0;
+    for (line_idx, line) in lines.iter().enumerate() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        // An unknown field in each of the line's objects.
+        let inner: Vec<Vec<&str>> =
+            vec![vec![], vec!["content"], vec!["evidence"], vec!["evidence", "usage"], vec!["utility"]];
+        for path in inner {
+            let mut changed = value.clone();
+            let found = path.iter().try_fold(&mut changed, |value, key| value.get_mut(*key));
+            let Some(object) = found.and_then(Value::as_object_mut) else { continue };
+            object.insert("uknown".to_owned(), Value::from(1));
+            let message = refused(line_idx, &changed);
+            assert!(message.contains("`uknown`"), "{message}");
+            n_objects += 1;
+        }
+    }
+    assert!(n_objects > lines.len() + 7, "{n_objects}");
+    for (line_idx, from, to, named) in [
+        (1, "\"imported\"", "\"importet\"", "`importet`"),
+        (2, "\"mistakes\"", "\"general_\"", "`general_`"),
+        (2, "\"parents\"", "\"parens\"", "`parens`"),
+        (2, "\"why_it_happens\"", "\"title\"", "`title`"),
+        (3, "\"process\"", "\"nobody\"", "`by`"),
+        (4, "\"max_rollouts\"", "\"most_rollouts\"", "`most_rollouts`"),
+        (4, "\"n\"", "\"m\"", "`n`"),
+    ] {
+        let changed = lines[line_idx].replacen(from, to, 1);
+        let changed = match from {
+            // A field that is left out where it is empty.
+            "\"parents\"" => changed.replacen("\"evidence\"", "\"parens\":[],\"evidence\"", 1),
+            _ => changed,
+        };
+        assert_ne!(changed, lines[line_idx], "{from}");
+        let message = refused(line_idx, &serde_json::from_str(&changed).unwrap());
+        assert!(message.contains(named), "{message}");
+    }
 }
 
 #[test]
