@@ -25,35 +25,35 @@ pub struct SkillChange {
     pub id: SkillPartId,
     /// Its tier.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tier: Option<Change<Tier>>,
+    pub tier: Option<FieldChange<Tier>>,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Change<State>>,
+    pub state: Option<FieldChange<State>>,
     /// Whether a person keeps it as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<Change<bool>>,
+    pub pinned: Option<FieldChange<bool>>,
     /// The number of its [current](Skill::current) version; 0 for a skill without one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<Change<u32>>,
+    pub version: Option<FieldChange<u32>>,
     /// What its current version says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Change<Option<Content>>>,
+    pub content: Option<FieldChange<Option<Content>>>,
     /// The worth of its current version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub utility: Option<Change<Option<Utility>>>,
+    pub utility: Option<FieldChange<Option<Utility>>>,
 }
 
 /// A value in the earlier bank and in the later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Change<T> {
+pub struct FieldChange<T> {
     /// In the earlier bank.
     pub before: T,
     /// In the later bank.
     pub after: T,
 }
 
-impl<T: PartialEq> Change<T> {
+impl<T: PartialEq> FieldChange<T> {
     fn of(before: T, after: T) -> Option<Self> {
         (before != after).then_some(Self { before, after })
     }
@@ -85,18 +85,18 @@ impl SkillChange {
         let (old, new) = (before.current(), after.current());
         let change = Self {
             id: after.id.clone(),
-            tier: Change::of(before.tier.clone(), after.tier.clone()),
-            state: Change::of(before.state(), after.state()),
-            pinned: Change::of(before.is_pinned, after.is_pinned),
-            version: Change::of(
+            tier: FieldChange::of(before.tier.clone(), after.tier.clone()),
+            state: FieldChange::of(before.state(), after.state()),
+            pinned: FieldChange::of(before.is_pinned, after.is_pinned),
+            version: FieldChange::of(
                 old.map_or(0, |version| version.number),
                 new.map_or(0, |version| version.number),
             ),
-            content: Change::of(
+            content: FieldChange::of(
                 old.map(|version| version.content.clone()),
                 new.map(|version| version.content.clone()),
             ),
-            utility: Change::of(
+            utility: FieldChange::of(
                 old.and_then(|version| version.utility),
                 new.and_then(|version| version.utility),
             ),

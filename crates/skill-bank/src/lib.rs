@@ -58,7 +58,7 @@ mod view;
 mod words;
 
 pub use bank::Bank;
-pub use diff::{BankDiff, Change, SkillChange};
+pub use diff::{BankDiff, FieldChange, SkillChange};
 pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPrompts, distill};
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;

@@ -3,7 +3,7 @@
 //! Everything here is data and functions of data; who makes the rollouts is not known here. A rollout that could not
 //! be made is not a result: it never comes here as a failure.
 //!
-//! - [`TrialItems`]: the tasks of a trial, none of which is among the candidate's evidence;
+//! - [`TriedItems`]: the tasks of a trial, none of which is among the candidate's evidence;
 //! - [`TrialDesign`]: what is run, how chance splits it in halves, and when it is decided;
 //! - [`TrialState`]: the results so far, and the [`Decision`];
 //! - [`preflight`]: the effects that a design can show, before anything is paid for;
@@ -19,7 +19,7 @@ mod state;
 
 pub use design::{Half, PlannedGroup, TrialDesign, TrialSettings, halves};
 pub use error::TrialError;
-pub use items::{ItemRate, TrialItems};
+pub use items::{ItemRate, TriedItems};
 pub use numbers::TrialNumbers;
 pub use preflight::{Preflight, PreflightRow, preflight};
 pub use standing::{HideRule, Overflow, Standing, StandingRollout, over_cap};

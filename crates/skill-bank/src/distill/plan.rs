@@ -125,11 +125,6 @@ impl DistillPlan {
         self.calls.len() + self.tiers().map(|tier| self.n_merges(tier)).sum::<usize>()
     }
 
-    /// The tokens of all texts of episodes that are sent, estimated; instructions and merges are not counted.
-    pub fn n_episode_tokens(&self) -> u64 {
-        self.calls.iter().map(|call| call.tokens).sum()
-    }
-
     /// The episodes that were promised to a tier and reach none of its calls.
     pub fn missing(&self) -> Vec<(Tier, String)> {
         let reached: BTreeSet<(&Tier, &str)> = self

@@ -4,7 +4,7 @@
 //! first the skill of the task's type, then the general one, then the mistake. The first skill that does not fit ends
 //! it, so no skill is shown in place of one that ranks higher.
 
-use super::selection::{LeftOut, Selection, ShownSkill, Warning, WhyLeftOut};
+use super::selection::{LeftOutSkill, Selection, ShownSkill, Warning, WhyLeftOut};
 use super::similarity::embedding_text;
 use super::{Compat, Retrieval, RetrievalMode, RetrievalSettings, top_k_over};
 use crate::render::{ALL_TYPES_HEADING, NOTHING_RELEVANT, Section, heading, line};
@@ -194,7 +194,7 @@ struct Selecting<'a> {
     bank: &'a PreparedBank,
     /// Empty where there are none.
     similarities: &'a [Option<f32>],
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOutSkill>,
 }
 
 impl Selecting<'_> {
@@ -317,7 +317,7 @@ impl Selecting<'_> {
 
     fn leave_out(&mut self, place: usize, section: Section, rank: usize, why: WhyLeftOut) {
         let Some(skill) = self.bank.view.skills().get(place) else { return };
-        self.left_out.push(LeftOut {
+        self.left_out.push(LeftOutSkill {
             id: skill.id.clone(),
             section,
             rank,

@@ -18,7 +18,7 @@ pub struct Selection {
     /// What is shown, in the order of the text.
     pub shown: Vec<ShownSkill>,
     /// What was considered and is not shown, by section and rank.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutSkill>,
     /// Skills of other types, which were not considered.
     pub n_other_types: usize,
     /// Shown skills that were never measured.
@@ -52,7 +52,7 @@ pub struct ShownSkill {
 /// A skill that is not shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct LeftOutSkill {
     /// The version that would be shown.
     pub id: SkillRef,
     /// Its section.

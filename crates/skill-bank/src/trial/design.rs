@@ -1,7 +1,7 @@
 //! The design of a trial: what is run, how chance splits it in halves, and when it is decided.
 
 use super::error::TrialError;
-use super::items::TrialItems;
+use super::items::TriedItems;
 use crate::skill::{Evidence, SkillRef};
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
@@ -111,7 +111,7 @@ pub fn halves(seed: u64, candidate: &SkillRef, item: &ItemId, pass: u32, shape: 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrialDesign {
     candidate: SkillRef,
-    items: TrialItems,
+    items: TriedItems,
     shape: GroupShape,
     max_rollouts: u64,
     max_informative_groups: Option<u64>,
@@ -140,7 +140,7 @@ impl TrialDesign {
     /// [`TrialError::EmptyHalf`], [`TrialError::TooFewRollouts`] and [`TrialError::BadRule`].
     pub fn new(
         candidate: SkillRef,
-        items: TrialItems,
+        items: TriedItems,
         settings: &TrialSettings,
         seed: u64,
     ) -> Result<Self, TrialError> {
@@ -158,7 +158,7 @@ impl TrialDesign {
         let written: WrittenDesign = serde_json::from_str(text)?;
         let WrittenDesign { candidate, items, shape, max_rollouts, max_informative_groups, rule, seed } =
             written;
-        Ok(TrialItems::these(&candidate, evidence, items).and_then(|items| {
+        Ok(TriedItems::these(&candidate, evidence, items).and_then(|items| {
             Self { candidate, items, shape, max_rollouts, max_informative_groups, rule, seed }.checked()
         }))
     }

@@ -41,9 +41,9 @@ impl ItemRate {
 /// Tasks that the teacher read are left out, since a skill can hold their answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct TrialItems(Vec<ItemId>);
+pub struct TriedItems(Vec<ItemId>);
 
-impl TrialItems {
+impl TriedItems {
     /// Chooses at most so many of the tasks whose retrieval would show the candidate: those whose success rates are
     /// near 1/2 first, since a group in which all or none succeed is uninformative; equal ones in an order that the seed
     /// decides.

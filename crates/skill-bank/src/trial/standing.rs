@@ -113,11 +113,6 @@ impl Standing {
         };
         self.skills.iter().filter(|(_, groups)| is_harmful(groups)).map(|(skill, _)| skill).collect()
     }
-
-    /// Forgets what is known of a skill, which is measured again: after a large change of the policy, or of the skill.
-    pub fn forget(&mut self, skill: &SkillRef) {
-        self.skills.remove(skill);
-    }
 }
 
 /// The skills that a tier over its cap gives up.

@@ -133,15 +133,6 @@ impl TrialState {
         TrialNumbers::of(&self.groups)
     }
 
-    /// How many groups, from the first one on, may have been started by now with room for so many at a time; a caller
-    /// that keeps to it starts fewer than `in_flight` groups that the decision does not need.
-    pub fn n_startable(&self, in_flight: u64) -> u64 {
-        match self.decision {
-            Some(_) => self.n_seen,
-            None => self.n_seen.saturating_add(in_flight).min(self.design.n_groups()),
-        }
-    }
-
     fn decided(&self) -> Option<Decision> {
         let ground = self.ground()?;
         let verdict = match ground {

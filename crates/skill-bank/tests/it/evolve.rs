@@ -8,7 +8,7 @@ use skill_bank::distill::{
 use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode};
 use skill_bank::evolve::{Evolution, EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
-use skill_bank::trial::{ItemRate, TrialItems};
+use skill_bank::trial::{ItemRate, TriedItems};
 use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
 use skill_core::{ItemId, Role, SkillPartId, Usage};
 use skill_llm::scripted::ScriptedModel;
@@ -351,7 +351,7 @@ fn a_revision_or_merger_has_the_evidence_of_its_parents() {
         assert_eq!(found.calls, 2, "those of its own reply");
         let eligible = items.iter().chain(&["other"]).map(|item| ItemRate::unknown(ItemId::new(*item)));
         let eligible: Vec<ItemRate> = eligible.collect();
-        let tried = TrialItems::choose(&applied.proposed[0], found, &eligible, 8, 1).unwrap();
+        let tried = TriedItems::choose(&applied.proposed[0], found, &eligible, 8, 1).unwrap();
         assert_eq!(tried.as_slice(), [ItemId::new("other")]);
     }
 }

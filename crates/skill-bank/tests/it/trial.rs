@@ -5,7 +5,7 @@ mod standing;
 mod state;
 mod worlds;
 
-use skill_bank::trial::{ItemRate, TrialDesign, TrialItems, TrialSettings};
+use skill_bank::trial::{ItemRate, TrialDesign, TrialSettings, TriedItems};
 use skill_bank::{Evidence, SkillRef};
 use skill_core::stats::stratified::{Group, TrialRule};
 use skill_core::{ItemId, SkillPartId};
@@ -36,7 +36,7 @@ fn design(n_items: usize, n_groups: u64, rule: TrialRule) -> TrialDesign {
 
 fn with_settings(n_items: usize, settings: &TrialSettings) -> TrialDesign {
     let candidate = skill("hea_001");
-    let items = TrialItems::choose(&candidate, &Evidence::default(), &items(n_items), n_items, 1).unwrap();
+    let items = TriedItems::choose(&candidate, &Evidence::default(), &items(n_items), n_items, 1).unwrap();
     TrialDesign::new(candidate, items, settings, 7).unwrap()
 }
 

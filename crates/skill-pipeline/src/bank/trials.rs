@@ -10,7 +10,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use skill_bank::trial::{
-    Half, ItemRate, Preflight, TrialDesign, TrialItems, TrialNumbers, TrialSettings, TrialState, preflight,
+    Half, ItemRate, Preflight, TrialDesign, TriedItems, TrialNumbers, TrialSettings, TrialState, preflight,
 };
 use skill_bank::{BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill};
 use skill_core::stats::stratified::{Stratified, TaskPrior, TrialRule};
@@ -106,7 +106,7 @@ impl BankRun<'_> {
         let rule = self.rule(trial.e_before).for_trial(self.n_trials.saturating_add(1));
         let asked = self.trial_settings(rule);
         let design =
-            TrialItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
+            TriedItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
                 // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
                 let n_items = items.as_slice().len().max(1);
                 let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
@@ -291,7 +291,7 @@ impl BankRun<'_> {
         };
         let evidence = self.bank.bank().version(design.candidate()).map(|version| version.evidence.clone());
         let items =
-            TrialItems::these(design.candidate(), &evidence.unwrap_or_default(), design.items().to_vec())
+            TriedItems::these(design.candidate(), &evidence.unwrap_or_default(), design.items().to_vec())
                 .map_err(|error| self.trial_error(&error))?;
         let longer = TrialDesign::new(design.candidate().clone(), items, &settings, self.seed())
             .map_err(|error| self.trial_error(&error))?;

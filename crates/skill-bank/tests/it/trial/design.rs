@@ -4,7 +4,7 @@ use super::{ANY_TIME, FIXED_END, design, evidence, group, items, skill, with_set
 use proptest::prelude::*;
 use skill_bank::Evidence;
 use skill_bank::trial::{
-    Half, ItemRate, TrialDesign, TrialError, TrialItems, TrialSettings, halves, preflight,
+    Half, ItemRate, TrialDesign, TrialError, TrialSettings, TriedItems, halves, preflight,
 };
 use skill_core::ItemId;
 use skill_core::stats::stratified::{GroupShape, TaskPrior, TrialRule};
@@ -15,7 +15,7 @@ fn rate(id: &str, successes: u32, rollouts: u32) -> ItemRate {
 }
 
 fn chosen(rates: &[ItemRate], most: usize) -> Vec<String> {
-    let items = TrialItems::choose(&skill("gen_001"), &Evidence::default(), rates, most, 3).unwrap();
+    let items = TriedItems::choose(&skill("gen_001"), &Evidence::default(), rates, most, 3).unwrap();
     items.as_slice().iter().map(ToString::to_string).collect()
 }
 
@@ -40,10 +40,10 @@ fn tasks_that_tell_most_come_first() {
 #[test]
 fn equal_tasks_are_chosen_by_chance_and_not_by_id() {
     let of_seed =
-        |seed| TrialItems::choose(&skill("gen_001"), &Evidence::default(), &items(40), 8, seed).unwrap();
+        |seed| TriedItems::choose(&skill("gen_001"), &Evidence::default(), &items(40), 8, seed).unwrap();
     assert_eq!(of_seed(1), of_seed(1));
     assert_ne!(of_seed(1), of_seed(2));
-    let of_other = TrialItems::choose(&skill("gen_002"), &Evidence::default(), &items(40), 8, 1).unwrap();
+    let of_other = TriedItems::choose(&skill("gen_002"), &Evidence::default(), &items(40), 8, 1).unwrap();
     assert_ne!(of_seed(1), of_other);
 }
 
@@ -51,15 +51,15 @@ fn equal_tasks_are_chosen_by_chance_and_not_by_id() {
 fn no_task_of_the_evidence_is_tried() {
     let candidate = skill("hea_001");
     let read = evidence(&["item 00", "item 02", "elsewhere"]);
-    let chosen = TrialItems::choose(&candidate, &read, &items(4), 9, 1).unwrap();
+    let chosen = TriedItems::choose(&candidate, &read, &items(4), 9, 1).unwrap();
     let ids: BTreeSet<&str> = chosen.as_slice().iter().map(ItemId::as_str).collect();
     assert_eq!(ids, ["item 01", "item 03"].into());
 
-    let none = TrialItems::choose(&candidate, &read, &items(1), 9, 1).unwrap_err();
+    let none = TriedItems::choose(&candidate, &read, &items(1), 9, 1).unwrap_err();
     assert!(matches!(none, TrialError::NoItems { n_eligible: 1, n_evidence: 1, .. }), "{none}");
-    let none = TrialItems::choose(&candidate, &read, &[], 9, 1).unwrap_err();
+    let none = TriedItems::choose(&candidate, &read, &[], 9, 1).unwrap_err();
     assert!(matches!(none, TrialError::NoItems { n_eligible: 0, .. }));
-    let twice = TrialItems::choose(&candidate, &read, &[rate("a", 0, 0), rate("a", 1, 2)], 9, 1).unwrap_err();
+    let twice = TriedItems::choose(&candidate, &read, &[rate("a", 0, 0), rate("a", 1, 2)], 9, 1).unwrap_err();
     assert!(matches!(twice, TrialError::DuplicateItem { item } if item.as_str() == "a"));
 }
 
@@ -82,7 +82,7 @@ fn a_written_design_is_checked_against_the_evidence() {
 
 #[track_caller]
 fn check_refused(settings: TrialSettings, is_expected: impl Fn(&TrialError) -> bool) {
-    let items = TrialItems::choose(&skill("gen_001"), &Evidence::default(), &items(2), 2, 1).unwrap();
+    let items = TriedItems::choose(&skill("gen_001"), &Evidence::default(), &items(2), 2, 1).unwrap();
     let error = TrialDesign::new(skill("gen_001"), items, &settings, 1).unwrap_err();
     assert!(is_expected(&error), "{error}");
 }

@@ -8,7 +8,8 @@ use crate::command::load_to_run;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::retrieve::{
-    LeftOut, Retrieval, RetrievalMode, RetrievalSettings, Section, Selection, ShownSkill, Warning, WhyLeftOut,
+    LeftOutSkill, Retrieval, RetrievalMode, RetrievalSettings, Section, Selection, ShownSkill, Warning,
+    WhyLeftOut,
 };
 use skillrl::bank::task_type::{Found, TypeTable};
 use skillrl::bank::{Bank, SkillRef};
@@ -176,7 +177,7 @@ fn shown_table(bank: &Bank, shown: &[ShownSkill]) -> String {
     table(&columns, &shown.iter().map(row).collect::<Vec<_>>(), terminal_width())
 }
 
-fn left_out_table(bank: &Bank, left_out: &[LeftOut]) -> String {
+fn left_out_table(bank: &Bank, left_out: &[LeftOutSkill]) -> String {
     let columns = [
         Column::name("id"),
         Column::name("tier"),
@@ -184,7 +185,7 @@ fn left_out_table(bank: &Bank, left_out: &[LeftOut]) -> String {
         Column::text("why"),
         Column::text("title"),
     ];
-    let row = |skill: &LeftOut| {
+    let row = |skill: &LeftOutSkill| {
         let why = match skill.why {
             WhyLeftOut::OverTopK => "enough skills rank higher",
             WhyLeftOut::OverBudget => "the token budget is used up",
