@@ -7,7 +7,7 @@
 //!
 //! - [`Stratified`]: counts of groups with the exact p-values, the mean difference and the odds, both with an interval;
 //! - [`OddsEProcess`]: evidence that may be looked at at any time, and the most that planned groups can add;
-//! - [`ScoreGroup`], [`relabel_p`] and [`score_e_process`]: the same for scores between 0 and 1;
+//! - [`StratifiedScores`], [`relabel_p`] and [`score_e_process`]: the same for scores between 0 and 1;
 //! - [`TrialPower`]: the rollouts that an effect of a given size takes.
 //!
 //! A group is uninformative if all of its rollouts succeed, if none does, or if one of its halves is empty.
@@ -25,7 +25,7 @@ mod scores;
 pub use estimate::OddsInterval;
 pub use odds::{CANDIDATE_ODDS, OddsEProcess};
 pub use power::{MOST_PLANNED_ROLLOUTS, TaskPrior, TrialPower};
-pub use scores::{ScoreGroup, relabel_p, score_e_process};
+pub use scores::{ScoreGroup, StratifiedScores, relabel_p, score_e_process};
 
 use super::power::spent_alpha;
 use null::NullSum;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use skill_core::stats::stratified::{
-    Arm, CANDIDATE_ODDS, Group, GroupShape, OddsEProcess, ScoreGroup, Stratified, TaskPrior, TrialPower,
-    TrialRule, has_reached, is_at_most, relabel_p, score_e_process,
+    Arm, CANDIDATE_ODDS, Group, GroupShape, OddsEProcess, ScoreGroup, Stratified, StratifiedScores,
+    TaskPrior, TrialPower, TrialRule, has_reached, is_at_most, relabel_p, score_e_process,
 };
 use skill_core::stats::{mcnemar_p, sign_flip_p};
 use std::collections::BTreeMap;
@@ -289,6 +289,45 @@ fn scores_of_pairs_are_flipped_signs() {
     assert!(relabel_p(&[wide], 3) < 1e-3);
 }
 
+/// Successes as scores of 1 and 0.
+fn as_scores(group: Group) -> ScoreGroup {
+    let of = |arm: Arm| -> Vec<f64> {
+        (0..arm.rollouts()).map(|rollout| f64::from(u8::from(rollout < arm.successes()))).collect()
+    };
+    ScoreGroup { new: of(group.new), old: of(group.old) }
+}
+
+#[test]
+fn a_small_level_takes_more_ways_to_relabel() {
+    let won = as_scores(group([4, 4], [0, 4]));
+    let groups: StratifiedScores = std::iter::repeat_n(won, 5).collect();
+    // No random way is as good as the one that was chosen.
+    assert_eq!(groups.p_better(1, 0.05), 1.0 / 20_001.0);
+    assert_eq!(groups.p_better(1, 0.000_2), 1.0 / 500_001.0);
+    assert_eq!(groups.p_worse(1, 0.05), 1.0);
+}
+
+#[test]
+fn a_group_of_equal_scores_says_nothing() {
+    let scores = |new: &[f64], old: &[f64]| ScoreGroup { new: new.to_vec(), old: old.to_vec() };
+    for (group, expect) in [
+        (scores(&[0.5, 0.5], &[0.5]), false),
+        (scores(&[0.5, 0.5], &[0.25]), true),
+        (scores(&[0.5, 0.25], &[0.5]), true),
+        (scores(&[0.5, 0.25], &[]), false),
+        (scores(&[7.0], &[1.0]), false),
+        (scores(&[f64::NAN], &[0.0]), false),
+    ] {
+        assert_eq!(group.is_informative(), expect, "{group:?}");
+    }
+    let none = StratifiedScores::default();
+    assert_eq!(
+        (none.difference(), none.difference_interval(0.95), none.means()),
+        (0.0, [-1.0, 1.0], [0.0; 2])
+    );
+    assert_eq!((none.ln_better(), none.ln_worse(), none.p_better(1, 0.05)), (0.0, 0.0, 1.0));
+}
+
 /// Of 40 rollouts one is in the other half: 40 ways, in whichever half it is.
 #[test]
 fn uneven_halves_of_scores_have_as_many_ways_either_way() {
@@ -374,6 +413,32 @@ proptest! {
             (numbers(&all, &e_process(groups)), interval)
         });
         prop_assert_eq!(both[0], both[1]);
+    }
+
+    /// Scores of 0 and 1 are successes, and nothing that can come is better than what is said to be reachable.
+    #[test]
+    fn groups_of_scores_of_0_and_1_have_the_numbers_of_successes(
+        groups in prop::collection::vec(any_group(), 0..12), planned in prop::collection::vec(any_group(), 0..4),
+    ) {
+        let all: Stratified = groups.iter().copied().collect();
+        let mut scores: StratifiedScores = groups.iter().copied().map(as_scores).collect();
+        prop_assert_eq!((scores.n_groups(), scores.n_informative()), (all.n_groups(), all.n_informative()));
+        prop_assert!((scores.difference() - all.difference()).abs() < 1e-12);
+        let intervals = [scores.difference_interval(0.95), all.difference_interval(0.95)];
+        prop_assert!((0..2).all(|end| (intervals[0][end] - intervals[1][end]).abs() < 1e-9), "{:?}", intervals);
+        let [new, old] = all.totals().map(|[successes, n]| if n == 0 { 0.0 } else { successes as f64 / n as f64 });
+        let means = scores.means();
+        prop_assert!((means[0] - new).abs() < 1e-12 && (means[1] - old).abs() < 1e-12);
+        for threshold in [1.01, 2.0, 20.0] {
+            prop_assert_eq!(scores.is_worse(threshold), has_reached(scores.ln_worse(), threshold));
+        }
+        let reachable = scores.ln_reachable_better(planned.len() as u64);
+        for threshold in [1.01, 2.0, 20.0, 1e6] {
+            let can_be_better = scores.can_be_better(planned.len() as u64, threshold);
+            prop_assert_eq!(can_be_better, has_reached(reachable, threshold));
+        }
+        planned.into_iter().for_each(|group| scores.push(as_scores(group)));
+        prop_assert!(scores.ln_better() <= reachable + 1e-9);
     }
 
     /// Both p-values contain the result itself, an exchange of the halves exchanges them, and no e-value promises more

@@ -35,14 +35,8 @@ impl Stratified {
     /// level from 8 groups on.
     pub fn difference_interval(&self, level: f64) -> [f64; 2] {
         let (n_groups, sum, squares) = self.moments();
-        if n_groups == 0 {
-            return [-1.0, 1.0];
-        }
-        let (n, found) = (n_groups as f64, self.difference());
-        let freedom = (n - 1.0).max(1.0);
-        let squares = (squares - sum * found).max(0.0) + self.one_rollout(n_groups).powi(2);
-        let half_width = upper_student((1.0 - level) / 2.0, freedom) * (squares / freedom / n).sqrt();
-        [(found - half_width).max(-1.0), (found + half_width).min(1.0)]
+        let one_rollout = if n_groups == 0 { 0.0 } else { self.one_rollout(n_groups) };
+        student_interval(Moments { n_groups, sum, squares, one_rollout }, level)
     }
 
     /// The common odds ratio of Mantel and Haenszel; `None` where no group has a success without and a failure with
@@ -99,6 +93,32 @@ impl Stratified {
             halves.map(|(group, count)| (of_half(group.new) + of_half(group.old)) / 2.0 * count as f64).sum();
         sum / n_groups as f64
     }
+}
+
+/// What an interval for the mean of differences is made of.
+pub(super) struct Moments {
+    /// How many differences there are.
+    pub(super) n_groups: u64,
+    /// Their sum.
+    pub(super) sum: f64,
+    /// The sum of their squares.
+    pub(super) squares: f64,
+    /// The share of a half that one rollout is, on average.
+    pub(super) one_rollout: f64,
+}
+
+/// See [`Stratified::difference_interval`].
+pub(super) fn student_interval(moments: Moments, level: f64) -> [f64; 2] {
+    let Moments { n_groups, sum, squares, one_rollout } = moments;
+    if n_groups == 0 {
+        return [-1.0, 1.0];
+    }
+    let n = n_groups as f64;
+    let found = sum / n;
+    let freedom = (n - 1.0).max(1.0);
+    let squares = (squares - sum * found).max(0.0) + one_rollout.powi(2);
+    let half_width = upper_student((1.0 - level) / 2.0, freedom) * (squares / freedom / n).sqrt();
+    [(found - half_width).max(-1.0), (found + half_width).min(1.0)]
 }
 
 /// The probability of these values at these odds.

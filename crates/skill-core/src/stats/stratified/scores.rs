@@ -4,8 +4,10 @@
 //! to split a group into halves of these sizes was as likely as the one that chance has chosen. For any time there is
 //! a bet on the difference of means of each group, which asks for less: that the candidate is no better on average.
 
+use super::estimate::{Moments, student_interval};
+use super::has_reached;
 use crate::random::PyRandom;
-use crate::stats::eprocess::EProcess;
+use crate::stats::eprocess::{EProcess, ln_e_value_of};
 use serde::{Deserialize, Serialize};
 
 /// Up to so many ways to relabel all groups, every one is tried: about a million.
@@ -16,6 +18,12 @@ const MOST_LISTED_WAYS: u64 = 20_000;
 
 /// How many random ways are tried where not all are.
 const RANDOM_WAYS: u32 = 20_000;
+
+/// So many random ways are tried at most, where a p-value is compared with a small level.
+const MOST_RANDOM_WAYS: u32 = 1_000_000;
+
+/// So many random ways reach the level on average where the p-value is the level: it is then told within a tenth of it.
+const WAYS_AT_LEVEL: f64 = 100.0;
 
 /// The scores of the rollouts of one task in one policy step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -33,6 +41,12 @@ impl ScoreGroup {
     /// A score outside [0, 1] counts as the nearest of both, and one that is not a number as 0.
     pub fn difference(&self) -> Option<f64> {
         Some(mean(self.new.iter())? - mean(self.old.iter())?)
+    }
+
+    /// True if the group can tell the candidate from nothing: both halves have rollouts, and not all scores are the same.
+    pub fn is_informative(&self) -> bool {
+        let all = self.all();
+        self.difference().is_some() && all.iter().any(|score| Some(score) != all.first())
     }
 
     /// Both halves, those with the candidate first.
@@ -103,6 +117,10 @@ fn mean<'a>(scores: impl ExactSizeIterator<Item = &'a f64>) -> Option<f64> {
 /// assert_eq!(relabel_p(&[group], 42), 1.0 / 6.0);
 /// ```
 pub fn relabel_p(groups: &[ScoreGroup], seed: u64) -> f64 {
+    relabelled(groups, seed, RANDOM_WAYS)
+}
+
+fn relabelled(groups: &[ScoreGroup], seed: u64, n_random: u32) -> f64 {
     let groups: Vec<&ScoreGroup> = groups.iter().filter(|group| group.difference().is_some()).collect();
     let found: f64 = groups.iter().filter_map(|group| group.difference()).sum();
     // Sums of the same numbers in another order differ in the last digits, and are as large all the same.
@@ -121,11 +139,11 @@ pub fn relabel_p(groups: &[ScoreGroup], seed: u64) -> f64 {
     }
     let mut random = PyRandom::new(seed);
     let mut n_as_large = 1_u32;
-    for _ in 0..RANDOM_WAYS {
+    for _ in 0..n_random {
         let sum: f64 = ways.iter().map(|ways| ways.sample(&mut random)).sum();
         n_as_large += u32::from(sum >= threshold);
     }
-    f64::from(n_as_large) / f64::from(RANDOM_WAYS + 1)
+    f64::from(n_as_large) / f64::from(n_random + 1)
 }
 
 /// What the difference of a group could have been.
@@ -175,4 +193,152 @@ pub fn score_e_process<'a>(groups: impl IntoIterator<Item = &'a ScoreGroup>) -> 
         process.push(difference);
     });
     process
+}
+
+/// Any number of groups of scores: what [`Stratified`](super::Stratified) is for successes.
+///
+/// Numbers that do not say otherwise do not depend on the order of the groups, but for rounding.
+///
+/// ```
+/// use skill_core::stats::stratified::{ScoreGroup, StratifiedScores};
+///
+/// let group = ScoreGroup { new: vec![0.9, 1.0], old: vec![0.2, 0.5] };
+/// let groups: StratifiedScores = [group.clone(), group].into_iter().collect();
+/// assert!((groups.difference() - 0.6).abs() < 1e-12);
+/// assert_eq!(groups.p_better(42, 0.05), 1.0 / 36.0);
+/// // The integral of (1 + 0.6 x)^2 from 0 to 1.
+/// assert!((groups.ln_better().exp() - 1.72).abs() < 1e-9);
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StratifiedScores {
+    groups: Vec<ScoreGroup>,
+    /// Of the groups that have both halves, in the order of the groups.
+    differences: Vec<f64>,
+}
+
+impl StratifiedScores {
+    /// Takes one more group.
+    pub fn push(&mut self, group: ScoreGroup) {
+        self.differences.extend(group.difference());
+        self.groups.push(group);
+    }
+
+    /// All groups.
+    pub fn n_groups(&self) -> u64 {
+        self.groups.len() as u64
+    }
+
+    /// Groups that say something, see [`ScoreGroup::is_informative`].
+    pub fn n_informative(&self) -> u64 {
+        self.groups.iter().filter(|group| group.is_informative()).count() as u64
+    }
+
+    /// The mean score over the rollouts with the candidate, and over those without it; 0 without rollouts.
+    pub fn means(&self) -> [f64; 2] {
+        let of = |half: fn(&ScoreGroup) -> &Vec<f64>| {
+            let scores: Vec<f64> = self.groups.iter().flat_map(half).copied().collect();
+            mean(scores.iter()).unwrap_or_default()
+        };
+        [of(|group| &group.new), of(|group| &group.old)]
+    }
+
+    /// The mean over groups of the difference of mean scores, in [-1, 1]; each group with rollouts in both halves counts
+    /// the same. 0 without such a group.
+    pub fn difference(&self) -> f64 {
+        let n_groups = self.differences.len();
+        if n_groups == 0 { 0.0 } else { self.differences.iter().sum::<f64>() / n_groups as f64 }
+    }
+
+    /// An interval for the true mean difference at this confidence level, made as
+    /// [`Stratified::difference_interval`](super::Stratified::difference_interval) is.
+    pub fn difference_interval(&self, level: f64) -> [f64; 2] {
+        let shares = self.groups.iter().filter(|group| group.difference().is_some());
+        let shares = shares.map(|group| (1.0 / group.new.len() as f64 + 1.0 / group.old.len() as f64) / 2.0);
+        let n_groups = self.differences.len();
+        let moments = Moments {
+            n_groups: n_groups as u64,
+            sum: self.differences.iter().sum(),
+            squares: self.differences.iter().map(|difference| difference * difference).sum(),
+            one_rollout: shares.sum::<f64>() / n_groups.max(1) as f64,
+        };
+        student_interval(moments, level)
+    }
+
+    /// The p-value of [`relabel_p`] that the candidate is better, with so many random ways (up to a million) that it can
+    /// be compared with this level.
+    pub fn p_better(&self, seed: u64, level: f64) -> f64 {
+        relabelled(&self.groups, seed, n_ways_for(level))
+    }
+
+    /// The same that it is worse.
+    pub fn p_worse(&self, seed: u64, level: f64) -> f64 {
+        let exchanged: Vec<ScoreGroup> = self
+            .groups
+            .iter()
+            .map(|group| ScoreGroup { new: group.old.clone(), old: group.new.clone() })
+            .collect();
+        relabelled(&exchanged, seed, n_ways_for(level))
+    }
+
+    /// The natural logarithm of the e-value of [`score_e_process`] that the candidate is better, now.
+    pub fn ln_better(&self) -> f64 {
+        ln_e_value_of(&self.differences)
+    }
+
+    /// The same that it is worse.
+    pub fn ln_worse(&self) -> f64 {
+        ln_e_value_of(&self.negated())
+    }
+
+    /// Whether the e-value that the candidate is worse has reached this threshold, for less work than the e-value where
+    /// it is far below: no bet gains more than the sum of the differences, since `ln(1 + x) <= x`.
+    pub fn is_worse(&self, threshold: f64) -> bool {
+        let most = -self.differences.iter().sum::<f64>();
+        has_reached(most.max(0.0), threshold) && has_reached(self.ln_worse(), threshold)
+    }
+
+    /// The natural logarithm of the largest e-value that the candidate is better that can be reached with so many planned
+    /// groups: each of them has the difference 1.
+    pub fn ln_reachable_better(&self, n_planned: u64) -> f64 {
+        let planned = usize::try_from(n_planned).unwrap_or(usize::MAX);
+        let differences: Vec<f64> =
+            self.differences.iter().copied().chain(std::iter::repeat_n(1.0, planned)).collect();
+        ln_e_value_of(&differences)
+    }
+
+    /// Whether [`ln_reachable_better`](Self::ln_reachable_better) reaches this threshold, for less work than the number
+    /// where it is far above: the mean of the logarithms of all bets is at most the logarithm of their mean (Jensen).
+    pub fn can_be_better(&self, n_planned: u64, threshold: f64) -> bool {
+        let all_bets: f64 = self.differences.iter().map(mean_ln_bet).sum();
+        let least = all_bets + n_planned as f64 * mean_ln_bet(&1.0);
+        has_reached(least, threshold) || has_reached(self.ln_reachable_better(n_planned), threshold)
+    }
+
+    fn negated(&self) -> Vec<f64> {
+        self.differences.iter().map(|difference| -difference).collect()
+    }
+}
+
+impl FromIterator<ScoreGroup> for StratifiedScores {
+    fn from_iter<T: IntoIterator<Item = ScoreGroup>>(groups: T) -> Self {
+        let mut all = Self::default();
+        groups.into_iter().for_each(|group| all.push(group));
+        all
+    }
+}
+
+/// The integral of `ln(1 + x d)` over `x` from 0 to 1, or less: `((1 + d) ln(1 + d) - d) / d`.
+fn mean_ln_bet(difference: &f64) -> f64 {
+    let d = *difference;
+    if d.abs() < 1e-6 {
+        // Here the integral is d / 2 but for less than this.
+        return d / 2.0 - 1e-6;
+    }
+    if d <= -1.0 { -1.0 } else { ((1.0 + d) * d.ln_1p() - d) / d }
+}
+
+/// How many random ways a p-value takes that is compared with this level.
+fn n_ways_for(level: f64) -> u32 {
+    let wanted = WAYS_AT_LEVEL / level;
+    if wanted >= f64::from(MOST_RANDOM_WAYS) { MOST_RANDOM_WAYS } else { (wanted as u32).max(RANDOM_WAYS) }
 }
