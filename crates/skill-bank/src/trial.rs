@@ -5,12 +5,14 @@
 //!
 //! - [`TriedItems`]: the tasks of a trial, none of which is among the candidate's evidence;
 //! - [`TrialDesign`]: what is run, how chance splits it in halves, and when it is decided;
+//! - [`TrialOutcome`]: whether successes or scores are compared, and [`TrialGroups`]: groups with what they say;
 //! - [`TrialState`]: the results so far, and the [`Decision`];
 //! - [`preflight`]: the effects that a design can show, before anything is paid for;
 //! - [`HideRule`] and [`Standing`]: the standing check of active skills, and [`over_cap`] for tiers that are too large.
 
 mod design;
 mod error;
+mod groups;
 mod items;
 mod numbers;
 mod preflight;
@@ -19,6 +21,7 @@ mod state;
 
 pub use design::{Half, PlannedGroup, TrialDesign, TrialSettings, halves};
 pub use error::TrialError;
+pub use groups::{TrialGroup, TrialGroups, TrialOutcome, TrialResult};
 pub use items::{ItemRate, TriedItems};
 pub use numbers::TrialNumbers;
 pub use preflight::{Preflight, PreflightRow, preflight};

@@ -1,13 +1,14 @@
 //! The design of a trial: what is run, how chance splits it in halves, and when it is decided.
 
 use super::error::TrialError;
+use super::groups::{TrialGroup, TrialOutcome, TrialResult};
 use super::items::TriedItems;
 use crate::skill::{Evidence, SkillRef};
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::random::Dice;
-use skill_core::stats::stratified::{Arm, Group, GroupShape, TrialRule};
+use skill_core::stats::stratified::{Arm, Group, GroupShape, ScoreGroup, TrialRule};
 
 /// How trials are made, whatever their candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -23,10 +24,12 @@ pub struct TrialSettings {
     pub max_informative_groups: Option<u64>,
     /// When the candidate is admitted.
     pub rule: TrialRule,
+    /// What is compared.
+    pub outcome: TrialOutcome,
 }
 
 impl Default for TrialSettings {
-    /// 16 tasks with 8 rollouts each, up to 640 rollouts, an e-value of 20 at the end of each pass.
+    /// Successes on 16 tasks with 8 rollouts each, up to 640 rollouts, an e-value of 20 at the end of each pass.
     fn default() -> Self {
         Self {
             max_items: 16,
@@ -34,6 +37,7 @@ impl Default for TrialSettings {
             max_rollouts: 640,
             max_informative_groups: None,
             rule: TrialRule::AnyTime { threshold: 20.0, groups_per_look: 16 },
+            outcome: TrialOutcome::Success,
         }
     }
 }
@@ -87,6 +91,25 @@ impl PlannedGroup {
     }
 }
 
+impl PlannedGroup {
+    /// The group of these rollouts, one for each sample; `None` for a rollout that could not be made, which is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::WrongRollouts`] if there is not one result for each sample.
+    pub fn of_rollouts(&self, results: &[Option<TrialResult>]) -> Result<TrialGroup, TrialError> {
+        let successes: Vec<Option<bool>> =
+            results.iter().map(|result| result.map(|result| result.is_success)).collect();
+        let successes = self.of_results(&successes)?;
+        let scores_of = |wanted: Half| -> Vec<f64> {
+            let of_half = self.halves.iter().zip(results).filter(|(half, _)| **half == wanted);
+            of_half.filter_map(|(_, result)| result.map(|result| result.score)).collect()
+        };
+        let scores = ScoreGroup { new: scores_of(Half::With), old: scores_of(Half::Without) };
+        Ok(TrialGroup::new(successes, scores))
+    }
+}
+
 /// The halves of the samples of one task in one pass, decided by chance from what names them and before any is made.
 ///
 /// The rollouts are judged by the half that they were given, whatever their agents were shown in the end (intention to
@@ -116,6 +139,9 @@ pub struct TrialDesign {
     max_rollouts: u64,
     max_informative_groups: Option<u64>,
     rule: TrialRule,
+    /// Left out for successes, as in all designs before scores could be compared.
+    #[serde(skip_serializing_if = "TrialOutcome::is_success")]
+    outcome: TrialOutcome,
     seed: u64,
 }
 
@@ -129,6 +155,8 @@ struct WrittenDesign {
     max_rollouts: u64,
     max_informative_groups: Option<u64>,
     rule: TrialRule,
+    #[serde(default)]
+    outcome: TrialOutcome,
     seed: u64,
 }
 
@@ -145,8 +173,8 @@ impl TrialDesign {
         seed: u64,
     ) -> Result<Self, TrialError> {
         let shape = GroupShape::halves(settings.rollouts_per_group);
-        let TrialSettings { max_rollouts, max_informative_groups, rule, .. } = *settings;
-        Self { candidate, items, shape, max_rollouts, max_informative_groups, rule, seed }.checked()
+        let TrialSettings { max_rollouts, max_informative_groups, rule, outcome, .. } = *settings;
+        Self { candidate, items, shape, max_rollouts, max_informative_groups, rule, outcome, seed }.checked()
     }
 
     /// The design of a text that [`to_json`](Self::to_json) wrote, checked against the candidate's evidence.
@@ -156,10 +184,19 @@ impl TrialDesign {
     /// The error of the JSON, or that of the design.
     pub fn from_json(text: &str, evidence: &Evidence) -> Result<Result<Self, TrialError>, serde_json::Error> {
         let written: WrittenDesign = serde_json::from_str(text)?;
-        let WrittenDesign { candidate, items, shape, max_rollouts, max_informative_groups, rule, seed } =
-            written;
+        let WrittenDesign {
+            candidate,
+            items,
+            shape,
+            max_rollouts,
+            max_informative_groups,
+            rule,
+            outcome,
+            seed,
+        } = written;
         Ok(TriedItems::these(&candidate, evidence, items).and_then(|items| {
-            Self { candidate, items, shape, max_rollouts, max_informative_groups, rule, seed }.checked()
+            Self { candidate, items, shape, max_rollouts, max_informative_groups, rule, outcome, seed }
+                .checked()
         }))
     }
 
@@ -211,6 +248,16 @@ impl TrialDesign {
     /// When the candidate is admitted.
     pub fn rule(&self) -> TrialRule {
         self.rule
+    }
+
+    /// What is compared.
+    pub fn outcome(&self) -> TrialOutcome {
+        self.outcome
+    }
+
+    /// The seed that names the chance which splits groups, and relabels scores.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The trial ends after so many groups that say something.

@@ -66,6 +66,12 @@ pub enum TrialError {
         /// The groups that are planned.
         n_groups: u64,
     },
+    /// A result of a trial of scores has none.
+    #[error("group {group} has no scores, which its trial compares")]
+    MissingScores {
+        /// Its place, from 0.
+        group: u64,
+    },
     /// A half of a result has more rollouts than were planned, or the results are not one for each sample.
     #[error("group {group} has {found} rollouts where {planned} were planned")]
     WrongRollouts {

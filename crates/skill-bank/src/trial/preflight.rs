@@ -37,7 +37,8 @@ pub struct Preflight {
 /// Computes what a design can show on tasks of this difficulty.
 ///
 /// The tasks are taken as independent of each other. Where tasks with success rates near 1/2 were chosen, the same skill
-/// gains more points on them than on all tasks, and takes fewer rollouts to show.
+/// gains more points on them than on all tasks, and takes fewer rollouts to show. A trial of scores is estimated as one
+/// of successes, whose scores of 0 and 1 vary the most.
 pub fn preflight(design: &TrialDesign, prior: TaskPrior) -> Preflight {
     let (shape, rule) = (design.shape(), design.rule());
     let max_informative_groups = design.max_informative_groups();

@@ -1,14 +1,11 @@
 //! The results of a trial so far, and its decision.
 
-use super::HARM_THRESHOLD;
 use super::design::TrialDesign;
 use super::error::TrialError;
+use super::groups::{TrialGroup, TrialGroups};
 use super::numbers::TrialNumbers;
 use crate::event::Verdict;
 use serde::{Deserialize, Serialize};
-use skill_core::stats::stratified::{
-    Group, GroupShape, OddsEProcess, Stratified, TrialRule, has_reached, is_at_most,
-};
 use std::collections::BTreeMap;
 
 /// It is looked so many times at most whether the candidate can still be shown to help: a look takes a time that grows
@@ -56,11 +53,10 @@ pub struct Decision {
 #[derive(Debug, Clone)]
 pub struct TrialState {
     design: TrialDesign,
-    groups: Stratified,
-    process: OddsEProcess,
+    groups: TrialGroups,
     n_seen: u64,
     /// Results that wait for one before them.
-    waiting: BTreeMap<u64, Group>,
+    waiting: BTreeMap<u64, TrialGroup>,
     decision: Option<Decision>,
 }
 
@@ -68,9 +64,8 @@ impl TrialState {
     /// A trial of which nothing is known yet.
     pub fn new(design: TrialDesign) -> Self {
         Self {
+            groups: TrialGroups::new(&design),
             design,
-            groups: Stratified::default(),
-            process: OddsEProcess::default(),
             n_seen: 0,
             waiting: BTreeMap::new(),
             decision: None,
@@ -83,8 +78,14 @@ impl TrialState {
     ///
     /// # Errors
     ///
-    /// [`TrialError::UnknownGroup`] and [`TrialError::WrongRollouts`]; nothing is taken then.
-    pub fn push(&mut self, place: u64, group: Group) -> Result<Option<&Decision>, TrialError> {
+    /// [`TrialError::UnknownGroup`], [`TrialError::WrongRollouts`] and [`TrialError::MissingScores`]; nothing is taken
+    /// then.
+    pub fn push(
+        &mut self,
+        place: u64,
+        group: impl Into<TrialGroup>,
+    ) -> Result<Option<&Decision>, TrialError> {
+        let group = group.into();
         if place >= self.design.n_groups() {
             return Err(TrialError::UnknownGroup { group: place, n_groups: self.design.n_groups() });
         }
@@ -96,6 +97,7 @@ impl TrialState {
                 planned: u64::from(planned.rollouts()),
             });
         }
+        group.check(place, self.design.outcome())?;
         if place >= self.n_seen && self.decision.is_none() {
             self.waiting.entry(place).or_insert(group);
         }
@@ -103,7 +105,6 @@ impl TrialState {
             && let Some(next) = self.waiting.remove(&self.n_seen)
         {
             self.groups.push(next);
-            self.process.push(next);
             self.n_seen += 1;
             self.decision = self.decided();
         }
@@ -130,7 +131,12 @@ impl TrialState {
 
     /// The numbers of these groups.
     pub fn numbers(&self) -> TrialNumbers {
-        TrialNumbers::of(&self.groups)
+        self.groups.numbers()
+    }
+
+    /// Groups among these that say something.
+    pub fn n_informative(&self) -> u64 {
+        self.groups.n_informative()
     }
 
     fn decided(&self) -> Option<Decision> {
@@ -149,10 +155,10 @@ impl TrialState {
         let is_informed = self.design.max_informative_groups().is_some_and(|most| n_informative >= most);
         let is_end = is_informed || self.n_seen >= self.design.n_groups();
         let is_look = is_end || self.design.rule().is_look(self.n_seen, self.design.n_groups());
-        if is_look && self.is_better() {
+        if is_look && self.groups.is_better(self.design.rule()) {
             return Some(Ground::Better);
         }
-        if has_reached(self.process.ln_worse(), HARM_THRESHOLD) {
+        if self.groups.is_worse() {
             return Some(Ground::Worse);
         }
         if is_end {
@@ -163,33 +169,12 @@ impl TrialState {
         (is_reach_look && !self.can_be_better()).then_some(Ground::OutOfReach)
     }
 
-    fn is_better(&self) -> bool {
-        match self.design.rule() {
-            TrialRule::FixedEnd { alpha } => is_at_most(self.groups.p_better(), alpha),
-            TrialRule::AnyTime { threshold, .. } => has_reached(self.process.ln_better(), threshold),
-            // A rule that is not known admits nothing.
-            _ => false,
-        }
-    }
-
     fn can_be_better(&self) -> bool {
-        let planned = self.planned();
-        match self.design.rule() {
-            TrialRule::FixedEnd { alpha } => is_at_most(self.groups.least_reachable_p(&planned), alpha),
-            TrialRule::AnyTime { threshold, .. } => {
-                has_reached(self.process.ln_reachable_better(&planned), threshold)
-            }
-            _ => false,
-        }
-    }
-
-    /// The groups that can still come.
-    fn planned(&self) -> BTreeMap<GroupShape, u64> {
         let n_left = self.design.n_groups().saturating_sub(self.n_seen);
         let n_left = match self.design.max_informative_groups() {
             Some(most) => n_left.min(most.saturating_sub(self.groups.n_informative())),
             None => n_left,
         };
-        BTreeMap::from([(self.design.shape(), n_left)])
+        self.groups.can_be_better(self.design.rule(), self.design.shape(), n_left)
     }
 }

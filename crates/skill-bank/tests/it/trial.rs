@@ -1,6 +1,7 @@
 //! Trials of skills, and the standing check.
 
 mod design;
+mod scores;
 mod standing;
 mod state;
 mod worlds;
