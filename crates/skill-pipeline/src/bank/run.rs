@@ -22,7 +22,7 @@ use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::EvolvePlan;
 use skill_bank::lint::Forbidden;
-use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout};
+use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout, TrialOutcome};
 use skill_bank::{BankView, SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
@@ -54,6 +54,8 @@ pub(super) struct BankRun<'run> {
     pub(super) log: &'run EventLog<'run>,
     pub(super) dir: RunDir,
     pub(super) standing: Standing,
+    /// What trials compare: scores if a training rollout of round 0 scored between 0 and 1, else successes.
+    pub(super) outcome: TrialOutcome,
     /// What earlier trials have shown of tasks without their candidates.
     pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
     /// Trials that were opened.
@@ -203,7 +205,9 @@ impl BankRun<'_> {
         record.shown = n_shown(&results);
         drop(ctx);
         self.end(step, stage, &watch);
-        if round > 0 {
+        if round == 0 {
+            self.outcome = TrialOutcome::of_scores(results.iter().map(|result| result.soft));
+        } else {
             self.note_standing(&shown_to, &hidden_in, &results);
         }
         let episodes = results.iter().map(|result| episode_of(result, self.env.name())).collect();

@@ -10,10 +10,11 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use skill_bank::trial::{
-    Half, ItemRate, Preflight, TrialDesign, TriedItems, TrialNumbers, TrialSettings, TrialState, preflight,
+    Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups, TrialNumbers, TrialResult,
+    TrialSettings, TrialState, TriedItems, preflight,
 };
 use skill_bank::{BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill};
-use skill_core::stats::stratified::{Stratified, TaskPrior, TrialRule};
+use skill_core::stats::stratified::{TaskPrior, TrialRule};
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
 use std::collections::BTreeMap;
@@ -241,6 +242,7 @@ impl BankRun<'_> {
             rollouts_per_group: u32::try_from(self.settings().trial_samples).unwrap_or(u32::MAX),
             max_rollouts: self.settings().max_trial_rollouts as u64,
             rule,
+            outcome: self.outcome,
             ..TrialSettings::default()
         }
     }
@@ -266,7 +268,7 @@ impl BankRun<'_> {
                 state.push(place, group).map_err(|error| self.trial_error(&error))?;
             }
             from = to;
-            if from >= GROUPS_PER_LOOK as u64 && state.numbers().informative_groups == 0 {
+            if from >= GROUPS_PER_LOOK as u64 && state.n_informative() == 0 {
                 break;
             }
         }
@@ -296,11 +298,11 @@ impl BankRun<'_> {
         let longer = TrialDesign::new(design.candidate().clone(), items, &settings, self.seed())
             .map_err(|error| self.trial_error(&error))?;
         let places = design.n_groups()..longer.n_groups();
-        let mut fresh = Stratified::default();
+        let mut fresh = TrialGroups::new(&longer);
         for group in self.make_groups(&longer, places, arms, round, trial).await? {
             fresh.push(group);
         }
-        Ok(TrialNumbers::of(&fresh))
+        Ok(fresh.numbers())
     }
 
     async fn make_groups(
@@ -310,7 +312,7 @@ impl BankRun<'_> {
         arms: &[Arc<dyn SkillSource>; 2],
         round: u32,
         trial: &mut TrialRecord,
-    ) -> Result<Vec<skill_core::stats::stratified::Group>, PipelineError> {
+    ) -> Result<Vec<TrialGroup>, PipelineError> {
         let env = Arc::clone(&self.trainer.base.env);
         let items: BTreeMap<&ItemId, &Item> =
             env.items(Split::Train).iter().map(|item| (&item.id, item)).collect();
@@ -346,9 +348,11 @@ impl BankRun<'_> {
                     *successes += u32::from(result.is_success());
                 }
             }
-            let successes: Vec<Option<bool>> =
-                results.iter().map(|result| Some(result.is_success())).collect();
-            made.push(group.of_results(&successes).map_err(|error| self.trial_error(&error))?);
+            let results: Vec<Option<TrialResult>> = results
+                .iter()
+                .map(|result| Some(TrialResult { is_success: result.is_success(), score: result.soft }))
+                .collect();
+            made.push(group.of_rollouts(&results).map_err(|error| self.trial_error(&error))?);
         }
         Ok(made)
     }

@@ -4,6 +4,7 @@
 mod accumulation;
 mod bank_faults;
 mod bank_numbers;
+mod bank_scores;
 mod banks;
 mod budget;
 mod epochs;
