@@ -1,13 +1,13 @@
 //! Distillation: the plan, the calls, replies in every shape, and what gets into the bank.
 
-use crate::support::{conformance, conformance_json, episode, train};
+use crate::support::{episode, train};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::distill::{
     Admit, Change, DistillError, DistillPlan, DistillSettings, Distillation, LeftOutReason, PromptLimits,
     Teacher, TeacherPrompt, TeacherPrompts, apply, distill,
 };
-use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode, read_episodes};
+use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode};
 use skill_bank::lint::{Forbidden, LintRule};
 use skill_bank::{Bank, Content, Source, State, Tier};
 use skill_core::{ItemId, Role, Usage};
@@ -16,7 +16,7 @@ use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError,
     ModelId,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 fn entry(tier: &str, title: &str) -> Value {
@@ -27,10 +27,10 @@ fn entry(tier: &str, title: &str) -> Value {
 }
 
 /// What was asked, by place.
-type Log = Arc<Mutex<Vec<(String, String)>>>;
+pub(crate) type Log = Arc<Mutex<Vec<(String, String)>>>;
 
 /// A teacher that answers by the place and the user message, with what it was asked.
-fn teacher_of(
+pub(crate) fn teacher_of(
     answer: impl Fn(&str, &str) -> Result<String, LlmError> + Send + Sync + 'static,
 ) -> (ScriptedModel, Log) {
     let log = Log::default();
@@ -44,17 +44,17 @@ fn teacher_of(
 }
 
 /// The tier in a place.
-fn tier_in(place: &str) -> &str {
+pub(crate) fn tier_in(place: &str) -> &str {
     place.split(" / ").nth(1).unwrap()
 }
 
 /// A skill of the tier, named after the call.
-fn good(place: &str) -> String {
+pub(crate) fn good(place: &str) -> String {
     let name = place.replace(" / ", " ");
     json!([entry(tier_in(place), &name)]).to_string()
 }
 
-async fn run(
+pub(crate) async fn run(
     episodes: &[TrainEpisode],
     settings: &DistillSettings,
     model: &dyn ChatModel,
@@ -506,98 +506,4 @@ fn prompts() {
     insta::assert_snapshot!("evolve_without_skills", whole(changes));
     assert_eq!(prompts.hashes().len(), TeacherPrompt::ALL.len());
     assert!(prompts.clone().with_source(TeacherPrompt::Merge, "mine", "no blocks").is_err());
-}
-
-#[test]
-fn conformance_inputs() {
-    let Some(recorded) = conformance_json("distill.json") else { return };
-    let mut n_compared = 0;
-    for (environment, rows) in recorded["inputs"].as_object().unwrap() {
-        let Some(text) = conformance(&format!("memories/{environment}.json")) else { return };
-        let episodes = train(read_episodes(&text).unwrap().episodes);
-        let plan = DistillPlan::new(&episodes, &DistillSettings::default());
-        assert_eq!(plan.missing(), []);
-        let mut reached: BTreeMap<&Tier, BTreeSet<&str>> = BTreeMap::new();
-        for call in &plan.calls {
-            reached.entry(&call.tier).or_default().extend(call.episodes.iter().map(String::as_str));
-        }
-        let all: BTreeSet<&str> = episodes.iter().map(|episode| episode.id.as_str()).collect();
-        assert_eq!(reached[&Tier::General], all, "all memories reach a general call");
-        let failures = episodes.iter().filter(|episode| !episode.success);
-        let failures: BTreeSet<&str> = failures.map(|episode| episode.id.as_str()).collect();
-        assert_eq!(reached[&Tier::Mistakes], failures, "failures, and nothing else, teach mistakes");
-        n_compared += all.len();
-        // What the reference sends is a part of what ours sends.
-        let sample = &rows["on_sample"];
-        assert_eq!(sample["memories"], json!(all.len()));
-        let reaching = sample["distinct_memories_in_general_and_task_calls"].as_u64().unwrap();
-        assert!(reaching <= all.len() as u64);
-    }
-    println!("conformance: {n_compared} memories reach their calls");
-}
-
-#[tokio::test]
-async fn conformance_replies() {
-    let Some(recorded) = conformance_json("distill.json") else { return };
-    let rows = recorded["replies"].as_array().unwrap().clone();
-    for row in &rows {
-        let id = row["id"].as_str().unwrap();
-        let asked = row["call"].as_str().unwrap();
-        let asked = asked.strip_prefix("task:").unwrap_or(asked).to_owned();
-        let reply = row["reply"].as_str().unwrap_or_default().to_owned();
-        let right = row["right"].as_str().unwrap();
-        let target = asked.clone();
-        let (model, log) = teacher_of(move |place, _| match tier_in(place) == target {
-            true => Ok(reply.clone()),
-            false => Ok(good(place)),
-        });
-        let episodes = train(vec![episode("task-1", "heat", false)]);
-        let outcome = run(&episodes, &DistillSettings::default(), &model).await;
-        let asked_again = log.lock().unwrap().iter().any(|(place, _)| place.ends_with("repair"));
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(DistillError::BrokenReply { .. }) => {
-                assert!(asked_again && right.starts_with("asked again"), "{id}");
-                continue;
-            }
-            Err(DistillError::EmptyTier { left_out, .. }) => {
-                assert!(asked_again && right.starts_with('0') && !left_out.is_empty(), "{id}");
-                continue;
-            }
-            Err(error) => panic!("{id}: {error}"),
-        };
-        let mut bank = Bank::new();
-        let applied = apply(&mut bank, 1, &outcome.proposals, Admit::Candidate).unwrap();
-        let tier = match asked.as_str() {
-            "general" => Tier::General,
-            "mistakes" => Tier::Mistakes,
-            task_type => Tier::of_type(task_type),
-        };
-        let of_tier = |change: &Change| matches!(change, Change::Add { tier: own, .. } if *own == tier);
-        let n_own = outcome.proposals.iter().filter(|proposal| of_tier(&proposal.change)).count();
-        let n_duplicates = outcome
-            .left_out
-            .iter()
-            .filter(|left| matches!(left.reason, LeftOutReason::Duplicate { .. }))
-            .count();
-        if right.starts_with("asked again") {
-            // Ours reads it after all, and says so.
-            assert!(n_own > 0 && !outcome.notes.is_empty(), "{id}");
-        } else {
-            let expected: usize =
-                right.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
-            let told = if right.contains("duplicate") { n_own + n_duplicates } else { n_own };
-            assert_eq!(told, expected, "{id}: {right}");
-        }
-        let ids: BTreeSet<String> = applied.proposed.iter().map(ToString::to_string).collect();
-        assert_eq!(ids.len(), outcome.proposals.len(), "{id}: each has its own id");
-        let prefix = format!("{}_", tier.id_prefix());
-        assert_eq!(ids.iter().filter(|own| own.starts_with(&prefix)).count(), n_own, "{id}");
-    }
-    let prefixes = recorded["id_prefixes"].as_array().unwrap();
-    for row in prefixes {
-        let tier = Tier::of_type(row["type"].as_str().unwrap());
-        assert_eq!(format!("{}_", tier.id_prefix()), row["prefix"].as_str().unwrap());
-    }
-    println!("conformance: {} replies and {} prefixes of distillation", rows.len(), prefixes.len());
 }

@@ -9,6 +9,7 @@
 
 mod diff;
 mod distill;
+mod distill_recorded;
 mod episode;
 mod evolve;
 mod evolve_recorded;
