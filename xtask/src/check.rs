@@ -263,7 +263,8 @@ fn caps(sh: &Shell) -> anyhow::Result<()> {
 
 /// What compiles the tensor library, which `cargo xtask ci` leaves out.
 fn weights(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo clippy --package skill-train --features candle,parquet --all-targets -- -D warnings").run()?;
+    cmd!(sh, "cargo clippy --package skill-train --features candle,parquet --all-targets -- -D warnings")
+        .run()?;
     Ok(cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?)
 }
 

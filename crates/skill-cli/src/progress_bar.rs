@@ -242,6 +242,7 @@ mod tests {
             done: 23,
             done_at_once: 0,
             total: 40,
+            bank: None,
             pulse: Pulse { in_flight: 12, limit: 64, waiting: 3, spend, ..Pulse::default() },
         }
     }

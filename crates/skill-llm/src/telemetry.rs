@@ -8,6 +8,10 @@
 pub const RUN: &str = "run";
 /// The span around a step.
 pub const STEP: &str = "step";
+/// The span around a round of a bank's training.
+pub const ROUND: &str = "round";
+/// The span around a trial of a bank's candidate.
+pub const TRIAL: &str = "trial";
 /// The span around a stage of a step, or outside of steps.
 pub const STAGE: &str = "stage";
 /// The span around what the agent does on an item.
@@ -79,6 +83,36 @@ pub const STEP_ACTION: &str = "skillrl.step.action";
 pub const STEP_SCORE_BEFORE: &str = "skillrl.step.score_before";
 /// That of its candidate.
 pub const STEP_SCORE: &str = "skillrl.step.candidate_score";
+/// The number of a round; 0 is the distillation.
+pub const ROUND_NUMBER: &str = "skillrl.round.number";
+/// Versions that were proposed in it.
+pub const ROUND_PROPOSED: &str = "skillrl.round.proposed";
+/// Versions that became active in it.
+pub const ROUND_ADMITTED: &str = "skillrl.round.admitted";
+/// Versions that were retired in it.
+pub const ROUND_RETIRED: &str = "skillrl.round.retired";
+/// Skills that are active after it.
+pub const ROUND_ACTIVE: &str = "skillrl.round.active";
+/// The strict score of the bank on the selection split after it, where it was measured.
+pub const ROUND_SCORE: &str = "skillrl.round.score";
+/// The number of a trial in the run, from 1.
+pub const TRIAL_NUMBER: &str = "skillrl.trial.number";
+/// The candidate and its version.
+pub const TRIAL_SKILL: &str = "skillrl.trial.skill";
+/// The tier of the candidate.
+pub const TRIAL_TIER: &str = "skillrl.trial.tier";
+/// Rollouts that were made for the trial.
+pub const TRIAL_ROLLOUTS: &str = "skillrl.trial.rollouts";
+/// Rollouts that were planned at most.
+pub const TRIAL_MAX_ROLLOUTS: &str = "skillrl.trial.max_rollouts";
+/// The verdict, where there is one.
+pub const TRIAL_VERDICT: &str = "skillrl.trial.verdict";
+/// The difference of the success rates with and without the candidate.
+pub const TRIAL_DIFFERENCE: &str = "skillrl.trial.difference";
+/// The e-value that the candidate is better.
+pub const TRIAL_E_VALUE: &str = "skillrl.trial.e_better";
+/// The p-value that the candidate is better.
+pub const TRIAL_P_VALUE: &str = "skillrl.trial.p_better";
 /// The stage.
 pub const STAGE_NAME: &str = "skillrl.stage.name";
 /// How many units of work it has.

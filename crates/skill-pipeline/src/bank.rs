@@ -8,6 +8,7 @@ mod run;
 mod sets;
 mod settings;
 mod teach;
+mod tell;
 mod trainer;
 mod trials;
 mod verdict;

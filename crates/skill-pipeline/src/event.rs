@@ -6,7 +6,11 @@ use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
 use crate::warning::Warning;
-use serde::Serialize;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use skill_bank::trial::{Preflight, TrialNumbers};
+use skill_bank::{Author, Reason, SkillRef};
+use skill_core::stats::stratified::TrialRule;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
 use std::path::PathBuf;
 use strum::IntoStaticStr;
@@ -111,6 +115,30 @@ pub enum Event {
         /// Items of all micro-batches.
         batch_size: usize,
     },
+    /// A round of a bank's training begins; round 0 is the distillation.
+    RoundStarted {
+        /// Its number.
+        round: u32,
+        /// Rounds after the distillation.
+        rounds: u32,
+        /// Skills that are active.
+        n_active: usize,
+        /// Candidates that wait for a trial.
+        n_waiting: usize,
+    },
+    /// A teacher has proposed skills, or changes of skills.
+    SkillsProposed {
+        /// The round.
+        round: u32,
+        /// [`Stage::Distill`] or [`Stage::Evolve`].
+        stage: Stage,
+        /// The types that were weak; of a distillation none.
+        weak: Vec<String>,
+        /// What was proposed, in the order of the bank.
+        skills: Vec<NamedSkill>,
+        /// Proposals of the teacher that were left out; the record of the round has the reasons.
+        n_left_out: usize,
+    },
     /// A trial of a bank's candidate begins.
     TrialStarted {
         /// The round.
@@ -123,10 +151,93 @@ pub enum Event {
         title: String,
         /// Its tier.
         tier: String,
+        /// True if the skill is active and its retirement is tried.
+        is_retirement: bool,
         /// Tasks that it is made on.
         n_items: usize,
         /// Rollouts at most.
         max_rollouts: u64,
+        /// When it is decided, with the e-value or the p-value that admits.
+        rule: TrialRule,
+        /// The chances to admit skills of three effects.
+        preflight: Preflight,
+    },
+    /// Results of a trial have come in.
+    TrialMeasured {
+        /// The round.
+        round: u32,
+        /// Its number in the run, from 1.
+        trial: u32,
+        /// The candidate.
+        skill: String,
+        /// Rollouts so far.
+        rollouts: u64,
+        /// Rollouts at most.
+        max_rollouts: u64,
+        /// True if the rule may admit at this point.
+        is_look: bool,
+        /// p-values, e-values, and the difference with its interval.
+        numbers: Box<TrialNumbers>,
+    },
+    /// A skill was admitted, and its worth is measured once more on new rollouts.
+    FreshStarted {
+        /// The round.
+        round: u32,
+        /// The number of the trial in the run, from 1.
+        trial: u32,
+        /// The skill.
+        skill: String,
+        /// Rollouts of the measurement.
+        n_rollouts: u64,
+    },
+    /// A version of a skill is active from now on.
+    SkillAdmitted {
+        /// The round.
+        round: u32,
+        /// The version.
+        skill: NamedSkill,
+        /// How it became active.
+        how: Activation,
+        /// The version of the skill, or the skills, that it takes the place of.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        replaces: Vec<String>,
+        /// Who did it.
+        by: Author,
+        /// Skills that are active now.
+        n_active: usize,
+    },
+    /// A version of a skill was retired.
+    SkillRetired {
+        /// The round.
+        round: u32,
+        /// The version.
+        skill: NamedSkill,
+        /// Why.
+        reason: Reason,
+        /// Who did it.
+        by: Author,
+        /// Skills that are active now.
+        n_active: usize,
+    },
+    /// The standing check has compared rollouts with and without each shown skill.
+    StandingChecked {
+        /// The round.
+        round: u32,
+        /// What is known of each skill, over all rounds so far.
+        skills: IndexMap<String, TrialNumbers>,
+    },
+    /// The bank was measured on the selection split.
+    BankValidated {
+        /// The round.
+        round: u32,
+        /// Its mean scores.
+        score: MeanScore,
+        /// Items of the split.
+        n_items: usize,
+        /// Skills that are active.
+        n_active: usize,
+        /// Mean scores by type.
+        by_task_type: IndexMap<String, MeanScore>,
     },
     /// A trial is over.
     TrialFinished {
@@ -228,6 +339,39 @@ impl Event {
         };
         Self::Warning { step, message, warning }
     }
+}
+
+/// How a version of a skill became active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Activation {
+    /// As a new skill.
+    Admitted,
+    /// In the place of an earlier version of the skill.
+    Revised,
+    /// In the place of the skills that it was merged from.
+    Merged,
+    /// It had been retired.
+    Restored,
+}
+
+impl Activation {
+    /// The name used in files, which is that of the bank's event.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A version of a skill, with what a person knows it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedSkill {
+    /// The version.
+    pub skill: SkillRef,
+    /// Its title.
+    pub title: String,
+    /// Its tier.
+    pub tier: String,
 }
 
 /// A reader of events; called in order, from one task at a time, and expected to return at once.

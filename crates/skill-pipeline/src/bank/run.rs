@@ -18,6 +18,7 @@ use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise, way_to};
 use crate::stage::ItemHashes;
 use crate::stage::evaluate::{Evaluation, evaluate};
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
+use crate::trainer::spans;
 use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::EvolvePlan;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument as _;
 
 /// Groups that must tell something before the standing check retires a skill.
 pub(super) const MIN_STANDING_GROUPS: u64 = 8;
@@ -68,6 +70,8 @@ pub(super) struct BankRun<'run> {
     pub(super) tokens: IndexMap<String, StageTokens>,
     pub(super) trial_rollouts: u64,
     pub(super) n_admissions: u32,
+    /// Events of the bank's log that were told.
+    pub(super) n_told: usize,
     /// Active skills whose retirement was proposed and is not tried yet.
     pub(super) retirements: Vec<SkillRef>,
     /// What designs can show, by rule and groups.
@@ -97,7 +101,7 @@ impl BankRun<'_> {
             env: self.env.name().to_owned(),
             n_items: Split::ALL.map(|split| self.env.items(split).len()),
             total_steps: rounds,
-            finished_steps: 0,
+            finished_steps: self.finished_rounds(),
             workers: self.trainer.base.settings.workers,
             config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
         });
@@ -112,18 +116,23 @@ impl BankRun<'_> {
             let last_round = round.saturating_sub(1);
             self.check_stop(last_round, rounds)?;
             let mut record = RoundRecord::new(round);
-            self.make_round(&mut record).await.map_err(|error| self.or_stopped(error, last_round, rounds))?;
+            self.tell_round(round, rounds);
+            let span = spans::of_round(round);
+            let made = self.make_round(&mut record).instrument(span.clone()).await;
+            made.map_err(|error| self.or_stopped(error, last_round, rounds))?;
             let interval = u32::try_from(self.settings().validation_interval.max(1)).unwrap_or(u32::MAX);
             if round == 0 || round == rounds || round % interval == 0 {
-                let validation =
-                    self.validate(round).await.map_err(|error| self.or_stopped(error, last_round, rounds))?;
+                let validation = self.validate(round).instrument(span.clone()).await;
+                let validation = validation.map_err(|error| self.or_stopped(error, last_round, rounds))?;
                 score = validation.score;
+                self.tell_validation(round, &validation);
                 record.validation = Some(validation);
                 self.n_admitted_since_validation = 0;
             }
             record.n_active = self.bank.bank().view().skills().len();
             record.waiting = self.waiting();
             record.tokens = std::mem::take(&mut self.tokens);
+            spans::tell_round(&span, &record);
             self.journal.flush().await?;
             self.write_round(&record)?;
             self.write_timings()?;
@@ -151,7 +160,9 @@ impl BankRun<'_> {
         if self.settings().admission == Admission::Measured {
             self.try_candidates(record).await?;
         }
-        self.retire_over_cap(record).await
+        self.retire_over_cap(record).await?;
+        self.tell_changes();
+        Ok(())
     }
 
     /// Training rollouts with the bank as it is, some of them with one shown skill hidden.
@@ -349,7 +360,7 @@ impl BankRun<'_> {
         Ok(summary)
     }
 
-    fn round_file(&self, round: u32) -> std::path::PathBuf {
+    pub(super) fn round_file(&self, round: u32) -> std::path::PathBuf {
         round_path(self.dir.path(), round).join(RECORD_FILE)
     }
 

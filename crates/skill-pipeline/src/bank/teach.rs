@@ -36,6 +36,7 @@ impl BankRun<'_> {
         let settings = DistillSettings::default();
         let plan = DistillPlan::new(episodes, &settings);
         let watch = self.begin();
+        self.tell_stage(None, Stage::Distill, plan.calls.len());
         let call = self.call(None);
         let models = self.counted(&watch);
         let distilled =
@@ -45,7 +46,9 @@ impl BankRun<'_> {
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
-        self.propose(record, &distilled.proposals).await
+        self.propose(record, &distilled.proposals).await?;
+        self.tell_proposals(Stage::Distill, record);
+        Ok(())
     }
 
     pub(super) async fn evolve(
@@ -60,6 +63,7 @@ impl BankRun<'_> {
         let settings = self.evolve_settings();
         let step = Some(StepIdx(record.round));
         let watch = self.begin();
+        self.tell_stage(step, Stage::Evolve, 1);
         let call = self.call(step);
         let models = self.counted(&watch);
         let (bank, teacher) = (self.bank.bank(), self.asked(&models));
@@ -78,7 +82,9 @@ impl BankRun<'_> {
         let Some(evolved) = evolved else { return Ok(()) };
         record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(evolved.notes);
-        self.propose(record, &evolved.proposals).await
+        self.propose(record, &evolved.proposals).await?;
+        self.tell_proposals(Stage::Evolve, record);
+        Ok(())
     }
 
     /// Takes proposals into the bank: as candidates, or as the paper does.

@@ -16,7 +16,7 @@ use crate::run_dir::timings::TimingsLog;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, withdraw_stop};
 use crate::stage::rollout::Rollouts;
-use crate::trainer::{Trainer, trouble};
+use crate::trainer::{Trainer, spans, trouble};
 use indexmap::IndexMap;
 use serde_json::json;
 use skill_bank::Bank;
@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument as _;
 
 /// Trains a bank: the environment, the target, the settings that both kinds of training share and everything around
 /// them come from a [`Trainer`], whose optimizer is the teacher.
@@ -145,15 +146,18 @@ impl BankTrainer {
             tokens: IndexMap::new(),
             trial_rollouts: 0,
             n_admissions: 0,
+            n_told: self.initial.log().len(),
             retirements: Vec::new(),
             preflights: Vec::new(),
         };
+        let span = spans::of_run(path, base.env.name(), run.rounds());
         let outcome = tokio::select! {
             biased;
-            outcome = run.work() => outcome,
+            outcome = run.work().instrument(span.clone()) => outcome,
             never = trouble::warn(base.trouble.as_ref(), &log) => match never {},
         };
         if let Err(error) = &outcome {
+            spans::fail(&span);
             let hint = base.advice.on_error(error);
             run.log.emit(&Event::RunStopped { reason: with_causes(error), hint });
         }

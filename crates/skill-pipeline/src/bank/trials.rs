@@ -9,6 +9,7 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
+use crate::trainer::spans;
 use skill_bank::trial::{
     Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups, TrialNumbers, TrialResult,
     TrialSettings, TrialState, TriedItems, preflight,
@@ -19,6 +20,7 @@ use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// Groups of the fresh measurement of an admitted skill, at least: with fewer nothing is known of its interval.
 pub const GROUPS_PER_INTERVAL: u64 = 8;
@@ -35,7 +37,7 @@ impl BankRun<'_> {
                 _ if self.obstacle(&skill, true).is_some() => {}
                 _ => {
                     room -= 1;
-                    self.try_one(&skill, record).await?;
+                    self.try_one(&skill, record).instrument(spans::of_trial()).await?;
                 }
             }
         }
@@ -68,7 +70,7 @@ impl BankRun<'_> {
             if self.n_admitted_since_validation >= self.settings().max_admissions {
                 break;
             }
-            self.try_one(&candidate, record).await?;
+            self.try_one(&candidate, record).instrument(spans::of_trial()).await?;
         }
         Ok(())
     }
@@ -144,15 +146,7 @@ impl BankRun<'_> {
             self.end_trial(record, trial);
             return Ok(());
         }
-        self.log.emit(&Event::TrialStarted {
-            round: record.round,
-            trial: trial.trial,
-            skill: candidate.to_string(),
-            title: trial.title.clone(),
-            tier: trial.tier.clone(),
-            n_items: trial.items.len(),
-            max_rollouts: design.n_rollouts(),
-        });
+        self.tell_trial(record.round, &trial, &design);
         let arms = [self.shown_source(without)?, self.shown_source(with)?];
         let state = self.run_trial(design, &arms, record.round, &mut trial).await?;
         let Some(decision) = state.decision().copied() else {
@@ -177,6 +171,8 @@ impl BankRun<'_> {
 
     pub(super) fn end_trial(&mut self, record: &mut RoundRecord, trial: TrialRecord) {
         self.trial_rollouts += trial.rollouts;
+        self.tell_changes();
+        spans::tell_trial(&trial);
         self.log.emit(&Event::TrialFinished { round: record.round, record: Box::new(trial.clone()) });
         record.trials.push(trial);
     }
@@ -268,6 +264,7 @@ impl BankRun<'_> {
                 state.push(place, group).map_err(|error| self.trial_error(&error))?;
             }
             from = to;
+            self.tell_numbers(round, trial, &state);
             if from >= GROUPS_PER_LOOK as u64 && state.n_informative() == 0 {
                 break;
             }
@@ -298,6 +295,7 @@ impl BankRun<'_> {
         let longer = TrialDesign::new(design.candidate().clone(), items, &settings, self.seed())
             .map_err(|error| self.trial_error(&error))?;
         let places = design.n_groups()..longer.n_groups();
+        self.tell_fresh(round, trial, &longer, &places);
         let mut fresh = TrialGroups::new(&longer);
         for group in self.make_groups(&longer, places, arms, round, trial).await? {
             fresh.push(group);

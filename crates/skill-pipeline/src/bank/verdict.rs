@@ -88,6 +88,7 @@ impl BankRun<'_> {
             return Ok(false);
         }
         self.record_events(record.round, [event]).await?;
+        self.tell_changes();
         if decision.verdict == Verdict::Reject {
             record.retired.push(skill);
             return Ok(false);
@@ -116,6 +117,7 @@ impl BankRun<'_> {
             }
         }
         record.standing = self.standing.all().map(|(skill, numbers)| (skill.to_string(), numbers)).collect();
+        self.tell_standing(record);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! is decided by it: a run is resumed from its other files alone.
 
 use super::atomic::TEMPORARY_PREFIX;
+use super::bank_progress::BankProgress;
 use super::event_log::unix_millis;
 use super::format::FORMAT_VERSION;
 use crate::error::LockHolder;
@@ -66,6 +67,9 @@ pub struct LiveState {
     pub done_at_once: usize,
     /// Units of the stage's work.
     pub total: usize,
+    /// Where the training of a bank is, with rounds in the place of steps; `None` for a run that trains a document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Box<BankProgress>>,
     /// What its models do.
     #[serde(flatten)]
     pub pulse: Pulse,
@@ -164,6 +168,9 @@ impl LiveState {
     }
 
     fn apply(&mut self, event: &Event, now: u64) {
+        if let Some(bank) = &mut self.bank {
+            bank.apply(event);
+        }
         match event {
             Event::StepStarted { step, .. } => self.step = Some(*step),
             Event::StageStarted { step, stage, total } => {
@@ -184,6 +191,11 @@ impl LiveState {
             }
             Event::StepFinished { record } => {
                 self.finished_steps = record.step.0;
+                self.step = None;
+            }
+            Event::RoundFinished { record } => {
+                // A process that goes on with a run comes to the rounds of earlier ones again.
+                self.finished_steps = self.finished_steps.max(record.round);
                 self.step = None;
             }
             _ => {}
@@ -236,7 +248,9 @@ impl EventSink for LiveEvents {
                 *writer = Writer::start(dir, [*total_steps, *finished_steps], Arc::clone(&self.read_pulse));
             }
             // Dropping the writer removes the file.
-            Event::RunFinished { .. } | Event::RunStopped { .. } => *writer = None,
+            Event::RunFinished { .. } | Event::BankFinished { .. } | Event::RunStopped { .. } => {
+                *writer = None
+            }
             other => {
                 if let Some(writer) = writer.as_ref() {
                     lock(&writer.shared.state).apply(other, unix_millis());
@@ -278,6 +292,8 @@ impl Writer {
             done: 0,
             done_at_once: 0,
             total: 0,
+            bank: super::is_bank_run(run_dir)
+                .then(|| Box::new(BankProgress { rounds: total_steps, ..BankProgress::default() })),
             pulse: Pulse::default(),
         };
         let shared =

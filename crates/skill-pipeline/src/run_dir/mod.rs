@@ -1,6 +1,7 @@
 //! The run directory: where the files of a run are, who holds it, and how it is read back.
 
 pub mod atomic;
+pub mod bank_progress;
 mod by_hand;
 pub mod check;
 mod dir_handle;

@@ -5,7 +5,7 @@ mod evidence;
 mod finish;
 mod fresh;
 mod run;
-mod spans;
+pub(crate) mod spans;
 mod speculate;
 mod state;
 mod step;

@@ -1,6 +1,7 @@
-//! Spans around a run and its steps, for whoever traces them.
+//! Spans around a run, its steps, and the rounds and trials of a bank, for whoever traces them.
 
 use super::run::StepPlan;
+use crate::bank::record::{RoundRecord, TrialRecord};
 use crate::run_dir::format::StepRecord;
 use skill_llm::telemetry;
 use std::path::Path;
@@ -8,7 +9,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 /// Around what one process does for a run.
-pub(super) fn of_run(dir: &Path, env: &str, total_steps: u32) -> Span {
+pub(crate) fn of_run(dir: &Path, env: &str, total_steps: u32) -> Span {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
     tracing::trace_span!(
         telemetry::RUN,
@@ -43,6 +44,70 @@ pub(super) fn tell(record: &StepRecord) {
 }
 
 /// Says in the span of a run that it did not come to its end.
-pub(super) fn fail(span: &Span) {
+pub(crate) fn fail(span: &Span) {
     span.record(telemetry::STATUS, telemetry::FAILED);
+}
+
+/// Around a round of a bank's training.
+pub(crate) fn of_round(round: u32) -> Span {
+    tracing::trace_span!(
+        telemetry::ROUND,
+        { telemetry::NAME } = %format_args!("round {round}"),
+        { telemetry::ROUND_NUMBER } = round,
+        { telemetry::ROUND_PROPOSED } = Empty,
+        { telemetry::ROUND_ADMITTED } = Empty,
+        { telemetry::ROUND_RETIRED } = Empty,
+        { telemetry::ROUND_ACTIVE } = Empty,
+        { telemetry::ROUND_SCORE } = Empty,
+    )
+}
+
+/// Says in the span of a round what the round came to.
+pub(crate) fn tell_round(span: &Span, record: &RoundRecord) {
+    span.record(telemetry::ROUND_PROPOSED, record.proposed.len());
+    span.record(telemetry::ROUND_ADMITTED, record.admitted.len());
+    span.record(telemetry::ROUND_RETIRED, record.retired.len());
+    span.record(telemetry::ROUND_ACTIVE, record.n_active);
+    if let Some(validation) = &record.validation {
+        span.record(telemetry::ROUND_SCORE, validation.score.hard);
+    }
+}
+
+/// Around the trial of a bank's candidate.
+pub(crate) fn of_trial() -> Span {
+    tracing::trace_span!(
+        telemetry::TRIAL,
+        { telemetry::NAME } = Empty,
+        { telemetry::TRIAL_NUMBER } = Empty,
+        { telemetry::TRIAL_SKILL } = Empty,
+        { telemetry::TRIAL_TIER } = Empty,
+        { telemetry::TRIAL_ROLLOUTS } = Empty,
+        { telemetry::TRIAL_MAX_ROLLOUTS } = Empty,
+        { telemetry::TRIAL_VERDICT } = Empty,
+        { telemetry::TRIAL_DIFFERENCE } = Empty,
+        { telemetry::TRIAL_E_VALUE } = Empty,
+        { telemetry::TRIAL_P_VALUE } = Empty,
+    )
+}
+
+/// Says in the span of a trial, which is the current one, what is tried.
+pub(crate) fn begin_trial(trial: &TrialRecord, max_rollouts: u64) {
+    let span = Span::current();
+    span.record(telemetry::NAME, tracing::field::display(format_args!("trial {}", trial.trial)));
+    span.record(telemetry::TRIAL_NUMBER, trial.trial);
+    span.record(telemetry::TRIAL_SKILL, tracing::field::display(&trial.skill));
+    span.record(telemetry::TRIAL_TIER, trial.tier.as_str());
+    span.record(telemetry::TRIAL_MAX_ROLLOUTS, max_rollouts);
+}
+
+/// Says in the span of a trial, which is the current one, what the trial came to.
+pub(crate) fn tell_trial(trial: &TrialRecord) {
+    let span = Span::current();
+    span.record(telemetry::TRIAL_ROLLOUTS, trial.rollouts);
+    if let Some(decision) = &trial.decision {
+        span.record(telemetry::TRIAL_VERDICT, decision.verdict.as_str());
+        span.record(telemetry::TRIAL_DIFFERENCE, decision.numbers.difference);
+        span.record(telemetry::TRIAL_E_VALUE, decision.numbers.e_better);
+        span.record(telemetry::TRIAL_P_VALUE, decision.numbers.p_better);
+    }
 }

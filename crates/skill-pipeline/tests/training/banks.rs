@@ -15,7 +15,7 @@ use skill_llm::{ChatModel, ChatRequest, Message, Role};
 use skill_pipeline::bank::record::{BankSummary, RoundRecord};
 use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, read_record};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
-use skill_pipeline::{PipelineError, TrainSettings, Trainer};
+use skill_pipeline::{EventSink, NoEvents, PipelineError, TrainSettings, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -153,13 +153,23 @@ impl Default for Run {
 
 impl Run {
     pub(crate) fn run(&self, dir: &Path) -> Result<BankSummary, PipelineError> {
+        self.follow(dir, Arc::new(NoEvents))
+    }
+
+    /// As [`Self::run`], with somebody who follows it.
+    pub(crate) fn follow(
+        &self,
+        dir: &Path,
+        events: Arc<dyn EventSink>,
+    ) -> Result<BankSummary, PipelineError> {
         let settings = TrainSettings { seed: self.seed, workers: 4, ..TrainSettings::default() };
         let base = Trainer::new(
             Arc::new(Doors::new(self.takes)),
             Arc::clone(&self.target) as Arc<dyn ChatModel>,
             Arc::clone(&self.teacher) as Arc<dyn ChatModel>,
         )
-        .with_settings(settings);
+        .with_settings(settings)
+        .with_events(events);
         let (base, prompts) = ((self.base)(base), TeacherPrompts::embedded().unwrap());
         let trainer =
             BankTrainer::new(base, self.retrieval.clone(), prompts).with_settings(self.bank.clone());

@@ -222,6 +222,7 @@ mod tests {
             done: 20,
             done_at_once: 0,
             total: 40,
+            bank: None,
             pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend, ..Pulse::default() },
         }
     }
