@@ -2,7 +2,9 @@
 
 use crate::bank::record::TrialRecord;
 use crate::event::{Event, Stage};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use skill_bank::Verdict;
 use skill_bank::trial::TrialNumbers;
 use skill_core::MeanScore;
@@ -69,122 +71,160 @@ pub struct TrialProgress {
     /// True if the skill is active and its retirement is tried.
     pub is_retirement: bool,
     /// True if the skill was admitted, and its worth is measured once more.
+    #[serde(default)]
     pub is_fresh: bool,
     /// Tasks.
     pub n_items: usize,
     /// When it is decided.
     pub rule: TrialRule,
     /// Rollouts that are done.
+    #[serde(default)]
     pub rollouts: u64,
     /// Rollouts at most.
     pub max_rollouts: u64,
     /// Rollouts that the numbers stand on.
+    #[serde(default)]
     pub n_measured: u64,
     /// The numbers of these; `None` before the first tasks are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbers: Option<TrialNumbers>,
 }
 
+/// What is read of the events of a log.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Logged {
+    RunStarted {
+        total_steps: u32,
+    },
+    BaselineMeasured {
+        score: MeanScore,
+    },
+    RoundStarted {
+        round: u32,
+        rounds: u32,
+        n_active: usize,
+        n_waiting: usize,
+    },
+    SkillsProposed {
+        skills: Vec<IgnoredAny>,
+    },
+    SkillAdmitted {
+        n_active: usize,
+    },
+    SkillRetired {
+        n_active: usize,
+    },
+    BankValidated {
+        round: u32,
+        score: MeanScore,
+        n_items: usize,
+        n_active: usize,
+    },
+    TrialStarted(Box<TrialProgress>),
+    TrialMeasured {
+        rollouts: u64,
+        numbers: Box<TrialNumbers>,
+    },
+    FreshStarted {
+        n_rollouts: u64,
+    },
+    TrialFinished {
+        record: Box<TrialRecord>,
+    },
+    RoundFinished {
+        record: RoundEnd,
+    },
+    RunFinished,
+    BankFinished,
+    RunStopped,
+    #[serde(other)]
+    Other,
+}
+
+/// What is read of the record of a round.
+#[derive(Deserialize)]
+struct RoundEnd {
+    n_active: usize,
+    waiting: Vec<IgnoredAny>,
+}
+
 impl BankProgress {
-    /// Takes over what an event says.
+    /// Takes over what an event says, also of progress inside a stage, which no log has.
     pub fn apply(&mut self, event: &Event) {
-        match event {
-            Event::RunStarted { total_steps, .. } => {
-                *self = Self { rounds: *total_steps, ..Self::default() };
+        if let Event::StageProgress { stage, done, .. } = event {
+            if let (Stage::Trial, Some(trial)) = (stage, &mut self.trial) {
+                let n_before = if trial.is_fresh { 0 } else { trial.n_measured };
+                trial.rollouts = n_before.saturating_add(*done as u64);
             }
-            Event::BaselineMeasured { score, .. } => self.baseline = Some(*score),
-            Event::RoundStarted { round, rounds, n_active, n_waiting } => {
-                (self.round, self.rounds) = (Some(*round), *rounds);
-                (self.n_active, self.n_waiting) = (*n_active, *n_waiting);
-                self.trials.clear();
-            }
-            Event::SkillsProposed { skills, .. } => self.n_waiting += skills.len(),
-            Event::SkillAdmitted { n_active, .. } => {
-                self.n_active = *n_active;
-                self.n_admitted += 1;
-            }
-            Event::SkillRetired { n_active, .. } => {
-                self.n_active = *n_active;
-                self.n_retired += 1;
-            }
-            Event::BankValidated { round, score, n_items, n_active, .. } => {
-                self.n_active = *n_active;
-                self.validation =
-                    Some(ValidationProgress { round: *round, score: *score, n_items: *n_items });
-            }
-            Event::RoundFinished { record } => {
-                (self.n_active, self.n_waiting) = (record.n_active, record.waiting.len());
-                (self.round, self.trial) = (None, None);
-            }
-            Event::RunFinished { .. } | Event::BankFinished { .. } | Event::RunStopped { .. } => {
-                (self.round, self.trial) = (None, None);
-            }
-            other => self.apply_trial(other),
+        } else if let Ok(logged) = serde_json::to_value(event) {
+            self.apply_logged(&logged);
         }
     }
 
-    fn apply_trial(&mut self, event: &Event) {
-        match event {
-            Event::TrialStarted {
-                trial,
-                skill,
-                title,
-                tier,
-                is_retirement,
-                n_items,
-                max_rollouts,
-                rule,
-                ..
-            } => {
-                if !is_retirement {
+    /// Takes over what a line of `events.jsonl` says; lines that say nothing of a bank change nothing.
+    pub fn apply_logged(&mut self, event: &Value) {
+        let Ok(logged) = Logged::deserialize(event) else { return };
+        match logged {
+            Logged::RunStarted { total_steps } => {
+                *self = Self { rounds: total_steps, ..Self::default() };
+            }
+            Logged::BaselineMeasured { score } => self.baseline = Some(score),
+            Logged::RoundStarted { round, rounds, n_active, n_waiting } => {
+                (self.round, self.rounds) = (Some(round), rounds);
+                (self.n_active, self.n_waiting) = (n_active, n_waiting);
+                self.trials.clear();
+            }
+            Logged::SkillsProposed { skills } => self.n_waiting += skills.len(),
+            Logged::SkillAdmitted { n_active } => {
+                (self.n_active, self.n_admitted) = (n_active, self.n_admitted + 1);
+            }
+            Logged::SkillRetired { n_active } => {
+                (self.n_active, self.n_retired) = (n_active, self.n_retired + 1);
+            }
+            Logged::BankValidated { round, score, n_items, n_active } => {
+                self.n_active = n_active;
+                self.validation = Some(ValidationProgress { round, score, n_items });
+            }
+            Logged::RoundFinished { record } => {
+                (self.n_active, self.n_waiting) = (record.n_active, record.waiting.len());
+                (self.round, self.trial) = (None, None);
+            }
+            Logged::RunFinished | Logged::BankFinished | Logged::RunStopped => {
+                (self.round, self.trial) = (None, None);
+            }
+            Logged::TrialStarted(trial) => {
+                if !trial.is_retirement {
                     self.n_waiting = self.n_waiting.saturating_sub(1);
                 }
-                self.trial = Some(TrialProgress {
-                    trial: *trial,
-                    skill: skill.clone(),
-                    title: title.clone(),
-                    tier: tier.clone(),
-                    is_retirement: *is_retirement,
-                    is_fresh: false,
-                    n_items: *n_items,
-                    rule: *rule,
-                    rollouts: 0,
-                    max_rollouts: *max_rollouts,
-                    n_measured: 0,
-                    numbers: None,
-                });
+                self.trial = Some(*trial);
             }
-            Event::StageProgress { stage: Stage::Trial, done, .. } => {
+            Logged::TrialMeasured { rollouts, numbers } => {
                 if let Some(trial) = &mut self.trial {
-                    let n_before = if trial.is_fresh { 0 } else { trial.n_measured };
-                    trial.rollouts = n_before.saturating_add(*done as u64);
+                    (trial.rollouts, trial.n_measured) = (rollouts, rollouts);
+                    trial.numbers = Some(*numbers);
                 }
             }
-            Event::TrialMeasured { rollouts, numbers, .. } => {
+            Logged::FreshStarted { n_rollouts } => {
                 if let Some(trial) = &mut self.trial {
-                    (trial.rollouts, trial.n_measured) = (*rollouts, *rollouts);
-                    trial.numbers = Some(**numbers);
+                    (trial.rollouts, trial.max_rollouts, trial.is_fresh) = (0, n_rollouts, true);
                 }
             }
-            Event::FreshStarted { n_rollouts, .. } => {
-                if let Some(trial) = &mut self.trial {
-                    (trial.rollouts, trial.max_rollouts, trial.is_fresh) = (0, *n_rollouts, true);
-                }
-            }
-            Event::TrialFinished { record, .. } => {
-                let is_candidate = record.decision.is_none_or(|made| made.verdict == Verdict::Undecided);
-                // What no task could try has had no trial, and never stopped waiting.
-                if self.trial.take().is_some() {
-                    self.n_trials += 1;
-                    self.n_waiting += usize::from(is_candidate && !record.is_retirement);
-                }
-                if self.trials.len() >= MAX_TRIALS {
-                    self.trials.remove(0);
-                }
-                self.trials.push(TrialRecord { items: Vec::new(), preflight: None, ..(**record).clone() });
-            }
-            // Steps of documents, stages with their own counts, and what later versions tell.
-            _ => {}
+            Logged::TrialFinished { record } => self.end_trial(*record),
+            Logged::Other => {}
         }
+    }
+
+    fn end_trial(&mut self, record: TrialRecord) {
+        let is_candidate = record.decision.is_none_or(|made| made.verdict == Verdict::Undecided);
+        // What no task could try has had no trial, and never stopped waiting.
+        if self.trial.take().is_some() {
+            self.n_trials += 1;
+            self.n_waiting += usize::from(is_candidate && !record.is_retirement);
+        }
+        if self.trials.len() >= MAX_TRIALS {
+            self.trials.remove(0);
+        }
+        self.trials.push(TrialRecord { items: Vec::new(), preflight: None, ..record });
     }
 }
