@@ -52,7 +52,7 @@ pub(crate) fn trial_line(round: u32, record: &TrialRecord) -> String {
 }
 
 /// An e-value, of which the size is of interest and not the digits.
-fn e_value(e: f64) -> String {
+pub(crate) fn e_value(e: f64) -> String {
     match e {
         e if e >= 1e4 => "above 10,000".to_owned(),
         e if e >= 10.0 => format!("{e:.0}"),

@@ -2,6 +2,7 @@
 
 mod args;
 mod bank_line;
+mod bank_now;
 mod command;
 mod exit_code;
 mod log;

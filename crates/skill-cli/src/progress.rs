@@ -1,11 +1,14 @@
 //! Readers of events that show a run to a person or to a program.
 
 use crate::bank_line::{round_line, trial_line};
+use crate::bank_now;
 use crate::progress_bar::StageBar;
 use crate::report_line::{slow_update_line, step_line};
 use crate::table::counted;
 use crate::wrap::{stderr_width, wrapped};
-use skillrl::pipeline::{Event, EventSink};
+use skillrl::pipeline::run_dir::bank_progress::BankProgress;
+use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::{Event, EventSink, Stage};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -34,6 +37,10 @@ struct State {
     /// The directory of the run, where there is one.
     run_dir: Option<PathBuf>,
     total_steps: u32,
+    /// Items of the selection split.
+    n_val: usize,
+    /// Where the training of a bank is, for a run that trains one.
+    bank: Option<BankProgress>,
     is_stdout_closed: bool,
 }
 
@@ -60,31 +67,57 @@ impl EventSink for Progress {
 
 impl State {
     fn show(&mut self, event: &Event, is_terminal: bool) {
+        if let Some(bank) = &mut self.bank {
+            bank.apply(event);
+            if let Some(bar) = &self.bar {
+                bar.set_bank(bank);
+            }
+        }
         match event {
             Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers, .. } => {
                 (self.total_steps, self.run_dir) = (*total_steps, Some(dir.clone()));
                 let [n_train, n_val, n_test] = n_items;
+                self.n_val = *n_val;
+                let unit = if is_bank_run(dir) { "round" } else { "step" };
+                self.bank = is_bank_run(dir).then(BankProgress::default);
+                if let Some(bank) = &mut self.bank {
+                    bank.apply(event);
+                }
                 let resumed = match finished_steps {
                     0 => String::new(),
-                    step => format!(", going on after step {step}"),
+                    step => format!(", going on after {unit} {step}"),
                 };
                 self.line(&format!(
                     "{}: {env}, {n_train} train / {n_val} val / {n_test} test items, {}, {workers} at once{resumed}",
                     dir.display(),
-                    counted(u64::from(*total_steps), "step")
+                    counted(u64::from(*total_steps), unit)
                 ));
+            }
+            Event::BaselineMeasured { score, .. } if self.bank.is_some() => {
+                let words = bank_now::validation(None, *score, self.n_val);
+                self.line(&format!("without a bank: validation {words}"));
             }
             Event::BaselineMeasured { score, gate_score } => self.line(&format!(
                 "baseline: selection {gate_score:.4} (hard {:.4}, soft {:.4})",
                 score.hard, score.soft
             )),
+            // A trial has one bar, from its first pass over its tasks to its last.
+            Event::StageStarted { stage: Stage::Trial, .. }
+            | Event::StageFinished { stage: Stage::Trial, .. } => {}
+            Event::StageProgress { stage: Stage::Trial, .. } => {}
             Event::StageStarted { step, stage, total } if is_terminal && *total > 0 => {
                 // The old one has to be gone before the new one is drawn.
                 self.bar = None;
                 let total_steps = self.total_steps;
-                let place = step.map(|step| format!("step {step}/{total_steps} ")).unwrap_or_default();
-                let place = format!("{place}{}", stage.as_str().replace('_', " "));
-                self.bar = Some(StageBar::start(place, *total, self.run_dir.as_deref()));
+                let place = match &self.bank {
+                    Some(bank) => bank_now::place(bank, stage.as_str()),
+                    None => {
+                        let place =
+                            step.map(|step| format!("step {step}/{total_steps} ")).unwrap_or_default();
+                        format!("{place}{}", stage.as_str().replace('_', " "))
+                    }
+                };
+                self.start_bar(place, *total);
             }
             Event::StageProgress { done, .. } => {
                 if let Some(bar) = &self.bar {
@@ -93,8 +126,28 @@ impl State {
             }
             Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
             Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
-            Event::TrialStarted { .. } => self.bar = None,
-            Event::TrialFinished { round, record } => self.line(&trial_line(*round, record)),
+            Event::TrialStarted { .. } => {
+                self.bar = None;
+                self.tell(event);
+                if is_terminal {
+                    self.start_trial_bar();
+                }
+            }
+            Event::FreshStarted { .. } if is_terminal => {
+                self.bar = None;
+                self.start_trial_bar();
+            }
+            Event::TrialFinished { round, record } => {
+                self.bar = None;
+                self.line(&trial_line(*round, record));
+            }
+            Event::SkillsProposed { .. } | Event::SkillRetired { .. } => self.tell(event),
+            Event::RoundStarted { .. }
+            | Event::TrialMeasured { .. }
+            | Event::FreshStarted { .. }
+            | Event::SkillAdmitted { .. }
+            | Event::StandingChecked { .. }
+            | Event::BankValidated { .. } => {}
             Event::RoundFinished { record } => self.line(&round_line(record)),
             Event::BankFinished { .. } => {}
             Event::EpochEnded { epoch, slow_update, .. } => {
@@ -108,6 +161,31 @@ impl State {
             Event::Warning { .. } => self.show_warning(event),
             Event::StageStarted { .. } | Event::StepStarted { .. } | Event::RunFinished { .. } => {}
             other => tracing::debug!(event = ?other, "an event that has no line"),
+        }
+    }
+
+    fn start_bar(&mut self, place: String, total: usize) {
+        let bar = StageBar::start(place, total, self.run_dir.as_deref());
+        if let Some(bank) = &self.bank {
+            bar.set_bank(bank);
+        }
+        self.bar = Some(bar);
+    }
+
+    fn start_trial_bar(&mut self) {
+        let Some((bank, trial)) = self.bank.as_ref().and_then(|bank| Some((bank, bank.trial.as_ref()?)))
+        else {
+            return;
+        };
+        let again = if trial.is_fresh { " once more" } else { "" };
+        let place = format!("{}{again}", bank_now::place(bank, Stage::Trial.as_str()));
+        self.start_bar(place, usize::try_from(trial.max_rollouts).unwrap_or(usize::MAX));
+    }
+
+    /// Writes the line of an event of a bank's training, if it has one.
+    fn tell(&mut self, event: &Event) {
+        if let Some(line) = bank_now::event_line(event) {
+            self.line(&line);
         }
     }
 

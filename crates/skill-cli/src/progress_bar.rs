@@ -1,12 +1,15 @@
-//! The two lines at the foot of the terminal while a stage works: how far it is, and what the run does and has spent.
+//! The lines at the foot of the terminal while a stage works: how far it is, and what the run does and has spent; while
+//! a bank is trained also the trial under way, and the bank so far.
 //!
 //! What the models do comes from the run's `live.json`, as for everybody who looks on; without a run there is one line.
 
+use crate::bank_now;
 use crate::command::status::seconds;
-use crate::table::{grouped, harmless};
+use crate::table::{counted, grouped, harmless};
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
+use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::run_dir::live::{AT_ONCE, LEAST_RATED, LiveState, Spend};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -53,6 +56,8 @@ struct StageView {
     /// For how long it has worked.
     elapsed: Duration,
     live: Option<LiveState>,
+    /// Where the training of a bank is.
+    bank: Option<BankProgress>,
 }
 
 impl StageBar {
@@ -61,7 +66,8 @@ impl StageBar {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix}\n{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        let stage = StageView { place, done: 0, total, at_once: 0, elapsed: Duration::ZERO, live: None };
+        let stage =
+            StageView { place, done: 0, total, at_once: 0, elapsed: Duration::ZERO, live: None, bank: None };
         let run = run_dir.and_then(|dir| RunReader::open(dir).ok());
         let shared = Arc::new(Shared { bar, run, began: Instant::now(), stage: Mutex::new(stage) });
         let (still_there, gone) = channel::<()>();
@@ -81,6 +87,19 @@ impl StageBar {
 
     pub(crate) fn set_done(&self, done: usize) {
         lock(&self.shared.stage).set_done(done, self.shared.began.elapsed());
+        self.shared.draw();
+    }
+
+    /// Says where the training of a bank is: a bar of a trial has as many units as the trial has rollouts.
+    pub(crate) fn set_bank(&self, bank: &BankProgress) {
+        {
+            let mut stage = lock(&self.shared.stage);
+            if let Some(trial) = &bank.trial {
+                let done = usize::try_from(trial.rollouts).unwrap_or(usize::MAX);
+                stage.set_done(done, self.shared.began.elapsed());
+            }
+            stage.bank = Some(bank.clone());
+        }
         self.shared.draw();
     }
 
@@ -118,10 +137,12 @@ impl Shared {
         let width = size.map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns)).saturating_sub(1);
         let (first, second) = {
             let stage = lock(&self.stage);
-            (stage.first_line(width), stage.live.as_ref().map(|live| second_line(live, width)))
+            let below = stage.live.as_ref().map(|live| second_line(live, width));
+            let bank = stage.bank.as_ref().map(|bank| bank_lines(bank, width)).unwrap_or_default();
+            (stage.first_line(width), bank.into_iter().chain(below).collect::<Vec<_>>())
         };
         self.bar.set_prefix(first);
-        self.bar.set_message(second.unwrap_or_default());
+        self.bar.set_message(second.join("\n"));
     }
 }
 
@@ -148,7 +169,10 @@ impl StageView {
             parts.push((1, format!("{rate:.1}/s")));
             let n_left = self.total.saturating_sub(self.done);
             if n_left > 0 {
-                parts.push((2, format!("{} left", seconds(n_left as f64 / rate))));
+                // A trial may be decided before its last rollout.
+                let is_trial = self.bank.as_ref().is_some_and(|bank| bank.trial.is_some());
+                let at_most = if is_trial { "at most " } else { "" };
+                parts.push((2, format!("{at_most}{} left", seconds(n_left as f64 / rate))));
             }
         }
         let tail = fitting(parts, width.saturating_sub(measure_text_width(&head) + GAP.len()));
@@ -161,6 +185,28 @@ impl StageView {
         let bar = format!("{}{}", "━".repeat(n_full), "─".repeat(room - n_full));
         if tail.is_empty() { format!("{head}{GAP}{bar}") } else { format!("{head}{GAP}{bar}{GAP}{tail}") }
     }
+}
+
+/// The trial under way, and the bank so far.
+fn bank_lines(bank: &BankProgress, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(trial) = &bank.trial {
+        let known = bank_now::known(trial);
+        let room = width.saturating_sub(measure_text_width(&known) + GAP.len());
+        let tried = bank_now::tried(trial);
+        let tried = truncate_str(&tried, room, CUT);
+        lines.push(truncate_str(&format!("{tried}{GAP}{known}"), width, CUT).into_owned());
+    }
+    let mut parts = Vec::new();
+    if let Some(found) = &bank.validation {
+        let words = bank_now::validation(bank.baseline, found.score, found.n_items);
+        parts.push((3, format!("validation {words}")));
+    }
+    parts.push((2, format!("{} active, {} waiting", counted(bank.n_active as u64, "skill"), bank.n_waiting)));
+    let trials = counted(u64::from(bank.n_trials), "trial");
+    parts.push((1, format!("{trials}, {} admitted", bank.n_admitted)));
+    lines.push(fitting(parts, width));
+    lines
 }
 
 /// What the run does and has spent, each against its cap where there is one.
@@ -224,6 +270,7 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bank_now::made;
     use skillrl::core::StepIdx;
     use skillrl::pipeline::run_dir::live::Pulse;
 
@@ -249,7 +296,7 @@ mod tests {
 
     fn stage(done: usize) -> StageView {
         let (place, elapsed) = ("step 3/12 rollout".to_owned(), Duration::from_secs(20));
-        StageView { place, done, total: 40, at_once: 0, elapsed, live: None }
+        StageView { place, done, total: 40, at_once: 0, elapsed, live: None, bank: None }
     }
 
     #[track_caller]
@@ -282,6 +329,36 @@ mod tests {
         check(&stage.first_line(39), 39, "step 3/12 rollout 21/40  ━━━━━━━───────");
         stage.set_done(22, Duration::from_secs(2));
         check(&stage.first_line(49), 49, "step 3/12 rollout 22/40  1.0/s  18.0 s left");
+    }
+
+    #[test]
+    fn a_trial_says_what_is_known_of_it_where_there_is_room() {
+        let bank = made::bank();
+        let stage =
+            StageView { place: "round 1/3 trial 8".to_owned(), bank: Some(bank.clone()), ..stage(20) };
+        check(
+            &stage.first_line(79),
+            79,
+            "round 1/3 trial 8 20/40  ━━━━━━━━━━━━━─────────────  1.0/s  at most 20.0 s left",
+        );
+        let lines = |width| bank_lines(&bank, width);
+        let [trial, so_far] = &lines(119)[..] else { panic!("{:?}", lines(119)) };
+        check(
+            trial,
+            119,
+            "heat_002 \"Open the microwave before you heat\" (heat)  +12 points (-3 to +28), e 3.21, admits at 20",
+        );
+        check(
+            so_far,
+            119,
+            "validation 41.7 % → 58.3 % (42.2 to 72.9 %, 36 items)  4 skills active, 2 waiting  7 trials, 3 admitted",
+        );
+        let [trial, so_far] = &lines(79)[..] else { panic!("{:?}", lines(79)) };
+        check(trial, 79, "heat_002 \"Open the microwave bef…  +12 points (-3 to +28), e 3.21, admits at 20");
+        check(so_far, 79, "validation 41.7 % → 58.3 % (42.2 to 72.9 %, 36 items)");
+        for width in [1, 20] {
+            assert!(lines(width).iter().all(|line| measure_text_width(line) <= width), "{:?}", lines(width));
+        }
     }
 
     #[test]

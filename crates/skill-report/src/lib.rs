@@ -23,9 +23,9 @@ mod data;
 mod html;
 
 pub use data::bank::{
-    BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound, BankScore,
-    BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, records as bank_records,
-    trains_bank,
+    BankBrief, BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound,
+    BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, VerdictCounts,
+    records as bank_records, trains_bank,
 };
 pub use data::compare::{
     AnyReport, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,

@@ -1,6 +1,7 @@
 //! `skillrl status`: where a run stands, or every run of a directory.
 
 use crate::args::StatusArgs;
+use crate::bank_now;
 use crate::report_line::metric_words;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {
-        [status] if is_bank_run(&status.path) => {
+        [status] if status.bank.is_some() => {
             let rounds = super::bank_run::described(&status.path)?;
             super::print_wrapped(&(described(status) + &rounds))
         }
@@ -33,10 +34,13 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
 
 /// One run in a few lines.
 pub(crate) fn described(status: &RunOverview) -> String {
-    let what = if is_bank_run(&status.path) { "a bank".to_owned() } else { steps_of(status) };
+    let what = steps_of(status);
     let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
     if let Some(live) = &status.live {
         let _ = writeln!(text, "  now    {}", now(live));
+        if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
+            let _ = writeln!(text, "  trial  {}", bank_now::trial_now(trial));
+        }
     }
     if status.is_stop_requested {
         text.push_str(
@@ -50,10 +54,13 @@ pub(crate) fn described(status: &RunOverview) -> String {
         let _ =
             writeln!(text, "  score  {baseline:.4} → {best:.4}{metric} ({origin}), {n_accepted} accepted");
     }
+    for (name, words) in status.bank.iter().flat_map(|bank| bank_now::brief(bank)) {
+        let _ = writeln!(text, "  {name:<6} {words}");
+    }
     if status.is_best_changed {
         text.push_str("  note   best_skill.md was changed after the run wrote it\n");
     }
-    if let Some([before, after]) = status.test {
+    if let (Some([before, after]), None) = (status.test, &status.bank) {
         let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.metric));
     }
     match &status.live {
@@ -92,24 +99,39 @@ fn next(status: &RunOverview) -> Option<String> {
 }
 
 fn steps_of(status: &RunOverview) -> String {
+    let (unit, what) = if is_bank_run(&status.path) { ("round", "a bank, ") } else { ("step", "") };
     match status.total_steps {
-        Some(total) => format!("{}/{total} steps", status.n_steps),
-        None => counted(u64::from(status.n_steps), "step"),
+        Some(total) => format!("{what}{}/{total} {unit}s", status.n_steps),
+        None => format!("{what}{}", counted(u64::from(status.n_steps), unit)),
     }
 }
 
 /// What the process is at, in one line.
 pub(crate) fn now(live: &LiveState) -> String {
-    let place = live.step.map(|step| format!("step {step} ")).unwrap_or_default();
     let stage = live.stage.as_deref().unwrap_or("between stages");
-    let mut text = format!("{place}{stage}");
-    if live.total > 0 {
-        let _ = write!(text, " {}/{}", live.done, live.total);
+    let mut text = match &live.bank {
+        Some(bank) => bank_now::place(bank, stage),
+        None => {
+            let place = live.step.map(|step| format!("step {step} ")).unwrap_or_default();
+            format!("{place}{stage}")
+        }
+    };
+    let trial = live.bank.as_ref().and_then(|bank| bank.trial.as_ref());
+    match trial {
+        Some(trial) => {
+            let _ = write!(text, " {}/{} rollouts", trial.rollouts, trial.max_rollouts);
+        }
+        None if live.total > 0 => {
+            let _ = write!(text, " {}/{}", live.done, live.total);
+        }
+        None => {}
     }
     if let Some(rate) = live.rate() {
         let _ = write!(text, ", {rate:.1}/s");
     }
-    if let Some(left) = live.stage_seconds_left().filter(|_| live.done < live.total) {
+    // A pass of a trial is not the trial, and nobody knows how many passes decide it.
+    let left = live.stage_seconds_left().filter(|_| live.done < live.total && trial.is_none());
+    if let Some(left) = left {
         let _ = write!(text, ", {} left", seconds(left));
     }
     let pulse = &live.pulse;

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod bank;
+mod bank_live;
 mod bank_run;
 mod bank_training;
 mod caps;

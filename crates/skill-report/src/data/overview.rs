@@ -1,5 +1,6 @@
 //! Where a run stands, in short: for lists of runs, and for those who look on while it works.
 
+use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
 use super::name_of;
 use serde::Serialize;
@@ -7,7 +8,7 @@ use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::bank::record::SUMMARY_FILE as BANK_SUMMARY_FILE;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_requested};
+use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_bank_run, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,10 @@ pub struct RunOverview {
     pub reason: Option<String>,
     /// What can be done about it, as the process said that was stopped by it.
     pub hint: Option<String>,
+    /// The bank, for a run that trains one: rounds are its steps, and the scores above are those without the bank and
+    /// with the bank of the last validation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Box<BankBrief>>,
 }
 
 /// What a run is doing.
@@ -133,11 +138,30 @@ impl RunOverview {
     ///
     /// A directory without a run.
     pub fn read(path: &Path) -> Result<Self, PipelineError> {
-        let found = RunReader::open(path).and_then(|run| status(&run));
+        let found = RunReader::open(path).and_then(|run| match is_bank_run(path) {
+            true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
+            false => status(&run),
+        });
         match found {
             Err(error @ PipelineError::NoRun { .. }) => Err(error),
             Err(error) => Ok(Self { reason: Some(with_causes(&error)), ..Self::unknown(path) }),
             Ok(status) => Ok(status),
+        }
+    }
+
+    fn with_bank(self, bank: BankBrief) -> Self {
+        let hard = |score: Option<BankScore>| score.map(|score| score.hard);
+        let last = hard(bank.validation);
+        Self {
+            n_steps: bank.last_round.unwrap_or_default(),
+            baseline: hard(bank.baseline),
+            current: last,
+            best: last,
+            n_accepted: bank.trials.admitted,
+            test: bank.test.map(|scores| scores.map(|score| score.hard)),
+            metric: GateMetric::Hard,
+            bank: Some(Box::new(bank)),
+            ..self
         }
     }
 
@@ -166,6 +190,7 @@ impl RunOverview {
             is_stop_requested: false,
             reason: None,
             hint: None,
+            bank: None,
         }
     }
 }

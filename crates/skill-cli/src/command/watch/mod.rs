@@ -1,14 +1,17 @@
 //! `skillrl watch`: a run on the whole terminal, as it goes on.
 
+mod bank;
 mod screen;
 
 use super::UsageError;
 use crate::args::WatchArgs;
+use bank::BankWatched;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use screen::View;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::reports::RunOverview;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -36,7 +39,10 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
     let mut scrolled = 0;
     loop {
         watched.refresh()?;
-        terminal.draw(|frame| screen::draw(frame, &watched.view(scrolled)))?;
+        terminal.draw(|frame| match watched.bank() {
+            Some(view) => bank::draw(frame, &view, scrolled),
+            None => screen::draw(frame, &watched.view(scrolled)),
+        })?;
         if !event::poll(PERIOD)? {
             continue;
         }
@@ -52,10 +58,14 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
                 KeyCode::PageUp => scrolled += 10,
                 KeyCode::PageDown => scrolled = scrolled.saturating_sub(10),
                 KeyCode::End => scrolled = 0,
-                KeyCode::Home => scrolled = watched.history.len(),
+                KeyCode::Home => scrolled = watched.n_lines(),
+                KeyCode::Char('s') | KeyCode::Tab => {
+                    watched.toggle_skills();
+                    scrolled = 0;
+                }
                 _ => {}
             }
-            scrolled = scrolled.min(watched.history.len().saturating_sub(1));
+            scrolled = scrolled.min(watched.n_lines().saturating_sub(1));
         }
     }
 }
@@ -66,21 +76,26 @@ struct Watched {
     overview: RunOverview,
     history: Vec<StepRecord>,
     warnings: Vec<String>,
+    /// For a run that trains a bank.
+    bank: Option<BankWatched>,
     state_changed: Option<SystemTime>,
 }
+
+/// The files that change when what is shown does.
+const FILES: [&str; 5] =
+    ["runtime_state.json", "summary.json", "timings.jsonl", "bank_summary.json", "bank/log.jsonl"];
 
 impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
         let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
-        Ok(Self { run, overview, history: Vec::new(), warnings: Vec::new(), state_changed: None })
+        let bank = is_bank_run(path).then(BankWatched::default);
+        Ok(Self { run, overview, history: Vec::new(), warnings: Vec::new(), bank, state_changed: None })
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
-        let changed = [self.run.path().join("runtime_state.json"), self.run.path().join("summary.json")]
-            .iter()
-            .filter_map(|path| path.metadata().ok()?.modified().ok())
-            .max();
+        let changed =
+            FILES.iter().filter_map(|name| self.run.path().join(name).metadata().ok()?.modified().ok()).max();
         let live = self.run.live();
         // A process that came or went changes what the run is doing.
         if changed != self.state_changed || live.is_some() != self.overview.live.is_some() {
@@ -90,10 +105,29 @@ impl Watched {
             // What is damaged is said by the overview; a file that is being replaced is there the next time.
             self.history = self.run.history().unwrap_or_default();
             self.warnings = warnings(&self.history);
+            if let Some(bank) = &mut self.bank {
+                bank.read(self.run.path());
+            }
             self.state_changed = changed;
         }
         self.overview.live = live;
         Ok(())
+    }
+
+    /// What there is to draw of a run that trains a bank.
+    fn bank(&self) -> Option<bank::View<'_>> {
+        self.bank.as_ref().map(|bank| bank::View { overview: &self.overview, bank })
+    }
+
+    /// Lines that can be scrolled through.
+    fn n_lines(&self) -> usize {
+        self.bank().map_or(self.history.len(), |view| view.n_lines())
+    }
+
+    fn toggle_skills(&mut self) {
+        if let Some(bank) = &mut self.bank {
+            bank.toggle();
+        }
     }
 
     fn view(&self, scrolled: usize) -> View<'_> {

@@ -13,16 +13,16 @@ use skillrl::pipeline::run_dir::live::LiveState;
 use skillrl::reports::{RunOverview, RunPhase};
 
 /// Below this height, what matters least is left out.
-const LOW: u16 = 16;
+pub(super) const LOW: u16 = 16;
 
 /// From this width, the line of a step has room for its decision, which stands at its end.
-const WIDE: u16 = 110;
+pub(super) const WIDE: u16 = 110;
 
 /// The most lines of what the head says of scores, and of what was spent.
 const HEAD_LINES: usize = 3;
 
 /// The best score of the scale that the sparkline is drawn on.
-const SCALE: f64 = 1000.0;
+pub(super) const SCALE: f64 = 1000.0;
 
 /// What there is to draw.
 pub(super) struct View<'a> {
@@ -61,6 +61,24 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
 }
 
 fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
+    let scores = match (overview.baseline, overview.best, overview.best_step) {
+        (Some(first), Some(best), Some(step)) => {
+            let metric = metric_words(overview.metric);
+            format!("score {first:.4} → {best:.4}{metric} (step {step}), {} accepted", overview.n_accepted)
+        }
+        _ => "the first skill is being measured".to_owned(),
+    };
+    let scores = match overview.test {
+        Some([before, after]) => {
+            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.metric))
+        }
+        None => scores,
+    };
+    head(overview, &[scores], width)
+}
+
+/// What the run is, what it has come to, and what it has spent.
+pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> Vec<Line<'static>> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
@@ -75,19 +93,6 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
             harmless(&overview.env)
         )),
     ];
-    let scores = match (overview.baseline, overview.best, overview.best_step) {
-        (Some(first), Some(best), Some(step)) => {
-            let metric = metric_words(overview.metric);
-            format!("score {first:.4} → {best:.4}{metric} (step {step}), {} accepted", overview.n_accepted)
-        }
-        _ => "the first skill is being measured".to_owned(),
-    };
-    let scores = match overview.test {
-        Some([before, after]) => {
-            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.metric))
-        }
-        None => scores,
-    };
     let last = match (&overview.live, &overview.reason) {
         (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
         (None, Some(reason)) => harmless(reason).replace('\n', " "),
@@ -95,7 +100,7 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
             format!("spent {}", sent(overview))
         }
     };
-    let said = [scores, last].into_iter().flat_map(|text| broken(&text, width)).map(Line::from);
+    let said = scores.iter().chain([&last]).flat_map(|text| broken(text, width)).map(Line::from);
     std::iter::once(Line::from(title)).chain(said).collect()
 }
 
@@ -117,19 +122,25 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
+pub(super) fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
     let [run, stage] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
+    let unit = if overview.bank.is_some() { "rounds" } else { "steps" };
     let total = overview.total_steps.unwrap_or(overview.n_steps);
     let left = overview.live.as_ref().and_then(LiveState::run_seconds_left);
     let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
     gauge(
         frame,
         run,
-        format!("{}/{total} steps{left}", overview.n_steps),
+        format!("{}/{total} {unit}{left}", overview.n_steps),
         share(overview.n_steps as usize, total as usize),
     );
     if let Some(live) = &overview.live {
-        gauge(frame, stage, now(live), share(live.done, live.total));
+        let trial = live.bank.as_ref().and_then(|bank| bank.trial.as_ref());
+        let done = trial.map_or_else(
+            || share(live.done, live.total),
+            |trial| share(trial.rollouts as usize, trial.max_rollouts as usize),
+        );
+        gauge(frame, stage, now(live), done);
     }
 }
 
@@ -180,7 +191,7 @@ fn style_of(record: &StepRecord) -> Style {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -199,7 +210,7 @@ mod tests {
         .unwrap()
     }
 
-    fn live() -> LiveState {
+    pub(in crate::command::watch) fn live() -> LiveState {
         let spend = Spend {
             calls: 1234,
             tokens: 567_890,
@@ -227,7 +238,7 @@ mod tests {
         }
     }
 
-    fn overview() -> RunOverview {
+    pub(in crate::command::watch) fn overview() -> RunOverview {
         RunOverview {
             name: "demo".to_owned(),
             path: "demo/run".into(),
@@ -252,6 +263,7 @@ mod tests {
             is_stop_requested: false,
             reason: None,
             hint: None,
+            bank: None,
         }
     }
 

@@ -26,7 +26,8 @@ pub struct BankScore {
 }
 
 impl BankScore {
-    pub(super) fn of(score: MeanScore, n: usize) -> Self {
+    /// The means over `n` items.
+    pub fn of(score: MeanScore, n: usize) -> Self {
         Self { hard: score.hard, soft: score.soft, n, interval: score_interval(score.hard, n, LEVEL) }
     }
 

@@ -1,11 +1,13 @@
 //! A run that trains a bank, gathered from its directory, also while it is in progress.
 
+mod brief;
 mod items;
 mod measured;
 mod rounds;
 mod skills;
 mod trials;
 
+pub use brief::{BankBrief, VerdictCounts};
 pub use items::{BankItem, BankItemOutcome, BankItems};
 pub use measured::{BankComparison, BankMeasurement, BankScore};
 pub use rounds::BankRound;
