@@ -33,7 +33,8 @@ function showState() {
   state.className = now.state;
   byId("steps").max = now.total_steps || Math.max(1, now.n_steps);
   byId("steps").value = now.n_steps;
-  const of = now.total_steps ? now.n_steps + " of " + now.total_steps + " steps" : now.n_steps + " steps";
+  const unit = now.bank ? " rounds" : " steps";
+  const of = now.total_steps ? now.n_steps + " of " + now.total_steps + unit : now.n_steps + unit;
   byId("where").textContent = now.problem || (now.epoch ? of + ", epoch " + now.epoch : of);
   byId("stop").hidden = now.state !== "training" || now.is_stop_requested;
   byId("continue").hidden = now.state !== "training" || !now.is_stop_requested;
@@ -43,7 +44,8 @@ function showStage() {
   const stage = now.stage;
   byId("stage-tile").hidden = !stage;
   if (!stage) return;
-  const place = now.step ? "step " + now.step + " " : "";
+  const round = now.progress && now.progress.round !== undefined ? "round " + now.progress.round + " " : "";
+  const place = now.bank ? round : now.step ? "step " + now.step + " " : "";
   byId("stage").textContent = place + stage.name.replaceAll("_", " ");
   byId("done").max = Math.max(1, stage.total);
   byId("done").value = stage.done;
@@ -56,6 +58,94 @@ function showStage() {
   if (now.waiting) words += ", " + now.waiting + " waiting";
   if (now.trouble) words += "; " + now.retrying + " tried again: " + now.trouble;
   byId("done-words").textContent = words;
+}
+
+// A score with its 95 % interval and its items.
+function scored(score) {
+  const [low, high] = score.interval;
+  return percent(score.hard) + " (" + (low * 100).toFixed(1) + " to " + percent(high) + ", " + score.n + " items)";
+}
+
+// A difference of success rates with its 95 % interval.
+function difference(numbers) {
+  const points = (share) => (share < 0 ? "−" : "+") + Math.abs(Math.round(share * 100));
+  return points(numbers.difference) + " points (" + numbers.interval.map(points).join(" to ") + ")";
+}
+
+const eValue = (e) => (e >= 1e4 ? "above 10,000" : e >= 10 ? e.toFixed(0) : e.toFixed(2));
+
+// The e-value or p-value of a trial, and the one that admits.
+function evidence(rule, numbers) {
+  if (rule.any_time) return "e " + eValue(numbers.e_better) + ", admits at " + eValue(rule.any_time.threshold);
+  const p = "p " + numbers.p_better.toFixed(3);
+  return rule.fixed_end ? p + ", admits at " + rule.fixed_end.alpha.toFixed(3) : p;
+}
+
+function showTrial() {
+  const trial = now.progress && now.progress.trial;
+  byId("trial-tile").hidden = !trial;
+  if (!trial) return;
+  const what = trial.is_retirement ? "retirement of " : "";
+  byId("trial").textContent = trial.trial + ": " + what + trial.skill;
+  byId("rollouts-done").max = Math.max(1, trial.max_rollouts);
+  byId("rollouts-done").value = trial.rollouts;
+  let words = trial.title + " (" + trial.tier + ", " + trial.n_items + " tasks); ";
+  words += grouped(trial.rollouts) + " of " + grouped(trial.max_rollouts) + " rollouts; ";
+  if (trial.numbers) {
+    const known = difference(trial.numbers) + ", " + evidence(trial.rule, trial.numbers);
+    words += trial.is_fresh ? "admitted with " + known + ", now measured once more" : known;
+  } else {
+    words += "no result yet";
+  }
+  byId("trial-words").textContent = words;
+}
+
+function showBank() {
+  byId("bank-tile").hidden = !now.bank;
+  byId("trials").hidden = !now.bank;
+  if (!now.bank) return;
+  const bank = now.bank;
+  const last = bank.validation_round === null ? "" : ", round " + bank.validation_round;
+  const rows = [
+    ["validation without", bank.baseline && scored(bank.baseline)],
+    ["validation" + last, bank.validation && scored(bank.validation)],
+    ["test without", bank.test && scored(bank.test[0])],
+    ["test", bank.test && scored(bank.test[1])],
+    ["active skills", bank.skills.active + (bank.skills.unmeasured ? ", " + bank.skills.unmeasured + " not measured" : "")],
+    ["waiting", bank.skills.waiting],
+    ["retired", bank.skills.retired],
+    ["pinned", bank.skills.pinned || null],
+    ["trials", bank.trials.admitted + " admitted, " + bank.trials.rejected + " rejected, " + bank.trials.undecided + " undecided"],
+  ];
+  const table = byId("bank");
+  table.replaceChildren();
+  for (const [what, value] of rows) {
+    if (value === null || value === undefined) continue;
+    const row = table.insertRow();
+    row.insertCell().textContent = what;
+    row.insertCell().textContent = value;
+  }
+}
+
+const VERDICTS = { admit: "admitted", reject: "rejected", undecided: "undecided" };
+
+function showTrials() {
+  const trials = (now.progress && now.progress.trials) || [];
+  const table = document.querySelector("#trials .entries");
+  table.replaceChildren();
+  document.querySelector("#trials .empty").hidden = trials.length > 0;
+  for (const trial of trials) {
+    const row = table.insertRow();
+    const decision = trial.decision;
+    const verdict = decision ? VERDICTS[decision.verdict] || decision.verdict : "undecided";
+    const known = decision
+      ? difference(decision.numbers) + ", e " + eValue(decision.numbers.e_better) + ", p " + decision.numbers.p_better.toFixed(3)
+      : trial.problem;
+    const what = (trial.is_retirement ? "retirement of " : "") + trial.skill;
+    const cells = [trial.trial, what, trial.title, trial.tier, verdict, known, grouped(trial.rollouts) + " rollouts"];
+    for (const cell of cells) row.insertCell().textContent = cell;
+    if (verdict === "admitted") row.className = "good";
+  }
 }
 
 function showSpent() {
@@ -186,6 +276,9 @@ source.addEventListener("now", (event) => {
   behind = Date.now() - now.unix_ms;
   showState();
   showStage();
+  showTrial();
+  showBank();
+  showTrials();
   showSpent();
   followReport();
 });

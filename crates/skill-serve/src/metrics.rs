@@ -1,6 +1,6 @@
 //! Runs as numbers, in the text format of Prometheus.
 
-use skill_report::RunPhase;
+use skill_report::{BankBrief, RunPhase};
 use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ const FAMILIES: &[Family] = &[
     ("skillrl_run_changed_timestamp_seconds", "gauge", "When a file of the run changed last.", |run| {
         plain(run.changed_unix_ms as f64 / 1_000.0)
     }),
-    ("skillrl_run_steps_total", "counter", "Finished steps.", |run| {
+    ("skillrl_run_steps_total", "counter", "Finished steps; of a bank's run its rounds.", |run| {
         of_files(run, |row| Some(f64::from(row.files.n_steps)))
     }),
     ("skillrl_run_steps_planned", "gauge", "Steps of the whole run.", |run| {
@@ -48,6 +48,7 @@ const FAMILIES: &[Family] = &[
         "Scores: the gate's on the selection split, the strict one on the test split.",
         |run| {
             let files = &run.files;
+            // The best bank is the last one: nothing goes back to an earlier one.
             let scores = [
                 ("selection", "first", files.baseline),
                 ("selection", "current", files.current),
@@ -61,6 +62,36 @@ const FAMILIES: &[Family] = &[
             known.collect()
         },
     ),
+    ("skillrl_run_rounds_total", "counter", "Finished rounds of a bank's training.", |run| {
+        of_bank(run, |bank| bank.last_round.map(f64::from))
+    }),
+    ("skillrl_run_skills", "gauge", "Skills of a bank by state.", |run| {
+        let Some(bank) = &run.files.bank else { return Vec::new() };
+        let counts = [
+            ("active", bank.skills.active),
+            ("waiting", bank.skills.waiting),
+            ("retired", bank.skills.retired),
+        ];
+        counts.map(|(state, n)| (format!("state=\"{state}\""), n as f64)).to_vec()
+    }),
+    ("skillrl_run_skills_unmeasured", "gauge", "Active skills of a bank that were never measured.", |run| {
+        of_bank(run, |bank| Some(bank.skills.unmeasured as f64))
+    }),
+    ("skillrl_run_skills_pinned", "gauge", "Skills of a bank that a person has pinned.", |run| {
+        of_bank(run, |bank| Some(bank.skills.pinned as f64))
+    }),
+    ("skillrl_run_trials_total", "counter", "Trials of a bank's candidates by verdict.", |run| {
+        let Some(bank) = &run.files.bank else { return Vec::new() };
+        let counts = [
+            ("admitted", bank.trials.admitted),
+            ("rejected", bank.trials.rejected),
+            ("undecided", bank.trials.undecided),
+        ];
+        counts.map(|(verdict, n)| (format!("verdict=\"{verdict}\""), n as f64)).to_vec()
+    }),
+    ("skillrl_run_trial_rollouts_total", "counter", "Rollouts of the trials of finished rounds.", |run| {
+        of_bank(run, |bank| Some(bank.trial_rollouts as f64))
+    }),
     (
         "skillrl_run_calls_total",
         "counter",
@@ -126,6 +157,10 @@ fn of_files(run: &Row, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
         return Vec::new();
     }
     value(run).map(plain).unwrap_or_default()
+}
+
+fn of_bank(run: &Row, value: fn(&BankBrief) -> Option<f64>) -> Vec<(String, f64)> {
+    run.files.bank.as_deref().and_then(value).map(plain).unwrap_or_default()
 }
 
 fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {

@@ -33,6 +33,10 @@ impl Pages {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
         environment.add_filter("percent", |score: f64| format!("{:.1} %", score * 100.0));
+        environment.add_filter("interval", |bounds: Vec<f64>| {
+            let bounds: Vec<String> = bounds.iter().map(|bound| format!("{:.1}", bound * 100.0)).collect();
+            format!("{} %", bounds.join(" to "))
+        });
         environment.add_filter("money", |money: f64| format!("{money:.4}"));
         environment.add_filter("grouped", |number: u64| skill_report::grouped(number));
         environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));

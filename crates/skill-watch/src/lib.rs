@@ -33,6 +33,7 @@
 //! found by listing the directory ([`Runs`]), never by joining what somebody sent, and symbolic links that leave the
 //! directory are not followed; before a run is read in depth, [`leaving_link`] says whether there is one in it.
 
+mod bank;
 mod discover;
 mod log;
 mod news;

@@ -1,7 +1,10 @@
 //! The end of a run's log of events: what the run is at, and its last lines in words.
 
+use crate::bank::{self, Told};
 use serde::Serialize;
 use serde_json::Value;
+use skill_pipeline::run_dir::bank_progress::BankProgress;
+use skill_pipeline::run_dir::is_bank_run;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -33,12 +36,14 @@ pub struct Line {
 }
 
 /// Where a run is, by its events.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Position {
     pub total_steps: Option<u32>,
     pub step: Option<u32>,
     pub epoch: Option<u32>,
     pub stage: Option<StageAt>,
+    /// For a run that trains a bank, whose rounds are its steps.
+    pub bank: Option<Box<BankProgress>>,
 }
 
 /// A stage that is under way.
@@ -101,7 +106,7 @@ impl Log {
         bytes.truncate(end + 1);
         self.offset = Some(from + u64::try_from(bytes.len()).unwrap_or_default());
         if is_first {
-            self.position = Position::default();
+            self.position = Position { bank: self.bank(), ..Position::default() };
             self.lines.clear();
             self.kept_from = from;
         }
@@ -119,9 +124,18 @@ impl Log {
         Ok(true)
     }
 
+    /// Where the training of a bank begins, if this is such a run.
+    fn bank(&self) -> Option<Box<BankProgress>> {
+        self.path.parent().is_some_and(is_bank_run).then(Box::default)
+    }
+
     fn take(&mut self, event: &Value, end: u64) {
+        // The bank of a run is there before its process says that it has begun.
+        if name_of(event) == "run_started" {
+            self.position.bank = self.bank();
+        }
         self.position.take(event);
-        if let Some(line) = in_words(event) {
+        if let Some(line) = in_words(event, self.position.bank.is_some()) {
             self.lines.push_back((end, line));
             if self.lines.len() > MAX_LINES {
                 self.kept_from = self.lines.pop_front().map_or(self.kept_from, |(end, _)| end);
@@ -140,9 +154,17 @@ pub(crate) fn last_known_length(run: &Path) -> Option<u32> {
 impl Position {
     fn take(&mut self, event: &Value) {
         let number = |name: &str| event.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+        if let Some(bank) = &mut self.bank {
+            bank.apply_logged(event);
+        }
         match name_of(event) {
             "run_started" => {
-                *self = Self { total_steps: number("total_steps"), ..Self::default() };
+                let bank = self.bank.take();
+                *self = Self { total_steps: number("total_steps"), bank, ..Self::default() };
+            }
+            "round_started" => {
+                self.total_steps = number("rounds").or(self.total_steps);
+                (self.step, self.stage) = (number("round"), None);
             }
             "step_started" => {
                 self.total_steps = number("total_steps").or(self.total_steps);
@@ -157,7 +179,8 @@ impl Position {
                 });
             }
             "stage_finished" | "step_finished" => self.stage = None,
-            "run_finished" | "run_stopped" => (self.step, self.stage) = (None, None),
+            "round_finished" => (self.step, self.stage) = (None, None),
+            "run_finished" | "bank_finished" | "run_stopped" => (self.step, self.stage) = (None, None),
             // What is told besides these changes no place; later versions may tell more.
             _ => {}
         }
@@ -168,7 +191,7 @@ fn name_of(event: &Value) -> &str {
     text(event, "event")
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -177,20 +200,22 @@ fn unix_ms(event: &Value) -> u64 {
 }
 
 /// An event as a line; `None` for those that only mark the beginning of what is told when it ends.
-fn in_words(event: &Value) -> Option<Line> {
+fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
     let step = event.get("step").and_then(Value::as_u64);
-    let place = step.map(|step| format!("step {step}: ")).unwrap_or_default();
+    let unit = if is_bank { "round" } else { "step" };
+    let place = step.map(|step| format!("{unit} {step}: ")).unwrap_or_default();
     let stage = text(event, "stage").replace('_', " ");
     let (tone, text) = match name_of(event) {
         "run_started" => {
             let after = number("/finished_steps");
-            let after = if after > 0.0 { format!(", going on after step {after}") } else { String::new() };
+            let after = if after > 0.0 { format!(", going on after {unit} {after}") } else { String::new() };
             let (total, workers) = (number("/total_steps"), number("/workers"));
-            ("", format!("a process took up the run: {total} steps, {workers} calls at once{after}"))
+            ("", format!("a process took up the run: {total} {unit}s, {workers} calls at once{after}"))
         }
         "baseline_measured" => {
-            ("", format!("first skill: {:.4} on the selection split", number("/gate_score")))
+            let what = if is_bank { "without a bank" } else { "first skill" };
+            ("", format!("{what}: {:.4} on the selection split", number("/gate_score")))
         }
         "step_started" => ("", format!("{place}begins, {} items", number("/batch_size"))),
         "stage_started" => return None,
@@ -204,8 +229,12 @@ fn in_words(event: &Value) -> Option<Line> {
         "warning" => ("warning", format!("{place}{}", text(event, "message"))),
         "run_finished" => ("good", "the run is finished".to_owned()),
         "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
-        // What a later version tells is shown as it stands.
-        _ => ("", event.to_string()),
+        name => match bank::in_words(name, event) {
+            Told::Line(tone, text) => (tone, text),
+            Told::Nothing => return None,
+            // What a later version tells is shown as it stands.
+            Told::Unknown => ("", event.to_string()),
+        },
     };
     Some(Line {
         unix_ms: unix_ms(event),
@@ -279,7 +308,7 @@ mod tests {
 
     #[track_caller]
     fn check(event: &Value, expect: &str) {
-        assert_eq!(in_words(event).unwrap().text, expect);
+        assert_eq!(in_words(event, false).unwrap().text, expect);
     }
 
     #[test]

@@ -11,10 +11,11 @@ use crate::runs::Runs;
 use crate::spend::{FileState, Ledger, Spent, journal_state};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
+use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
-use skill_report::RunPhase;
+use skill_report::{BankBrief, RunPhase};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -82,6 +83,10 @@ pub struct Now {
     pub trouble: Option<String>,
     /// Changes when the report does.
     pub report: String,
+    /// Where the training of a bank is, while a process works on it.
+    pub progress: Option<Box<BankProgress>>,
+    /// The bank by the files of the run.
+    pub bank: Option<Box<BankBrief>>,
 }
 
 impl StageNow {
@@ -269,12 +274,15 @@ impl Seen {
         let stage = self.log.position.stage.clone().filter(|_| is_training);
         let has_results = may_read && self.look_into_journal(&found.path, stage.as_ref(), ledger);
         let position = &self.log.position;
+        let trial = position.bank.as_ref().and_then(|bank| bank.trial.as_ref());
         let stage = stage.map(|stage| StageNow {
-            done: self.done.min(stage.total),
+            // A trial is told as a whole and not by its passes.
+            total: trial.map_or(stage.total, |trial| trial.max_rollouts),
+            done: self.done,
             name: stage.name,
-            total: stage.total,
             began_unix_ms: stage.began_unix_ms,
         });
+        let stage = stage.map(|stage| StageNow { done: stage.done.min(stage.total), ..stage });
         // The process itself knows best; not every one says, since a program may train by the library.
         let live = if is_training && may_read { RunReader::open(&found.path).ok() } else { None };
         let live = live.and_then(|run| run.live());
@@ -296,10 +304,25 @@ impl Seen {
             retrying: live.as_ref().map(|live| live.pulse.retrying),
             trouble: live.as_ref().and_then(|live| live.pulse.trouble.clone()),
             report: report_version(&found.path),
+            progress: match &live {
+                Some(live) => live.bank.clone(),
+                None => self.progress(),
+            }
+            .filter(|_| is_training),
+            bank: row.files.bank.clone(),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
         self.now = Some(now);
         is_new
+    }
+
+    /// Where the training of a bank is by the log, with the rollouts of its trial by the journal.
+    fn progress(&self) -> Option<Box<BankProgress>> {
+        let mut progress = self.log.position.bank.clone()?;
+        if let (Some(trial), Some(_)) = (&mut progress.trial, &self.log.position.stage) {
+            trial.rollouts = trial.rollouts.max(self.done).min(trial.max_rollouts);
+        }
+        Some(progress)
     }
 
     /// Reads the journal if it has changed; says whether rollouts came.
@@ -311,7 +334,8 @@ impl Seen {
         }
         let Ok(reader) = JournalReader::open(&journal) else { return false };
         self.spent = ledger.spent(run, &reader);
-        self.done = stage.map_or(0, |stage| n_done(&reader, stage));
+        let trial = self.log.position.bank.as_ref().and_then(|bank| bank.trial.as_ref());
+        self.done = stage.map_or(0, |stage| n_done(&reader, stage, trial));
         let Ok(rows) = reader.last_results(self.last_result, SHOWN) else { return false };
         // What could not be read is looked at again, whether it changes or not.
         self.journal = state;
@@ -326,11 +350,18 @@ impl Seen {
 }
 
 /// How many units of work of a stage are done, by what it has left in the journal.
-fn n_done(journal: &JournalReader, stage: &StageAt) -> u64 {
+///
+/// A trial has several passes in one place: they count together, but for those before a fresh measurement.
+fn n_done(journal: &JournalReader, stage: &StageAt, trial: Option<&TrialProgress>) -> u64 {
     let place = match stage.step {
         Some(step) => format!("step {step} / {}", stage.name),
         None => stage.name.clone(),
     };
+    if let Some(trial) = trial.filter(|_| stage.name == Stage::Trial.as_str()) {
+        let n_made =
+            journal.n_results_within(&format!("{place} / batch {}", trial.trial)).unwrap_or_default();
+        return if trial.is_fresh { n_made.saturating_sub(trial.n_measured) } else { n_made };
+    }
     let asks_the_optimizer = [
         Stage::Reflect,
         Stage::Aggregate,
@@ -366,6 +397,8 @@ impl Now {
             retrying: None,
             trouble: None,
             report: String::new(),
+            progress: None,
+            bank: None,
         }
     }
 }

@@ -6,16 +6,16 @@ use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
-use skill_pipeline::run_dir::{RunTotals, is_stop_requested};
+use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
-use skill_report::RunPhase;
+use skill_report::{BankBrief, BankScore, RunPhase};
 use skillrl::spend::Spending;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The files on which a row stands.
-const FILES: [&str; 7] = [
+const FILES: [&str; 10] = [
     "config.json",
     "config.toml",
     "runtime_state.json",
@@ -23,6 +23,10 @@ const FILES: [&str; 7] = [
     "history.jsonl",
     "summary.json",
     "events.jsonl",
+    // Those of a bank's run: a round ends with its timings, after its record was written.
+    "bank_summary.json",
+    "bank/log.jsonl",
+    "timings.jsonl",
 ];
 
 /// Whether the files of a run are those of before: their times and lengths.
@@ -98,6 +102,10 @@ pub struct Files {
     pub test_after: Option<f64>,
     /// What the finished steps and evaluations used.
     pub used: StageTokens,
+    /// The bank, for a run that trains one: rounds are its steps, admissions what it accepted, and the scores those
+    /// without the bank and with the bank of the last validation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Box<BankBrief>>,
 }
 
 impl Row {
@@ -142,6 +150,26 @@ impl Files {
         Self::of_run(&found.path).map_err(|error| found.problem(&error))
     }
 
+    fn with_bank(self, bank: BankBrief) -> Self {
+        let hard = |score: Option<BankScore>| score.map(|score| score.hard);
+        let (last, test) = (hard(bank.validation), bank.test.map(|scores| scores.map(|score| score.hard)));
+        Self {
+            is_finished: bank.is_finished,
+            n_steps: bank.last_round.unwrap_or_default(),
+            n_accepted: bank.trials.admitted,
+            n_rejected: bank.trials.rejected,
+            n_skipped: bank.trials.undecided,
+            baseline: hard(bank.baseline),
+            current: last,
+            best: last,
+            test_before: test.map(|[before, _]| before),
+            test_after: test.map(|[_, after]| after),
+            used: bank.used,
+            bank: Some(Box::new(bank)),
+            ..self
+        }
+    }
+
     fn of_run(path: &Path) -> Result<Self, PipelineError> {
         let run = RunReader::open(path)?;
         let (state, summary) = (run.state()?, run.summary()?);
@@ -153,6 +181,9 @@ impl Files {
             total_steps: last_known_length(path),
             ..Self::default()
         };
+        if is_bank_run(path) {
+            return Ok(files.with_bank(BankBrief::read(&run)?));
+        }
         let Some(state) = state else { return Ok(files) };
         let RunTotals { n_accepted, n_rejected, n_skipped, tokens, .. } = run.totals()?;
         files.used = StageTokens::of_all(summary.as_ref().map_or(&tokens, |summary| &summary.token_summary));
