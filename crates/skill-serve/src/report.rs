@@ -2,6 +2,7 @@
 
 use crate::lock;
 use skill_watch::{Found, leaving_link, report_version};
+use skillrl::pipeline::run_dir::is_bank_run;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -67,9 +68,14 @@ fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
             "{link} is a link that leaves the served directory; nothing of this run is read"
         ));
     }
-    let report = skillrl::report::read(&found.path).map_err(|error| found.problem(&error))?;
-    let content = skill_report::content(&report).map_err(|error| found.problem(&error))?;
-    Ok(content.into())
+    let content = if is_bank_run(&found.path) {
+        let report = skillrl::report::bank(&found.path).map_err(|error| found.problem(&error))?;
+        skill_report::bank_content(&report)
+    } else {
+        let report = skillrl::report::read(&found.path).map_err(|error| found.problem(&error))?;
+        skill_report::content(&report)
+    };
+    Ok(content.map_err(|error| found.problem(&error))?.into())
 }
 
 fn keep(kept: &mut Vec<(PathBuf, Made)>, path: PathBuf, made: Made) {

@@ -173,6 +173,8 @@ fn banks_are_in_the_list_and_in_the_metrics() {
     let list = site.until("/", |list| list.contains("bank of"));
     assert!(list.contains("bank of 1 skill<"), "{list}");
     assert!(list.contains("0.0 % → <b>100.0 %</b>"), "{list}");
+    let report = skillrl::report::bank(&site.path("runs/bank")).unwrap();
+    assert_eq!(site.body("/report/bank"), skill_report::bank_content(&report).unwrap());
     let page = site.body("/run/bank");
     assert!(!page.contains("<script>") && !page.contains("<img"), "what a teacher says is text");
 
