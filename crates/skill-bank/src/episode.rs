@@ -22,7 +22,36 @@ pub use text::{MAX_FIELD_CHARS, render_episode};
 pub(crate) use text::escape;
 
 use serde::{Deserialize, Serialize};
-use skill_core::{ItemId, SkillPartId};
+use skill_core::{ItemId, SkillPartId, Trajectory};
+
+skill_core::named_enum! {
+    /// The kinds of agents.
+    pub enum AgentKind {
+        /// A model that was asked.
+        Model = "model",
+        /// A simulated model.
+        Simulated = "simulated",
+        /// The expert of a world, which asks no model.
+        Expert = "expert",
+    }
+}
+
+/// The agent of an episode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EpisodeAgent {
+    /// The kind of agent.
+    pub kind: AgentKind,
+    /// The id of the model, with its provider; of an expert, its name.
+    pub model: String,
+}
+
+impl EpisodeAgent {
+    /// An agent of this kind.
+    pub fn new(kind: AgentKind, model: impl Into<String>) -> Self {
+        Self { kind, model: model.into() }
+    }
+}
 
 /// One attempt at a task, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +95,18 @@ pub struct Episode {
     /// The skills that the agent was shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills_shown: Vec<SkillPartId>,
+    /// The hash of the document that the agent was shown; empty where it is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub skill: String,
+    /// The agent, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<EpisodeAgent>,
+    /// Where in a run it was made, such as `step 3 / rollout`; empty elsewhere.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub place: String,
+    /// Every message and every call, for training on them; a teacher reads the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trajectory: Option<Trajectory>,
     /// A summary in words, as memories have one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
@@ -119,6 +160,10 @@ impl Default for Episode {
             environment: String::new(),
             data_source: String::new(),
             skills_shown: Vec::new(),
+            skill: String::new(),
+            agent: None,
+            place: String::new(),
+            trajectory: None,
             description: String::new(),
             planning_pattern: None,
             mistakes: Vec::new(),

@@ -3,6 +3,7 @@
 pub mod collect;
 mod context;
 mod live;
+mod own_runs;
 pub mod record;
 mod run;
 mod sets;
@@ -13,6 +14,7 @@ mod trainer;
 mod trials;
 mod verdict;
 
+pub use own_runs::{RolloutUse, RunEpisodes, run_episodes};
 pub use run::read_record;
 pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};

@@ -13,10 +13,10 @@ use skill_bank::{Author, Reason, SkillRef};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
 use std::path::PathBuf;
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 /// A part of a run that has work of its own to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Stage {

@@ -113,9 +113,27 @@ impl JournalReader {
     pub fn last_results(&self, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
         const SQL: &str = "SELECT id, kind, place, subject, content, finished_at FROM results WHERE id > ?1 \
                            ORDER BY id DESC LIMIT ?2";
+        let mut rows = self.results(SQL, after, n)?;
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// The first results that were committed after this one, at most `n`, in the order in which they were committed; 0
+    /// stands for the first of all.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn next_results(&self, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
+        const SQL: &str = "SELECT id, kind, place, subject, content, finished_at FROM results WHERE id > ?1 \
+                           ORDER BY id LIMIT ?2";
+        self.results(SQL, after, n)
+    }
+
+    fn results(&self, sql: &str, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
         let connection = lock(&self.connection);
         let read = |connection: &Connection| {
-            let mut statement = connection.prepare_cached(SQL)?;
+            let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map(params![after, n], |row| {
                 Ok(ResultRow {
                     id: row.get(0)?,
@@ -128,8 +146,6 @@ impl JournalReader {
             })?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let mut rows = read(&connection).map_err(|error| self.unreadable(error))?;
-        rows.reverse();
-        Ok(rows)
+        read(&connection).map_err(|error| self.unreadable(error))
     }
 }

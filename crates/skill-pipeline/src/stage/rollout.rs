@@ -16,7 +16,7 @@ use skill_core::{RolloutResult, Usage};
 use skill_envs::{
     Env, EnvError, Item, JobLink, JobSkill, LocalRunner, RolloutJob, RolloutRunner, SkillSource, TaskView,
 };
-use skill_llm::journal::{Journal, ResultKey, StoredResult};
+use skill_llm::journal::{Journal, ResultKey, ResultRow, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -362,6 +362,12 @@ impl<'run> Agent<'run> {
 fn parts_of(model: &dyn ChatModel) -> [String; 3] {
     let id = model.id();
     [id.provider.clone(), id.model.clone(), canonical_json(&model.parameters())]
+}
+
+/// The rollout that a row of a journal holds; `None` for other results, and for one that this version does not read.
+pub(crate) fn recorded_result(row: &ResultRow) -> Option<RolloutResult> {
+    let file = (row.kind == KIND).then(|| serde_json::from_str::<RolloutFile>(&row.content))?;
+    file.ok().map(|file| file.result)
 }
 
 /// Whole results that are in the journal.
