@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Role, Usage};
 use skill_envs::agent::{ACTION_FIELD, ACTION_TOOL, OMITTED, parse_action};
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall};
+use skill_llm::{
+    CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What stands above the possible actions in the built-in prompt.
 const ACTIONS_HEADING: &str = "\nPossible actions:\n";
@@ -108,24 +112,76 @@ pub trait Player: Send + Sync {
 /// It reads the prompts of the agent loop as a real model does, and answers in their form: an action between its
 /// tags after a thought, or a call of the tool `act` where the request has one. The same seed and prompt give the
 /// same bytes on every machine.
-/// It remembers what the prompt holds, so `history_turns` should be as large as an episode is long.
+/// It remembers what the prompt holds, so `history_turns` should be as large as an episode is long; or it has a memory of
+/// its own, see [`SimulatedAgent::with_memory`].
 #[derive(Debug, Clone)]
 pub struct SimulatedAgent<P> {
     id: ModelId,
     player: P,
     seed: u64,
+    memory: Option<Memory>,
+}
+
+/// What agents have seen and done, by episode.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<Mutex<BTreeMap<usize, Walk>>>);
+
+/// One episode so far. The scope is held weakly, so that no other one gets its address.
+#[derive(Debug)]
+struct Walk {
+    scope: Weak<CallScope>,
+    past: Vec<PastTurn>,
+}
+
+impl Memory {
+    /// Puts the turns of the episode in the place of those that its prompt holds.
+    fn recall(&self, scope: &Arc<CallScope>, situation: &mut Situation) {
+        let mut walks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A prompt without a past is the first one, also where an episode is begun again.
+        if situation.past.is_empty() {
+            walks.retain(|_, walk| walk.scope.strong_count() > 0);
+            walks.remove(&address(scope));
+        }
+        if let Some(walk) = walks.get(&address(scope)) {
+            situation.past.clone_from(&walk.past);
+        }
+    }
+
+    fn keep(&self, scope: &Arc<CallScope>, observation: String, action: &str) {
+        let mut walks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = || Walk { scope: Arc::downgrade(scope), past: Vec::new() };
+        let walk = walks.entry(address(scope)).or_insert_with(begun);
+        walk.past.push(PastTurn { observation, action: Some(action.to_owned()) });
+    }
+}
+
+fn address(scope: &Arc<CallScope>) -> usize {
+    Arc::as_ptr(scope).addr()
 }
 
 impl<P: Player> SimulatedAgent<P> {
     /// An agent that moves as this player does; the seed decides on its slips and on what it does of its own accord.
     pub fn new(player: P, seed: u64) -> Self {
-        Self { id: ModelId::new(PROVIDER, player.name()), player, seed }
+        Self { id: ModelId::new(PROVIDER, player.name()), player, seed, memory: None }
     }
 
-    fn reply(&self, request: &ChatRequest) -> ChatReply {
-        let situation = Situation::read(request, &self.player.instructions());
+    /// The same agent with a memory of each whole episode, also of turns that are no longer in its prompt. Calls of one
+    /// [`CallScope`] are an episode.
+    #[must_use]
+    pub fn with_memory(self) -> Self {
+        Self { memory: Some(Memory::default()), ..self }
+    }
+
+    fn reply(&self, request: &ChatRequest, scope: &Arc<CallScope>) -> ChatReply {
+        let mut situation = Situation::read(request, &self.player.instructions());
+        if let Some(memory) = &self.memory {
+            memory.recall(scope, &mut situation);
+        }
         let dice = Dice::new(self.seed, &[situation.opening()]);
         let Move { thought, action } = self.player.decide(&situation, dice);
+        if let Some(memory) = &self.memory {
+            memory.keep(scope, situation.observation, &action);
+        }
         if !request.tools.iter().any(|tool| tool.name == ACTION_TOOL) {
             return reply_to(request, format!("<think>{thought}</think>\n<action>{action}</action>"));
         }
@@ -144,7 +200,10 @@ impl<P: Player> ChatModel for SimulatedAgent<P> {
     }
 
     fn parameters(&self) -> Value {
-        json!({ "seed": self.seed })
+        match self.memory {
+            Some(_) => json!({ "seed": self.seed, "memory": true }),
+            None => json!({ "seed": self.seed }),
+        }
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
@@ -152,6 +211,6 @@ impl<P: Player> ChatModel for SimulatedAgent<P> {
             return Err(LlmError::Cancelled);
         }
         request.sampling.refuse_logprobs(&self.id)?;
-        Ok(self.reply(request))
+        Ok(self.reply(request, &call.scope))
     }
 }

@@ -127,6 +127,18 @@ impl<'config> Engine<'config> {
         Ok(Arc::new(Traced::new(Arc::new(budgeted))))
     }
 
+    /// The expert of the configured world in the place of its agent: it reads the prompts of an agent and answers in its
+    /// form, without a model call. It remembers turns that are no longer in its prompt; its choices among equals follow
+    /// from `run.seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoExpert`] for an environment without one.
+    pub fn expert(&self) -> Result<Arc<dyn ChatModel>, Error> {
+        let Config { env, run, .. } = &self.loaded.config;
+        simulated::expert(env, run.seed)?.ok_or(Error::NoExpert { env: env.kind() })
+    }
+
     /// The list of models that the server of one of the models keeps; `None` for a model that no server answers for.
     ///
     /// # Errors
@@ -270,6 +282,12 @@ pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
     let asked = [&config.models.target, &config.models.optimizer];
     let optional = [&config.models.judge, &config.models.teacher];
     asked.into_iter().chain(optional.into_iter().flatten())
+}
+
+/// Those of these models that are simulated, by their names in the configuration.
+pub fn simulated_models(config: &Config, roles: &[ModelRole]) -> Vec<&'static str> {
+    let is_simulated = |role: &&ModelRole| matches!(role.config(config), Some(ModelConfig::Simulated(_)));
+    roles.iter().filter(is_simulated).map(|role| role.as_str()).collect()
 }
 
 /// Which model grades answers; `None` if none does.

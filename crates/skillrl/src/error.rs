@@ -105,6 +105,12 @@ pub enum Error {
     #[cfg(feature = "report")]
     #[error("cannot make the report")]
     Report(#[source] Box<ReportError>),
+    /// An environment without an expert.
+    #[error("the environment \"{env}\" has no expert")]
+    NoExpert {
+        /// The kind of the environment.
+        env: &'static str,
+    },
     /// The configuration needs what this build leaves out.
     #[error("{what} needs the cargo feature `{feature}` of skillrl, which this build leaves out")]
     LeftOut {
@@ -153,6 +159,7 @@ impl Error {
             | Self::OtherPruning { .. }
             | Self::TooManySteps { .. }
             | Self::UnknownSplit { .. }
+            | Self::NoExpert { .. }
             | Self::LeftOut { .. } => Failure::Usage,
             #[cfg(feature = "yaml")]
             Self::Export(_) => Failure::Usage,
@@ -191,6 +198,9 @@ impl Error {
             Self::Export(error) => error.hint(),
             #[cfg(feature = "import")]
             Self::Import(error) => error.hint().to_owned(),
+            Self::NoExpert { .. } => {
+                "collect with a model; the worlds `alfworld` and `webshop` have experts".to_owned()
+            }
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),

@@ -44,6 +44,25 @@ pub(super) fn model(
     })
 }
 
+/// The expert of a world, which needs no model and no skill; `None` for an environment without one.
+#[cfg(feature = "sim")]
+pub(super) fn expert(env: &EnvConfig, seed: u64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
+    use skill_sim::{HouseholdExpert, ShopExpert, SimulatedAgent};
+    Ok(match env {
+        EnvConfig::Alfworld(_) => Some(Arc::new(SimulatedAgent::new(HouseholdExpert, seed).with_memory())),
+        EnvConfig::Webshop(_) => {
+            Some(Arc::new(SimulatedAgent::new(ShopExpert::default(), seed).with_memory()))
+        }
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => None,
+    })
+}
+
+/// Refuses the expert: this build has none.
+#[cfg(not(feature = "sim"))]
+pub(super) fn expert(_: &EnvConfig, _: u64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
+    Err(Error::LeftOut { what: "the expert of a world".to_owned(), feature: "sim" })
+}
+
 /// Refuses the model: this build has no simulated ones.
 #[cfg(not(feature = "sim"))]
 pub(super) fn model(
