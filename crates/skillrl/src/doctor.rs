@@ -202,6 +202,7 @@ pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> 
         Err(error) => return Report::of(of_config(&error)),
     };
     let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", path.display()))];
+    findings.extend(loaded.mapping.as_ref().map(of_mapping));
     let paths = loaded.check_paths();
     let first_request = match &paths {
         Ok(()) => {
@@ -217,6 +218,14 @@ pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> 
     };
     models::examine(&loaded, first_request, asked, &mut findings).await;
     Report::of(findings)
+}
+
+/// The keys of a file of another system.
+fn of_mapping(mapping: &crate::config::Mapping) -> Finding {
+    let lost: Vec<&str> = mapping.unmapped.iter().map(|(key, _)| key.as_str()).collect();
+    let lost = if lost.is_empty() { "none".to_owned() } else { lost.join(", ") };
+    let n_mapped = mapping.mapped.len();
+    Finding::ok(Check::Configuration, format!("{n_mapped} keys were mapped; without a counterpart: {lost}"))
 }
 
 fn of_config(error: &crate::config::ConfigError) -> Vec<Finding> {

@@ -19,7 +19,7 @@ mod source;
 
 pub use error::ImportError;
 
-use crate::config::FILE_NAME;
+use crate::config::{ConfigError, FILE_NAME, Mapping};
 use crate::error::Error;
 use serde::Serialize;
 use source::Source;
@@ -194,6 +194,33 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
     files.push((place.list.clone(), list::markdown(&from, &imported).into_bytes()));
     imported.written = write(options, kind, &place.root, &files)?;
     Ok(imported)
+}
+
+/// A configuration of krill or of SkillRL in Rust as the text of one of ours, and what became of its keys.
+///
+/// # Errors
+///
+/// A text that is not JSON, or not such a configuration, and values of another kind than their keys have.
+pub(crate) fn krill_configuration(path: &Path, text: &str) -> Result<(String, Mapping), ConfigError> {
+    const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, with its sections `model` and `evolution`";
+    let refused = |message: String| ConfigError::Json { path: path.to_owned(), message, advice: ADVICE };
+    let members = match source::parse(text) {
+        Ok(serde_json::Value::Object(members)) if krill::is_one(&members) => members,
+        Ok(_) => {
+            let message = "is JSON, and not a configuration of krill or of SkillRL in Rust";
+            return Err(refused(message.to_owned()));
+        }
+        Err(error) => return Err(refused(format!("is not JSON: {error}"))),
+    };
+    let (text, outcome) = krill::configuration(path, &members).map_err(|error| match error {
+        ImportError::Bad { message, .. } => refused(message),
+        error => refused(error.to_string()),
+    })?;
+    let reasons = |entries: Vec<Unmapped>| entries.into_iter().map(|entry| (entry.key, entry.reason));
+    let mut mapping = Mapping::default();
+    mapping.mapped = outcome.mapped.into_iter().map(|mapped| (mapped.key, mapped.to)).collect();
+    mapping.unmapped = reasons(outcome.unmapped).chain(reasons(outcome.idle)).collect();
+    Ok((text, mapping))
 }
 
 /// Where everything is written.

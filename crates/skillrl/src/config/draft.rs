@@ -1,5 +1,6 @@
 //! From TOML and overrides to checked settings, one JSON value per dotted key, with all problems collected.
 
+mod amend;
 mod env;
 mod mode;
 mod models;

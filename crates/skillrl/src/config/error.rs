@@ -206,6 +206,16 @@ pub enum ConfigError {
         /// The line of the first bad byte, from 1.
         line: usize,
     },
+    /// The file is JSON, and not a configuration of krill or of SkillRL in Rust.
+    #[error("the configuration file {} {message}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+        /// What a person can do about it.
+        advice: &'static str,
+    },
     /// The configuration says something that cannot be; one line per problem, in the order of the file.
     #[error("{}", lines(problems))]
     Invalid {
@@ -225,6 +235,7 @@ impl ConfigError {
             Self::Read { .. } => "`skillrl init` writes a configuration file to start from".to_owned(),
             Self::TooLarge { .. } => "check that the path names a skillrl.toml".to_owned(),
             Self::NotText { .. } => "save the file as UTF-8".to_owned(),
+            Self::Json { advice, .. } => (*advice).to_owned(),
             Self::Invalid { problems } => {
                 problems.first().map(|problem| problem.kind.hint()).unwrap_or_default()
             }
@@ -235,7 +246,7 @@ impl ConfigError {
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Invalid { problems } => problems,
-            Self::Read { .. } | Self::TooLarge { .. } | Self::NotText { .. } => &[],
+            Self::Read { .. } | Self::TooLarge { .. } | Self::NotText { .. } | Self::Json { .. } => &[],
         }
     }
 }

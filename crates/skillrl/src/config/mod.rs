@@ -8,13 +8,17 @@
 //! never sees a secret: keys stand in environment variables that
 //! the configuration only names. It opens two files: the configuration, and `config.json` of a run that exists already,
 //! which keeps its split.
+//!
+//! A file in JSON is read as one of krill or of SkillRL in Rust, by the mapping of `skillrl::import`.
 
+mod amend;
 pub mod bank;
 mod default_file;
 mod draft;
 pub mod env;
 pub mod error;
 pub mod keys;
+pub mod mapping;
 pub mod models;
 pub mod path;
 pub mod recorded;
@@ -29,10 +33,12 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use amend::{Amendments, world_text};
 pub use bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 pub use default_file::default_file;
 pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
 pub use error::{ConfigError, Place, Problem, ProblemKind};
+pub use mapping::Mapping;
 pub use models::{
     AgentConfig, AgentOutput, AskedPrices, ModelConfig, ResponseFormat, ScriptedConfig, SeedField,
     ServedConfig, SimulatedConfig,
@@ -84,7 +90,7 @@ pub enum Origin {
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// The text of the file, as it was read.
+    /// The text of the file, as it was read; of a file that was mapped or amended, the text of what came of it.
     pub source_text: String,
     /// The file; `None` for a text from elsewhere.
     pub path: Option<PathBuf>,
@@ -92,18 +98,34 @@ pub struct LoadedConfig {
     pub origin: String,
     /// Where each value came from, by dotted key; keys that are not set are not there.
     pub origins: BTreeMap<String, Origin>,
+    /// How the keys of a file of another system were read; `None` for a file of our own.
+    pub mapping: Option<Mapping>,
     /// The secrets of the run, shared by all that is built from this; empty until something is.
     pub secrets: Secrets,
 }
 
 impl Config {
-    /// Reads a file, then overrides of the form `KEY=VALUE`. Where `run.dir` holds a run that was split by an earlier
+    /// Reads a file, then overrides of the form `KEY=VALUE`. A file whose name ends in `.json` is one of krill or of
+    /// SkillRL in Rust, whose keys are mapped, see [`LoadedConfig::mapping`]. Where `run.dir` holds a run that was split by an earlier
     /// default, keys of the split that nobody sets keep the values of that run.
     ///
     /// # Errors
     ///
     /// A file that cannot be read or is larger than 1 MiB, and everything that [`Config::parse`] refuses.
     pub fn load(path: &Path, overrides: &[String]) -> Result<LoadedConfig, ConfigError> {
+        Self::load_amended(path, overrides, Amendments::default())
+    }
+
+    /// As [`Config::load`], with these amendments.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::load`] and [`Config::parse_amended`].
+    pub fn load_amended(
+        path: &Path,
+        overrides: &[String],
+        amendments: Amendments,
+    ) -> Result<LoadedConfig, ConfigError> {
         let read_error = |source| ConfigError::Read { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(read_error)?;
         let mut bytes = Vec::new();
@@ -116,8 +138,11 @@ impl Config {
             let line = good.filter(|byte| **byte == b'\n').count() + 1;
             ConfigError::NotText { path: path.to_owned(), line }
         })?;
-        let mut loaded = Self::parse(&text, &path.display().to_string(), overrides)?;
+        let (text, mapping) = mapping::as_toml(path, text)?;
+        let origin = path.display().to_string();
+        let mut loaded = Self::parse_amended(&text, &origin, overrides, amendments)?;
         loaded.path = Some(path.to_owned());
+        loaded.mapping = mapping;
         recorded::keep_split_of_run(&mut loaded);
         Ok(loaded)
     }
@@ -132,10 +157,27 @@ impl Config {
     /// [`ConfigError::Invalid`] with every unknown key, every value that its key does not take, every key that
     /// is missing or belongs to another kind, and whatever looks like a secret.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<LoadedConfig, ConfigError> {
+        Self::parse_amended(text, origin, overrides, Amendments::default())
+    }
+
+    /// As [`Config::parse`], with these amendments between the text and the overrides. The text that is kept is the
+    /// amended one, so that a run that is recorded with it is read back as it was.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::parse`], and a configuration that the amendments cannot be made to.
+    pub fn parse_amended(
+        text: &str,
+        origin: &str,
+        overrides: &[String],
+        amendments: Amendments,
+    ) -> Result<LoadedConfig, ConfigError> {
         let mut draft = Draft::new(origin);
         // Of a text that is not TOML nothing is known: it would only seem to miss keys.
         draft.read_file(text)?;
+        let source_text = draft.amend(amendments).unwrap_or_else(|| text.to_owned());
         draft.read_overrides(overrides);
+        draft.check_amended(amendments);
         draft.check_kinds();
         draft.check_missing();
         draft.fill_preset();
@@ -157,10 +199,11 @@ impl Config {
         });
         Ok(LoadedConfig {
             config,
-            source_text: text.to_owned(),
+            source_text,
             path: None,
             origin: origin.to_owned(),
             origins,
+            mapping: None,
             secrets: Secrets::default(),
         })
     }

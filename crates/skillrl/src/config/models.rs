@@ -167,7 +167,7 @@ const ALL_KINDS: [&str; PAID_KINDS.len() + 2] = joined(&PAID_KINDS, &[SCRIPTED_K
 /// The kind whose keys the default file only has where it is asked for, since it has many.
 pub(in crate::config) const AGENT_KIND: &str = "agent";
 const SCRIPTED_KIND: &str = "scripted";
-const SIMULATED_KIND: &str = "simulated";
+pub(in crate::config) const SIMULATED_KIND: &str = "simulated";
 
 const SERVED: Kinds = Kinds::Of(SERVED_KINDS);
 /// The kinds that cost money.

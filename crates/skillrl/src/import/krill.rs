@@ -5,7 +5,7 @@
 use super::Outcome;
 use super::config_file::Entry;
 use super::error::ImportError;
-use super::skillopt::{Draft, finish, same_value};
+use super::skillopt::{Draft, finish, same_value, written};
 use crate::config::keys;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -54,6 +54,20 @@ pub(super) fn is_one(members: &Map<String, Value>) -> bool {
 
 /// `path` is where the file is, and `name` what ours will be called.
 pub(super) fn import(path: &Path, members: &Map<String, Value>, name: &str) -> Result<Outcome, ImportError> {
+    let mut draft = mapped(members);
+    draft.outcome.lose("--env", "", "is an option of that program: write [env], such as kind = \"alfworld\"");
+    finish(path, name, draft)
+}
+
+/// The text of our configuration, which names no environment, and what became of each key.
+pub(super) fn configuration(
+    path: &Path,
+    members: &Map<String, Value>,
+) -> Result<(String, Outcome), ImportError> {
+    written(path, mapped(members))
+}
+
+fn mapped(members: &Map<String, Value>) -> Draft {
     let mut draft = Draft::new(entries(members));
     draft.set("train.mode", "bank");
     for (flat, key) in KEYS {
@@ -84,8 +98,9 @@ pub(super) fn import(path: &Path, members: &Map<String, Value>, name: &str) -> R
             draft.lose(&entry, WEIGHTS);
         }
     }
-    draft.outcome.lose("--env", "", "is an option of that program: write [env], such as kind = \"alfworld\"");
-    finish(path, name, draft)
+    // Every configuration names an optimizer, which the training of a bank does not ask.
+    draft.copy_section("models.teacher", "models.optimizer");
+    draft
 }
 
 /// The members of the sections, each under `section.member`.

@@ -169,6 +169,20 @@ impl Draft {
         self.set.iter().any(|(set, _)| set == key)
     }
 
+    /// Sets the keys of a section here to those that another has, where it has none of its own.
+    pub(super) fn copy_section(&mut self, from: &str, to: &str) {
+        let copies: Vec<(String, String)> = self
+            .set
+            .iter()
+            .filter_map(|(key, value)| {
+                let name = key.strip_prefix(from)?.strip_prefix('.')?;
+                Some((format!("{to}.{name}"), value.clone()))
+            })
+            .filter(|(key, _)| !self.has(key))
+            .collect();
+        self.set.extend(copies);
+    }
+
     fn is_set(&self, flat: &str, off: Off) -> bool {
         self.entries.get(flat).is_some_and(|entry| !is_blank(&entry.value) && !off.is(&entry.value))
     }
@@ -189,7 +203,19 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
 }
 
 /// Lists the keys that nobody has taken, and writes the configuration.
-pub(super) fn finish(path: &Path, name: &str, mut draft: Draft) -> Result<Outcome, ImportError> {
+pub(super) fn finish(path: &Path, name: &str, draft: Draft) -> Result<Outcome, ImportError> {
+    let (text, mut outcome) = written(path, draft)?;
+    let origin = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Err(error) = Config::parse(&text, &origin, &[]) {
+        let message = error.to_string();
+        outcome.lose(origin.as_ref(), "", format!("what was written is not complete yet: {message}"));
+    }
+    outcome.files = vec![(name.to_owned(), text.into_bytes())];
+    Ok(outcome)
+}
+
+/// Lists the keys that nobody has taken, and returns the text of the configuration, complete or not.
+pub(super) fn written(path: &Path, mut draft: Draft) -> Result<(String, Outcome), ImportError> {
     let rest: Vec<Entry> = std::mem::take(&mut draft.entries).into_values().collect();
     for entry in rest.iter().filter(|entry| !is_blank(&entry.value)) {
         draft.lose(entry, "there is no such setting here");
@@ -198,10 +224,7 @@ pub(super) fn finish(path: &Path, name: &str, mut draft: Draft) -> Result<Outcom
         let advice = "fix the value, there or in the file of `_base_` that has it";
         return Err(ImportError::bad(path, fault, advice));
     }
-    let text = render(path, &mut draft);
-    let Draft { mut outcome, .. } = draft;
-    outcome.files = vec![(name.to_owned(), text.into_bytes())];
-    Ok(outcome)
+    Ok((render(path, &draft), draft.outcome))
 }
 
 /// Reads the settings that a run of skillrl 1.0 keeps. Models and tasks were objects in Python, and are in no file.
@@ -388,7 +411,7 @@ fn read_as(value_type: keys::ValueType, value: &Value) -> Result<Value, Misfit> 
 }
 
 /// The configuration file: sections in the order of the table of keys.
-fn render(path: &Path, draft: &mut Draft) -> String {
+fn render(path: &Path, draft: &Draft) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!("# Made by `skillrl import` from {name}.\n");
     for section in keys::sections() {
@@ -402,10 +425,6 @@ fn render(path: &Path, draft: &mut Draft) -> String {
         if !lines.is_empty() {
             let _ = write!(text, "\n[{}]\n{lines}", section.path);
         }
-    }
-    if let Err(error) = Config::parse(&text, &name, &[]) {
-        let message = error.to_string();
-        draft.outcome.lose(name.as_ref(), "", format!("what was written is not complete yet: {message}"));
     }
     text
 }

@@ -108,7 +108,7 @@ pub(super) fn read_json(path: &Path) -> Result<Value, ImportError> {
 }
 
 /// Python writes NaN where there is no number, which JSON does not know.
-fn parse(text: &str) -> serde_json::Result<Value> {
+pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text).or_else(|error| {
         let mended =
             text.replace(": NaN", ": null").replace(": -Infinity", ": null").replace(": Infinity", ": null");

@@ -1,5 +1,6 @@
 //! Tests of the configuration file, by feature.
 
+mod amend;
 mod defaults;
 mod messages;
 mod overrides;

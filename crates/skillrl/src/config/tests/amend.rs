@@ -1,0 +1,105 @@
+//! Amendments: a world and simulated models, as if the file had said so.
+
+use crate::config::recorded::recorded_overrides;
+use crate::config::{
+    Amendments, Config, ConfigError, EnvConfig, EnvKind, LoadedConfig, ModelConfig, ProblemKind, TrainMode,
+    world_text,
+};
+use skill_bank::retrieve::RetrievalMode;
+
+const SERVED: &str = "[models.target]\nmodel = \"m\"\nbase_url = \"http://localhost/v1\"\n\
+    [models.optimizer]\nkind = \"simulated\"\nsim_seed = 9\n[models.teacher]\nmodel = \"t\"\n\
+    [models.embedding]\nmodel = \"e\"\n[retrieval]\nmode = \"embedding\"\n\
+    [env]\nkind = \"alfworld\"\nmax_train = 5\n";
+const MOCK: Amendments = Amendments { env: None, simulates_models: true };
+
+fn amended(text: &str, overrides: &[&str], amendments: Amendments) -> Result<LoadedConfig, ConfigError> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Config::parse_amended(text, "skillrl.toml", &overrides, amendments)
+}
+
+/// The keys that conflicts of a refused configuration are about.
+#[track_caller]
+fn assert_conflict(text: &str, overrides: &[&str], amendments: Amendments, key: &str) {
+    let error = amended(text, overrides, amendments).unwrap_err();
+    let is_about_key = |kind: &ProblemKind| match kind {
+        ProblemKind::Conflict { message } => message.contains(&format!("`{key}`")),
+        ProblemKind::OtherKind { key: named, .. } => named == key,
+        _ => false,
+    };
+    assert!(error.problems().iter().any(|problem| is_about_key(&problem.kind)), "{key}: {error}");
+}
+
+fn sim_seed(model: &ModelConfig) -> Option<u64> {
+    match model {
+        ModelConfig::Simulated(simulated) => Some(simulated.sim_seed),
+        _ => None,
+    }
+}
+
+#[test]
+fn all_models_become_simulated_and_nothing_else_changes() {
+    let loaded = amended(SERVED, &["env.max_val=3"], MOCK).unwrap();
+    let models = &loaded.config.models;
+    assert_eq!(sim_seed(&models.optimizer), Some(9), "a simulated model keeps its settings");
+    assert!(sim_seed(&models.target).is_some() && models.teacher.as_ref().and_then(sim_seed).is_some());
+    assert!(models.embedding.is_none() && models.judge.is_none());
+    let retrieval = loaded.config.retrieval.as_ref().unwrap();
+    assert_eq!(retrieval.mode, RetrievalMode::Template, "nothing can be embedded");
+    let EnvConfig::Alfworld(env) = &loaded.config.env else { panic!("another world") };
+    assert_eq!((env.max_train, env.max_val), (Some(5), Some(3)));
+
+    // Models that are not there are not added, but for those that every configuration has.
+    let alone = amended("[env]\nkind = \"webshop\"\n", &["models.target.sim_seed=4"], MOCK).unwrap();
+    assert_eq!(sim_seed(&alone.config.models.target), Some(4), "overrides come after");
+    assert!(alone.config.models.teacher.is_none());
+}
+
+/// A run keeps the text, and is replayed with what it makes.
+#[test]
+fn the_text_that_is_kept_is_the_amended_one() {
+    let loaded = amended(SERVED, &["env.max_val=3"], MOCK).unwrap();
+    assert!(!loaded.source_text.contains("http") && !loaded.source_text.contains("max_val"));
+    let overrides = recorded_overrides(&loaded.source_text, &loaded.config.decisive_json());
+    assert_eq!(overrides, ["env.max_val=3"]);
+    let again = Config::parse(&loaded.source_text, "config.toml", &overrides).unwrap();
+    assert_eq!(again.config, loaded.config);
+
+    let unchanged = amended(SERVED, &[], Amendments::default()).unwrap();
+    assert_eq!(unchanged.source_text, SERVED);
+}
+
+#[test]
+fn a_world_is_assumed_where_none_is_named() {
+    for kind in [EnvKind::Alfworld, EnvKind::Webshop] {
+        let amendments = Amendments { env: Some(kind), simulates_models: true };
+        for text in ["", &world_text(kind, true)] {
+            assert_eq!(amended(text, &[], amendments).unwrap().config.env.env_kind(), kind);
+        }
+        let loaded = amended(&world_text(kind, true), &[], amendments).unwrap();
+        assert_eq!(loaded.config.train.mode, TrainMode::Bank);
+        // Without models there is nobody to ask.
+        let error =
+            amended(&world_text(kind, false), &[], Amendments { env: Some(kind), ..Amendments::default() });
+        let error = error.unwrap_err();
+        let is_missing = |kind: &ProblemKind| matches!(kind, ProblemKind::Missing { key, .. } if key == "models.target.model");
+        assert!(error.problems().iter().any(|problem| is_missing(&problem.kind)), "{error}");
+    }
+}
+
+#[test]
+fn amendments_that_contradict_the_configuration_are_refused_by_key() {
+    let shop = Amendments { env: Some(EnvKind::Webshop), simulates_models: false };
+    assert_conflict(SERVED, &[], shop, "env.kind");
+    assert_conflict("[env]\nkind = \"qa\"\ndata = \"d\"\n", &[], MOCK, "env.kind");
+    assert_conflict(
+        SERVED,
+        &["models.target.kind=openai", "models.target.model=m"],
+        MOCK,
+        "models.target.kind",
+    );
+    assert_conflict(SERVED, &["models.target.model=m"], MOCK, "models.target.model");
+    // Faults of what is replaced are faults all the same.
+    let error = amended(&SERVED.replace("base_url", "base_ur"), &[], MOCK).unwrap_err();
+    assert!(error.to_string().contains("models.target.base_ur"), "{error}");
+}
