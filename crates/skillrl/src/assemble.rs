@@ -19,7 +19,7 @@ pub use worlds::world;
 
 use crate::config::keys::declare::{Carry as _, Fill as _};
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode};
-use crate::engine::Engine;
+use crate::engine::{Engine, simulated_models};
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::not_a_skill::NotASkill;
@@ -141,6 +141,10 @@ pub fn trainer_of(
             resolved: config.decisive_json(),
             identity: config.identity_entries(),
             dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
+            simulated_models: simulated_models(config, &ModelRole::of_training(config))
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
         });
     if let Some(skill) = initial_skill(loaded)? {
         trainer = trainer.with_initial_skill(skill);

@@ -161,6 +161,9 @@ pub struct BankSummary {
     pub trials: [u32; 2],
     /// Rollouts of trials.
     pub trial_rollouts: u64,
+    /// The models that are simulated, as in `config.json`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub simulated_models: Vec<String>,
     /// Calls and tokens by stage.
     pub tokens: IndexMap<String, StageTokens>,
 }

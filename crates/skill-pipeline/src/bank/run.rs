@@ -351,6 +351,7 @@ impl BankRun<'_> {
             retired: of_state(State::Retired),
             trials: [self.n_trials, self.n_admissions],
             trial_rollouts: self.trial_rollouts,
+            simulated_models: self.trainer.base.config.simulated_models.clone(),
             tokens,
         };
         self.journal.flush().await?;

@@ -208,7 +208,8 @@ impl BankTrainer {
             Err(PipelineError::LostJournal { .. }) if base.may_have_lost_journal => {}
             checked => checked?,
         }
-        let config = ConfigFile::new(base.config.resolved.clone(), identity);
+        let config = ConfigFile::new(base.config.resolved.clone(), identity)
+            .with_simulated_models(&base.config.simulated_models);
         dir.write_config(&config, base.config.source_text.as_deref())
     }
 }

@@ -31,6 +31,9 @@ pub struct ConfigFile {
     pub config: Value,
     /// Every setting that must stay the same while the run is resumed, by name.
     pub identity: BTreeMap<String, Value>,
+    /// The models that are simulated, by their names in the configuration; absent where none is, and in earlier runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub simulated_models: Vec<String>,
 }
 
 /// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.

@@ -14,7 +14,13 @@ use std::collections::BTreeMap;
 impl ConfigFile {
     /// The configuration of a run, in the newest format.
     pub fn new(config: Value, identity: BTreeMap<String, Value>) -> Self {
-        Self { format_version: FORMAT_VERSION.to_owned(), config, identity }
+        Self { format_version: FORMAT_VERSION.to_owned(), config, identity, simulated_models: Vec::new() }
+    }
+
+    /// The same, of a run with these simulated models.
+    #[must_use]
+    pub fn with_simulated_models(self, names: &[String]) -> Self {
+        Self { simulated_models: names.to_vec(), ..self }
     }
 }
 

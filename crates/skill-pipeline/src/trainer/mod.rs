@@ -40,6 +40,8 @@ pub struct RunConfig {
     pub identity: Vec<(String, Value)>,
     /// The directory of the file.
     pub dir: Option<PathBuf>,
+    /// The models that are simulated, by their names in the configuration: the results say so.
+    pub simulated_models: Vec<String>,
 }
 
 /// Trains the skill of an agent.

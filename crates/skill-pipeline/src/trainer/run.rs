@@ -131,7 +131,8 @@ fn claim(
         Err(PipelineError::LostJournal { .. }) if trainer.may_have_lost_journal => true,
         checked => checked.map(|()| false)?,
     };
-    let config = ConfigFile::new(trainer.config.resolved.clone(), identity);
+    let config = ConfigFile::new(trainer.config.resolved.clone(), identity)
+        .with_simulated_models(&trainer.config.simulated_models);
     dir.write_config(&config, trainer.config.source_text.as_deref())?;
     Ok(has_lost_journal)
 }

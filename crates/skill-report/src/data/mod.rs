@@ -213,7 +213,11 @@ impl Report {
             sent: Sent::of(run)?.into(),
             skill,
             trajectories: conversation::read(&source, options),
-            not_measured: said.chain(not_measured(&headline, &source)).collect(),
+            not_measured: simulated(run)
+                .into_iter()
+                .chain(said)
+                .chain(not_measured(&headline, &source))
+                .collect(),
             steps,
             items,
             headline: Some(headline),
@@ -242,7 +246,7 @@ impl Report {
             skill: Vec::new(),
             items: Items::default(),
             trajectories: Trajectories::default(),
-            not_measured: unfinished(phase).into_iter().chain([nothing]).collect(),
+            not_measured: simulated(run).into_iter().chain(unfinished(phase)).chain([nothing]).collect(),
         })
     }
 
@@ -332,6 +336,14 @@ fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), Pipel
         }
         Ok(_) | Err(_) => Ok((skill_lines(&blame(run, Version::Best)?), None)),
     }
+}
+
+/// Which models were simulated; `None` where none was.
+fn simulated(run: &RunReader) -> Option<String> {
+    let names = &run.config().simulated_models;
+    (!names.is_empty()).then(|| {
+        format!("Models were simulated ({}): the numbers say nothing of real ones.", names.join(", "))
+    })
 }
 
 /// What a reader should know before believing the numbers.

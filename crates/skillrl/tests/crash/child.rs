@@ -167,6 +167,7 @@ fn trainer(loaded: &LoadedConfig, target: Arc<Served>, optimizer: Arc<Served>) -
             dir: None,
             resolved: loaded.config.decisive_json(),
             identity: loaded.config.identity_entries(),
+            simulated_models: Vec::new(),
         })
 }
 
