@@ -1,13 +1,13 @@
 //! Commands that make banks.
 
-use super::ConfigArgs;
+use super::{StartArgs, StartOption};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command goes on
     /// after it was stopped.
@@ -22,6 +22,11 @@ pub(crate) struct CollectArgs {
     #[arg(long, default_value = "train")]
     pub(crate) split: String,
 
+    /// Has the expert of the world play, and no model: its walks are demonstrations that cost nothing. It is shown the
+    /// prompts that an agent would be shown, and answers in their form; each episode names it.
+    #[arg(long)]
+    pub(crate) expert: bool,
+
     /// The skill that the agent is shown; without it, the best skill of the run, else the initial one.
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
@@ -35,25 +40,6 @@ pub(crate) struct CollectArgs {
     pub(crate) quiet: bool,
 }
 
-/// The configuration of a command whose first argument is something else.
-#[derive(Debug, Args)]
-pub(crate) struct ConfigOption {
-    /// The configuration file.
-    #[arg(long, default_value = "skillrl.toml", value_name = "FILE")]
-    pub(crate) config: PathBuf,
-
-    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
-}
-
-impl ConfigOption {
-    /// The same as the arguments of other commands.
-    pub(crate) fn as_args(&self) -> ConfigArgs {
-        ConfigArgs { config: self.config.clone(), overrides: self.overrides.clone() }
-    }
-}
-
 /// How skills enter a new bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AdmitChoice {
@@ -65,7 +51,8 @@ pub(crate) enum AdmitChoice {
 
 #[derive(Debug, Args)]
 pub(crate) struct DistillArgs {
-    /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, or trajectories of krill.
+    /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, trajectories of krill, or the
+    /// directory of a run, of which the rollouts of training tasks are read.
     pub(crate) file: Option<PathBuf>,
 
     /// The same, under the name that other programs have for it.
@@ -73,7 +60,7 @@ pub(crate) struct DistillArgs {
     pub(crate) trajectories: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) config: ConfigOption,
+    pub(crate) config: StartOption,
 
     /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
     #[arg(long, visible_alias = "output", value_name = "PATH")]

@@ -7,6 +7,7 @@ pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
+mod start;
 
 pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
@@ -15,6 +16,7 @@ pub(crate) use look::{
     StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
+pub(crate) use start::{Start, StartArgs, StartOption};
 
 use bank::BankCommand;
 use clap::{Args, Parser, Subcommand};
@@ -193,7 +195,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// The configuration file.
+    /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust.
     #[arg(default_value = "skillrl.toml")]
     pub(crate) config: PathBuf,
 
@@ -226,7 +228,7 @@ pub(crate) fn as_word(text: &str) -> String {
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// Writes events to standard output, one JSON object per line.
     #[arg(long)]
@@ -245,7 +247,7 @@ pub(crate) struct TrainArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The skill to measure; without it, the best skill of the run, else the initial one.
     /// A Markdown file, or a folder with a SKILL.md.

@@ -3,15 +3,17 @@
 use super::UsageError;
 use super::eval::choose_skill;
 use super::kept::{KeptCalls, described_spend};
+use super::start::{load_start, simulated_line};
 use crate::args::CollectArgs;
 use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::bank::episode::episode_line;
-use skillrl::engine::Engine;
+use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
+use skillrl::engine::{Engine, simulated_models};
 use skillrl::envs::Item;
 use skillrl::envs::source::document;
+use skillrl::llm::ChatModel;
 use skillrl::pipeline::bank::collect::{attempts, collect};
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::stage::StageCtx;
@@ -22,7 +24,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
-    let loaded = super::load_to_run(&args.config)?;
+    let mut start = args.config.start();
+    start.is_without_models = args.expert;
+    let loaded = load_start(&start, args.quiet)?;
     let split = assemble::split(&args.split)?;
     let (_, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     if args.out.is_dir() {
@@ -31,33 +35,58 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     }
     let mut engine = Engine::new(&loaded);
     let env = assemble::environment_with(&loaded, engine.judge()?)?;
-    let target = engine.model(ModelRole::Target)?;
+    let target = match args.expert {
+        true => engine.expert()?,
+        false => engine.model(ModelRole::Target)?,
+    };
+    let simulated = match args.expert {
+        true => Vec::new(),
+        false => simulated_models(&loaded.config, &[ModelRole::Target]),
+    };
+    let kind = match (args.expert, simulated.is_empty()) {
+        (true, _) => AgentKind::Expert,
+        (false, true) => AgentKind::Model,
+        (false, false) => AgentKind::Simulated,
+    };
+    let agent = EpisodeAgent::new(kind, target.id().to_string());
     let items: Vec<&Item> = env.items(split).iter().collect();
     if items.is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
         return Err(skillrl::Error::Pipeline(error).into());
     }
     let attempts = attempts(&items, args.episodes.unwrap_or(items.len()));
-    let kept = KeptCalls::beside(&args.out)?;
-    kept.count_spent(&engine);
+    // An expert has no calls to keep.
+    let kept = (!args.expert).then(|| KeptCalls::beside(&args.out)).transpose()?;
+    if let Some(kept) = &kept {
+        kept.count_spent(&engine);
+    }
     let n_before = engine.budget().spent().calls;
-    let judge = env.judge().map(|judge| kept.chat(Arc::clone(judge)));
-    let rollouts = Rollouts::local(Arc::clone(&env), kept.chat(target), judge);
+    let chat = |model: Arc<dyn ChatModel>| match &kept {
+        Some(kept) => kept.chat(model),
+        None => model,
+    };
+    let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
+    let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let ctx = StageCtx {
         workers: assemble::settings(&loaded.config)?.workers,
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
-        journal: Some(kept.journal.clone()),
+        journal: kept.as_ref().map(|kept| kept.journal.clone()),
         ..StageCtx::new(Stage::Collect, &progress)
     };
     let source = document(&skill);
     let collecting = collect(&rollouts, &attempts, &source, &ctx);
     let collected = super::block_on(stop, "stopping", collecting)?.map_err(skillrl::Error::Pipeline)?;
-    let (episodes, results): (Vec<_>, Vec<_>) = collected.into_iter().unzip();
+    let (mut episodes, results): (Vec<Episode>, Vec<_>) = collected.into_iter().unzip();
     if let Some(warning) = empty_replies(&results) {
         super::say(&format!("warning: {warning}"));
+    }
+    for (episode, result) in episodes.iter_mut().zip(results) {
+        episode.agent = Some(agent.clone());
+        episode.skill = skill.hash().to_string();
+        episode.trajectory = Some(result.trajectory);
     }
     let text: String = episodes.iter().map(episode_line).collect();
     atomic::write(&args.out, text.as_bytes()).map_err(skillrl::Error::Pipeline)?;
@@ -80,6 +109,8 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
             "episodes": episodes.len(),
             "successes": n_won,
             "by_task_type": types,
+            "agent": agent,
+            "simulated_models": simulated,
         });
         return super::print(&format!("{value}\n"));
     }
@@ -92,10 +123,15 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         let name = if name.is_empty() { "without a type" } else { name };
         text.push_str(&format!("  {name}: {n_won} of {n}\n"));
     }
-    text.push_str(&format!(
-        "calls are kept in {}; {}\n",
-        kept.path().display(),
-        described_spend(&loaded, &engine, n_before)
-    ));
+    match &kept {
+        Some(kept) => {
+            let spend = described_spend(&loaded, &engine, n_before);
+            text.push_str(&format!("calls are kept in {}; {spend}\n", kept.path().display()));
+        }
+        None => text.push_str(&format!("played by the expert {}, without model calls\n", agent.model)),
+    }
+    if !args.expert {
+        text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Target]));
+    }
     super::print_wrapped(&text)
 }

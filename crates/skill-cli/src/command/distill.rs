@@ -2,27 +2,29 @@
 
 use super::UsageError;
 use super::kept::{KeptCalls, described_spend};
-use crate::args::DistillArgs;
+use super::start::{load_start, simulated_line};
+use crate::args::{DistillArgs, Start};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill};
-use skillrl::bank::episode::{Episode, TrainItems, assign_types};
+use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, TrainItems, assign_types};
 use skillrl::bank::format::{BankFormat, write};
 use skillrl::bank::lint::Forbidden;
 use skillrl::bank::task_type::TypeTable;
 use skillrl::bank::{Bank, BankError, Tier, read_episodes};
-use skillrl::engine::Engine;
+use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig};
+use skillrl::engine::{Engine, simulated_models};
 use skillrl::llm::error::with_causes;
 use skillrl::llm::{CallCtx, CallPlace};
-use skillrl::pipeline::bank::{forbid_items, teacher_error};
+use skillrl::pipeline::bank::{forbid_items, run_episodes, teacher_error};
 use skillrl::pipeline::bank_dir::BankDir;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
-use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use skillrl::pipeline::{PipelineError, RunReader, Stage, StopSignal};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// What the file of a bank of the paper is called, as opposed to a directory.
 const JSON: &str = "json";
@@ -33,7 +35,10 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             .with_hint("name a file that `skillrl collect` has written")
             .into());
     };
-    let loaded = super::load_to_run(&args.config.as_args())?;
+    let mut episodes = read(path)?;
+    let start = started(args, &episodes);
+    let loaded = load_start(&start, args.quiet)?;
+    assign(&mut episodes, &loaded)?;
     let is_file = args.out.extension().is_some_and(|extension| extension == JSON);
     if is_file && args.out.exists() && !args.force {
         let message = format!("{} is there already", args.out.display());
@@ -44,7 +49,6 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     if !is_file {
         check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
     }
-    let episodes = read(path, &loaded)?;
     let mut engine = Engine::new(&loaded);
     let teacher = engine.model(ModelRole::Teacher)?;
     let prompts = assemble::teacher_prompts(&loaded)?;
@@ -106,6 +110,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             "left_out": left_out,
             "notes": distilled.notes,
             "calls": distilled.calls,
+            "simulated_models": simulated_models(&loaded.config, &[ModelRole::Teacher]),
         });
         return super::print(&format!("{value}\n"));
     }
@@ -131,11 +136,26 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         kept.path().display(),
         described_spend(&loaded, &engine, n_before)
     );
+    text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Teacher]));
     super::print_wrapped(&text)
 }
 
-/// The episodes of a file, each with a type where its environment or its goal tells one.
-fn read(path: &PathBuf, loaded: &skillrl::config::LoadedConfig) -> anyhow::Result<Vec<Episode>> {
+/// What the command starts from: without a configuration, simulated models are those of the world of the episodes.
+fn started(args: &DistillArgs, episodes: &[Episode]) -> Start {
+    let mut start = args.config.start();
+    let has_file = start.file.is_some() || Path::new(FILE_NAME).exists();
+    if start.is_mock && start.env.is_none() && !has_file {
+        let worlds = episodes.iter().filter_map(|episode| EnvKind::parse(&episode.environment));
+        start.env = worlds.into_iter().find(|kind| kind.is_built_in_world());
+    }
+    start
+}
+
+/// The episodes of a file, or of the training tasks of a run.
+fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
+    if path.is_dir() {
+        return of_run(path);
+    }
     let text = std::fs::read_to_string(path)
         .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
     let read = read_episodes(&text).map_err(|error| {
@@ -152,20 +172,60 @@ fn read(path: &PathBuf, loaded: &skillrl::config::LoadedConfig) -> anyhow::Resul
     for skipped in &read.skipped {
         super::say(&format!("warning: {}: {skipped}", path.display()));
     }
+    Ok(read.episodes)
+}
+
+/// The rollouts of a run; those that a teacher may not read are counted.
+fn of_run(run: &Path) -> anyhow::Result<Vec<Episode>> {
+    let read = run_episodes(run).map_err(skillrl::Error::Pipeline)?;
+    let left_out: Vec<String> =
+        read.left_out.iter().map(|(use_of, n)| format!("{n} of {}", use_of.as_str())).collect();
+    let left_out = match left_out.is_empty() {
+        true => String::new(),
+        false => format!("; left out: {}", left_out.join(", ")),
+    };
+    super::say(&format!(
+        "{}: {} of training tasks{left_out}",
+        run.display(),
+        counted(read.episodes.len() as u64, "rollout"),
+    ));
+    if read.episodes.is_empty() {
+        let message = format!("{} holds no rollout of a training task", run.display());
+        return Err(UsageError::new(message).with_hint("name a run that has made a step").into());
+    }
+    let reader = RunReader::open(run).map_err(skillrl::Error::Pipeline)?;
+    let agent = agent_of(&reader);
     let mut episodes = read.episodes;
+    for episode in &mut episodes {
+        episode.agent.clone_from(&agent);
+    }
+    Ok(episodes)
+}
+
+/// The agent of a run; `None` where its records do not name it.
+fn agent_of(run: &RunReader) -> Option<EpisodeAgent> {
+    let config = run.config();
+    let model = config.identity.get("models.target")?.as_str()?;
+    let is_simulated = config.simulated_models.iter().any(|role| role == ModelRole::Target.as_str());
+    let kind = if is_simulated { AgentKind::Simulated } else { AgentKind::Model };
+    Some(EpisodeAgent::new(kind, model))
+}
+
+/// Gives each episode a type where its environment or its goal tells one.
+fn assign(episodes: &mut [Episode], loaded: &LoadedConfig) -> anyhow::Result<()> {
     let retrieval = assemble::retrieval(loaded, None)?;
     let table: &TypeTable = retrieval.types();
     let known: Vec<String> = episodes.iter().map(|episode| episode.task_type.clone()).collect();
     let detector = table.detector(known.iter().map(String::as_str).filter(|name| !name.is_empty()));
-    assign_types(&mut episodes, &|episode| {
+    assign_types(episodes, &|episode| {
         let found = detector.detect(&episode.task_type, &episode.goal).task_type;
         found.unwrap_or_else(|| episode.task_type.clone())
     });
-    Ok(episodes)
+    Ok(())
 }
 
 /// What no skill may hold: goals and ids of all sets that are known here.
-fn forbidden(loaded: &skillrl::config::LoadedConfig, episodes: &[Episode]) -> Forbidden {
+fn forbidden(loaded: &LoadedConfig, episodes: &[Episode]) -> Forbidden {
     let mut forbidden = Forbidden::of_episodes(episodes);
     match assemble::environment(loaded) {
         Ok(env) => forbid_items(&mut forbidden, env.as_ref()),

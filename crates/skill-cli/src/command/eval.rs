@@ -2,13 +2,14 @@
 
 use super::against::Earlier;
 use super::eval_out::{EvalOut, deciding};
+use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
 use skillrl::core::{RolloutResult, SkillDoc};
-use skillrl::engine::Engine;
+use skillrl::engine::{Engine, simulated_models};
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
@@ -28,7 +29,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let Some(bank) = &args.bank {
         return super::eval_bank::run(args, bank);
     }
-    let loaded = super::load_to_run(&args.config)?;
+    let start = args.config.start();
+    let loaded = load_start(&start, args.quiet)?;
     let split = assemble::split(&args.split)?;
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
@@ -96,15 +98,18 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         if let Some(fields) = value.as_object_mut() {
             fields.insert("split".to_owned(), json!(split));
             fields.insert("skill".to_owned(), json!(name));
+            let simulated = simulated_models(&loaded.config, &[ModelRole::Target]);
+            fields.insert("simulated_models".to_owned(), json!(simulated));
             if let Some(compared) = &compared {
                 fields.insert("against".to_owned(), serde_json::to_value(compared)?);
             }
         }
         super::print(&format!("{value}\n"))?;
     } else {
+        let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
         let n_sent = out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before));
-        super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against))?;
+        super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against + &simulated))?;
     }
     if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
         super::against::check(&compared)?;

@@ -4,6 +4,7 @@ use super::UsageError;
 use super::eval::{unkept, warn_of_silence, warn_of_test_split};
 use super::eval_out::deciding;
 use super::kept::{KeptCalls, described_spend};
+use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use crate::table::counted;
@@ -12,7 +13,7 @@ use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::{BankSource, SkillRef, State};
 use skillrl::core::ItemId;
 use skillrl::core::canonical::canonical_hash;
-use skillrl::engine::Engine;
+use skillrl::engine::{Engine, simulated_models};
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, SkillSource, Split};
 use skillrl::llm::ChatModel;
@@ -35,7 +36,8 @@ const RESULT_FILE: &str = "bank_evaluation.json";
 const MAX_NAMED: usize = 12;
 
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
-    let loaded = super::load_to_run(&args.config)?;
+    let start = args.config.start();
+    let loaded = load_start(&start, args.quiet)?;
     let split = assemble::split(&args.split)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
@@ -138,6 +140,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         "split": split,
         "skills": view.skills().len(),
         "unmeasured": n_unmeasured,
+        "simulated_models": simulated_models(&loaded.config, &[ModelRole::Target]),
         "without": scores(&without),
         "with": scores(&with_bank),
         "difference": compared,
@@ -173,6 +176,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     if kept.is_some() {
         let _ = writeln!(text, "{}", described_spend(&loaded, &engine, n_before));
     }
+    text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Target]));
     super::print_wrapped(&text)
 }
 

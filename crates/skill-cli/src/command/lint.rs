@@ -73,7 +73,9 @@ fn training(args: &LintArgs, is_run: bool) -> anyhow::Result<Option<Vec<Training
 }
 
 fn load(config: &Path, overrides: &[String]) -> Result<LoadedConfig, skillrl::Error> {
-    Ok(Config::load(config, overrides)?)
+    let loaded = Config::load(config, overrides)?;
+    super::start::say_mapping(&loaded);
+    Ok(loaded)
 }
 
 /// Says what a call will cost, and makes it.

@@ -36,6 +36,7 @@ pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod show;
+mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
@@ -101,7 +102,9 @@ impl std::fmt::Display for Regression {
 impl std::error::Error for Regression {}
 
 pub(crate) fn load(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
-    Ok(Config::load(&args.config, &args.overrides)?)
+    let loaded = Config::load(&args.config, &args.overrides)?;
+    start::say_mapping(&loaded);
+    Ok(loaded)
 }
 
 /// Reads a configuration whose files are about to be used.

@@ -1,14 +1,18 @@
 //! `skillrl train`: from a configuration to a better skill.
 
 use super::UsageError;
+use super::start::{load_start, simulated_line};
 use crate::args::TrainArgs;
 use crate::bank_line::bank_lines;
 use crate::progress::Show;
 use crate::report_line::summary_lines;
+use skillrl::assemble::ModelRole;
 use skillrl::config::TrainMode;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    let loaded = super::load_to_run(&args.config)?;
+    let start = args.config.start();
+    let loaded = load_start(&start, args.quiet)?;
+    let simulated = simulated_line(&start, &loaded, &ModelRole::of_training(&loaded.config));
     let show = match (args.json, args.quiet) {
         (true, _) => Show::Json,
         (false, true) => Show::Quiet,
@@ -22,7 +26,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         }
         let (summary, dir) = super::train_bank(&loaded, show)?;
         if !args.json {
-            super::print_wrapped(&bank_lines(&summary, &dir))?;
+            super::print_wrapped(&(bank_lines(&summary, &dir) + &simulated))?;
         }
         return Ok(());
     }
@@ -31,6 +35,6 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    let lines = format!("{}\n", summary_lines(&summary, cost, spent, &dir));
+    let lines = format!("{}\n{simulated}", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
 }
