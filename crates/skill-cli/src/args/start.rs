@@ -10,11 +10,11 @@ pub(crate) struct StartArgs {
     /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
     /// skillrl.toml.
     #[arg(value_name = "CONFIG")]
-    file: Option<PathBuf>,
+    config_file: Option<PathBuf>,
 
     /// The same, under the name that other programs have for it.
-    #[arg(long = "config", value_name = "FILE", conflicts_with = "file", hide = true)]
-    file_option: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with = "config_file", hide = true)]
+    config: Option<PathBuf>,
 
     #[command(flatten)]
     shared: SharedArgs,
@@ -26,7 +26,7 @@ pub(crate) struct StartOption {
     /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
     /// skillrl.toml.
     #[arg(long = "config", value_name = "FILE")]
-    file: Option<PathBuf>,
+    config_file: Option<PathBuf>,
 
     #[command(flatten)]
     shared: SharedArgs,
@@ -81,13 +81,13 @@ impl SharedArgs {
 impl StartArgs {
     /// What the command starts from.
     pub(crate) fn start(&self) -> Start {
-        self.shared.start(self.file.as_ref().or(self.file_option.as_ref()))
+        self.shared.start(self.config_file.as_ref().or(self.config.as_ref()))
     }
 }
 
 impl StartOption {
     /// What the command starts from.
     pub(crate) fn start(&self) -> Start {
-        self.shared.start(self.file.as_ref())
+        self.shared.start(self.config_file.as_ref())
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         (false, true) => AgentKind::Model,
         (false, false) => AgentKind::Simulated,
     };
-    let agent = EpisodeAgent::new(kind, target.id().to_string());
+    let name = if args.expert { target.id().model.clone() } else { target.id().to_string() };
+    let agent = EpisodeAgent::new(kind, name);
     let items: Vec<&Item> = env.items(split).iter().collect();
     if items.is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };

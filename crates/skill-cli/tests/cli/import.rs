@@ -82,7 +82,7 @@ fn a_run_from_elsewhere_is_looked_at_like_any_other() {
 }
 
 /// All keys that such a file has; the program it is of refuses one that lacks any.
-const KRILL: &str = r#"{
+pub(crate) const KRILL: &str = r#"{
   "sft": {"learning_rate": 0.0001, "batch_size": 16, "epochs": 3},
   "rl": {"learning_rate": 0.000001, "batch_size": 64, "group_size": 8, "kl_coeff": 0.01, "clip_epsilon": 0.2,
          "invalid_action_penalty": 0.1, "max_prompt_length": 6000, "max_response_length": 1024, "training_epochs": 150},

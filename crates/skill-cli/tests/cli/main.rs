@@ -57,6 +57,7 @@ mod replay;
 mod report;
 mod said;
 mod secrets;
+mod seeds;
 mod serve;
 mod server;
 mod silent;

@@ -21,9 +21,12 @@ impl Amendments {
 
 /// The configuration of a built-in world where there is no file: a bank is trained, as in krill and SkillRL.
 ///
-/// Which models are used is not a part of it.
+/// Which models are used is not a part of it, but simulated ones have a directory of their own.
 pub fn world_text(kind: EnvKind, simulates_models: bool) -> String {
     // A simulated agent knows what is in its prompt and nothing else.
     let history = if simulates_models { "history_turns = 50\n" } else { "" };
-    format!("[env]\nkind = \"{}\"\n{history}\n[train]\nmode = \"bank\"\n", kind.as_str())
+    let (kind, suffix) = (kind.as_str(), if simulates_models { "-mock" } else { "" });
+    format!(
+        "[run]\ndir = \"runs/{kind}{suffix}\"\n\n[env]\nkind = \"{kind}\"\n{history}\n[train]\nmode = \"bank\"\n"
+    )
 }
