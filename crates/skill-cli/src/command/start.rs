@@ -23,7 +23,7 @@ pub(super) fn load_start(start: &Start, quiet: bool) -> anyhow::Result<LoadedCon
         }
         (file, _) => {
             let path = file.as_deref().unwrap_or(Path::new(FILE_NAME));
-            Config::load_amended(path, overrides, amendments).map_err(skillrl::Error::Config)?
+            Config::load_amended(path, overrides, amendments).map_err(|error| without_world(path, error))?
         }
     };
     loaded.check_paths().map_err(skillrl::Error::Config)?;
@@ -40,13 +40,28 @@ pub(super) fn load_start(start: &Start, quiet: bool) -> anyhow::Result<LoadedCon
     Ok(loaded)
 }
 
-/// Without a file, nobody can add a line to it.
-fn without_file(error: ConfigError) -> anyhow::Error {
-    let missing = error.problems().iter().find_map(|problem| match &problem.kind {
+/// The first key that is missing, with an example of its value.
+fn missing(error: &ConfigError) -> Option<(String, &'static str)> {
+    error.problems().iter().find_map(|problem| match &problem.kind {
         ProblemKind::Missing { key, example } => Some((key.clone(), *example)),
         _ => None,
-    });
-    match missing {
+    })
+}
+
+/// Configurations of other systems name no environment.
+fn without_world(path: &Path, error: ConfigError) -> anyhow::Error {
+    let is_of_others = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    match missing(&error).filter(|(key, _)| is_of_others && key.starts_with("env.")) {
+        Some(_) => UsageError::new(error.to_string())
+            .with_hint("such a file names no environment: name a world with `--env`, or set `env.kind` and its keys with `--set`")
+            .into(),
+        None => skillrl::Error::Config(error).into(),
+    }
+}
+
+/// Without a file, nobody can add a line to it.
+fn without_file(error: ConfigError) -> anyhow::Error {
+    match missing(&error) {
         Some((key, example)) => UsageError::new(error.to_string())
             .with_hint(format!(
                 "give it with `--set {key}={}`, name a configuration file, or use simulated models with `--mock`",

@@ -24,7 +24,7 @@ fn household() -> TestContext {
     context
 }
 
-/// A bank in one round, with short trials.
+/// A bank that is distilled and not evolved, with one short trial.
 const SHORT: [&str; 14] = [
     "--set",
     "env.max_train=12",
@@ -33,9 +33,9 @@ const SHORT: [&str; 14] = [
     "--set",
     "env.max_test=6",
     "--set",
-    "evolution.rounds=1",
+    "evolution.rounds=0",
     "--set",
-    "evolution.max_trials=2",
+    "evolution.max_trials=1",
     "--set",
     "evolution.max_trial_rollouts=64",
     "--set",
@@ -254,9 +254,9 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         let is_source = path.ends_with("krill.json");
         assert!(is_source || !String::from_utf8_lossy(&bytes).contains("hidden"), "{}", path.display());
     }
-    // An environment is named by nobody.
-    let outcome = context.run(&["train", "krill.json", "--mock"]);
-    assert_refused(&outcome, &["`env.kind`"]);
+    // Such a file names no environment.
+    assert_refused(&context.run(&["train", "krill.json"]), &["`env.data`", "--env"]);
+    assert_refused(&context.run(&["train", "krill.json", "--mock"]), &["`env.kind`", "alfworld"]);
 }
 
 #[test]
@@ -285,7 +285,8 @@ fn json_of_something_else_is_refused_by_name() {
 fn rollouts_of_training_tasks_of_a_run_become_skills() {
     let context = TestContext::new();
     let world = ["--env", "alfworld", "--mock", "--set", "run.dir=run"];
-    context.succeed(&[&["train", "--quiet"][..], &world, &SHORT].concat());
+    let one_round = ["--set", "evolution.rounds=1"];
+    context.succeed(&[&["train", "--quiet"][..], &world, &SHORT, &one_round].concat());
     let read = run_episodes(&context.path("run")).unwrap();
     assert!(read.left_out[&RolloutUse::Trial] > 0 && read.left_out[&RolloutUse::Val] > 0);
     // Those for the teacher, once before the bank and once after: two samples of six tasks.

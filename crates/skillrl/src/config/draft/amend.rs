@@ -34,7 +34,7 @@ impl Draft {
         if !amendments.simulates_models {
             return;
         }
-        let kind = self.text_at("env.kind").map(str::to_owned);
+        let kind = keys::section("env").and_then(|section| self.kind_of(section));
         let is_world = |kind: &str| EnvKind::parse(kind).is_some_and(EnvKind::is_built_in_world);
         if let Some(kind) = kind.filter(|kind| !is_world(kind)) {
             let worlds: Vec<&str> = EnvKind::ALL
