@@ -170,7 +170,9 @@ fn mock_models_stand_in_for_all_others_and_every_result_says_so() {
     let short = ["--set", "env.max_train=4", "--set", "env.max_val=2", "--set", "env.max_test=2"];
     let epoch = ["--set", "train.epochs=1", "--set", "train.batch_size=4"];
     context.succeed(&[&document[..], &short, &epoch].concat());
-    assert_eq!(simulated(&context.json("document/config.json")), serde_json::json!(["target", "optimizer"]));
+    for record in ["document/config.json", "document/summary.json"] {
+        assert_eq!(simulated(&context.json(record)), serde_json::json!(["target", "optimizer"]), "{record}");
+    }
     assert!(context.read("document/report.html").contains("Models were simulated"));
 }
 

@@ -57,6 +57,7 @@ impl Summary {
             version: String::new(),
             env: String::new(),
             config: Value::Null,
+            simulated_models: Vec::new(),
             total_steps: 0,
             total_accepts: 0,
             total_rejects: 0,

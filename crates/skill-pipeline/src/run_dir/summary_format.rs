@@ -18,6 +18,9 @@ pub struct Summary {
     pub env: String,
     /// The resolved configuration, as in `config.json`.
     pub config: Value,
+    /// The models that are simulated, as in `config.json`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub simulated_models: Vec<String>,
     /// Steps of the run.
     pub total_steps: usize,
     /// Steps whose candidate was accepted.

@@ -78,6 +78,7 @@ impl Run<'_> {
             version: format!("skillrl-{}", env!("CARGO_PKG_VERSION")),
             env: self.env.name().to_owned(),
             config: self.config.clone(),
+            simulated_models: self.simulated_models.to_vec(),
             total_steps: state.history.len(),
             total_accepts: count(StepAction::is_accept),
             total_rejects: count(|action| action == StepAction::Reject),

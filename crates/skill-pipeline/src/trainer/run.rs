@@ -75,6 +75,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         is_on_record: false,
         warned: Warned::default(),
         config: &trainer.config.resolved,
+        simulated_models: &trainer.config.simulated_models,
         config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
         source_text: trainer.config.source_text.as_deref(),
         prompts,
@@ -200,6 +201,7 @@ pub(super) struct Run<'run> {
     /// Says what people can do about errors and warnings.
     pub(super) advice: &'run dyn Advice,
     pub(super) config: &'run serde_json::Value,
+    pub(super) simulated_models: &'run [String],
     /// Where the configuration lies, from the directory of the run.
     config_dir: Option<String>,
     /// What `config.toml` holds.

@@ -213,11 +213,7 @@ impl Report {
             sent: Sent::of(run)?.into(),
             skill,
             trajectories: conversation::read(&source, options),
-            not_measured: simulated(run)
-                .into_iter()
-                .chain(said)
-                .chain(not_measured(&headline, &source))
-                .collect(),
+            not_measured: said.chain(simulated(run)).chain(not_measured(&headline, &source)).collect(),
             steps,
             items,
             headline: Some(headline),
@@ -246,7 +242,7 @@ impl Report {
             skill: Vec::new(),
             items: Items::default(),
             trajectories: Trajectories::default(),
-            not_measured: simulated(run).into_iter().chain(unfinished(phase)).chain([nothing]).collect(),
+            not_measured: unfinished(phase).into_iter().chain(simulated(run)).chain([nothing]).collect(),
         })
     }
 
