@@ -34,7 +34,8 @@ impl Log {
 #[cfg_attr(feature = "otel", expect(unused_variables, reason = "whoever calls models is traced"))]
 pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
     let default = match verbose {
-        0 => "warn",
+        // How much memory a local model will take is told before its weights are read.
+        0 => "skillrl::engine::local=info,warn",
         1 => {
             "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,warn"
         }
@@ -105,7 +106,11 @@ where
         mut writer: Writer<'_>,
         event: &tracing::Event<'_>,
     ) -> fmt::Result {
-        let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        let kind = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "note",
+        };
         write!(writer, "{kind}: ")?;
         ctx.field_format().format_fields(writer.by_ref(), event)?;
         writeln!(writer)

@@ -122,21 +122,21 @@ pub enum LlmError {
         message: String,
     },
     /// Another 4xx status.
-    #[error("{provider} does not accept the request (HTTP {status}): {message}")]
+    #[error("{provider} does not accept the request{}: {message}", of_status(*status))]
     BadRequest {
         /// Who answered.
         provider: String,
-        /// The HTTP status.
+        /// The HTTP status; 0 for a model of this process.
         status: u16,
         /// The provider's words.
         message: String,
     },
     /// The prompt is too long for the model.
-    #[error("the prompt is too long for the model at {provider} (HTTP {status}): {message}")]
+    #[error("the prompt is too long for the model at {provider}{}: {message}", of_status(*status))]
     ContextTooLong {
         /// Who answered.
         provider: String,
-        /// The HTTP status.
+        /// The HTTP status; 0 for a model of this process.
         status: u16,
         /// The provider's words.
         message: String,
@@ -298,6 +298,14 @@ pub enum LlmError {
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// The HTTP status as a part of a message; nothing for a model without HTTP.
+fn of_status(status: u16) -> String {
+    match status {
+        0 => String::new(),
+        status => format!(" (HTTP {status})"),
+    }
 }
 
 /// What to say of an attempt that failed before a cap was reached.

@@ -75,6 +75,16 @@ pub enum TrainError {
         /// What is wrong with it.
         fault: String,
     },
+    /// A model needs more memory than the machine has left.
+    #[error("load {}: it needs {needed} bytes of memory, {available} are available", path.display())]
+    Memory {
+        /// The model's file or folder.
+        path: PathBuf,
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that are available.
+        available: u64,
+    },
     /// The caller stopped waiting, and the work was abandoned.
     #[error("finish: the call was cancelled")]
     Cancelled,

@@ -30,6 +30,8 @@
 
 pub mod answers;
 pub mod chat;
+#[cfg(feature = "candle")]
+pub mod chat_model;
 pub mod checkpoint;
 pub mod error;
 pub mod examples;

@@ -237,6 +237,21 @@ impl WeightFiles {
         self.files.iter().flat_map(TensorFile::names)
     }
 
+    /// The paths of the files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Element types as the headers name them, such as `BF16`, with the number of values that have them.
+    pub fn element_types(&self) -> BTreeMap<String, u64> {
+        let mut types = BTreeMap::new();
+        for entry in self.files.iter().flat_map(|file| file.entries.values()) {
+            let n_values = entry.shape.iter().map(|side| *side as u64).fold(1, u64::saturating_mul);
+            *types.entry(entry.dtype.clone()).or_insert(0) += n_values;
+        }
+        types
+    }
+
     /// The path of the file that has a tensor, or of the directory.
     pub fn path_of(&self, name: &str) -> &Path {
         self.file_of(name).map_or(&self.directory, |file| &file.path)

@@ -1,9 +1,11 @@
 //! From a configuration to models with their layers, and what the models of a run share.
 
 mod agent;
+mod local;
 mod served;
 mod simulated;
 
+pub(crate) use local::findings as local_findings;
 pub(crate) use served::{embedding_key_variable, key_variable};
 
 use crate::assemble::ModelRole;
@@ -41,6 +43,7 @@ pub struct Engine<'config> {
     transport: Option<Arc<dyn Transport>>,
     has_keys: bool,
     secrets: Secrets,
+    locals: local::Locals,
 }
 
 #[derive(Clone)]
@@ -56,12 +59,25 @@ impl<'config> Engine<'config> {
         loaded.config.budget.fill(&mut caps);
         let budget = Budget::new(caps);
         let secrets = secrets::known(loaded);
-        Self { loaded, budget, providers: BTreeMap::new(), transport: None, has_keys: true, secrets }
+        Self {
+            loaded,
+            budget,
+            providers: BTreeMap::new(),
+            transport: None,
+            has_keys: true,
+            secrets,
+            locals: local::Locals::default(),
+        }
     }
 
     /// An engine whose models are never sent anything, and so need no key.
     pub fn without_keys(loaded: &'config LoadedConfig) -> Self {
         Self { has_keys: false, ..Self::new(loaded) }
+    }
+
+    /// The configuration whose models these are.
+    pub(crate) fn loaded(&self) -> &'config LoadedConfig {
+        self.loaded
     }
 
     /// The caps of the run.
@@ -116,6 +132,7 @@ impl<'config> Engine<'config> {
             ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
                 return self.paid(config).map_err(failed);
             }
+            ModelConfig::Local(asked) => self.locals.model(role, asked, loaded)?,
             ModelConfig::Scripted(asked) => {
                 let path = loaded.resolve(&asked.file);
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
@@ -152,9 +169,13 @@ impl<'config> Engine<'config> {
                 let transport = self.transport().map_err(failed)?;
                 served::list(*dialect, config, transport, self.access()).map(Some).map_err(failed)
             }
-            Some(ModelConfig::Agent(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_)) | None => {
-                Ok(None)
-            }
+            Some(
+                ModelConfig::Agent(_)
+                | ModelConfig::Local(_)
+                | ModelConfig::Scripted(_)
+                | ModelConfig::Simulated(_),
+            )
+            | None => Ok(None),
         }
     }
 
@@ -166,7 +187,7 @@ impl<'config> Engine<'config> {
                 let transport = self.transport()?;
                 served::model(*dialect, config, transport, self.access())?
             }
-            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
+            ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
                 let message = format!("no server answers for kind \"{}\"", config.kind());
                 return Err(LlmError::Configuration { message });
             }
@@ -308,7 +329,7 @@ fn model_id(model: &ModelConfig) -> Option<ModelId> {
             Some(ModelId::new(provider, &config.model))
         }
         ModelConfig::Agent(asked) => Some(agent::model_id(asked)),
-        ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
+        ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => None,
     }
 }
 

@@ -201,6 +201,10 @@ impl Error {
             Self::NoExpert { .. } => {
                 "collect with a model; the worlds `alfworld` and `webshop` have experts".to_owned()
             }
+            Self::LeftOut { feature: "weights", .. } => {
+                "build it in: `cargo install --path crates/skill-cli --features weights`, or change the setting"
+                    .to_owned()
+            }
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),

@@ -23,7 +23,7 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
             ModelConfig::Agent(agent) => {
                 Passed::new(agent.pass_env.as_deref().unwrap_or_default()).tell(&secrets);
             }
-            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {}
+            ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {}
         }
     }
     if let Some(asked) = &loaded.config.models.embedding

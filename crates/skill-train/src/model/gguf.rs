@@ -54,6 +54,16 @@ impl Decoder {
     }
 }
 
+impl Decoder {
+    /// The configuration of a GGUF file, from its header alone.
+    ///
+    /// # Errors
+    /// [`TrainError::File`] and [`TrainError::Model`] as [`Decoder::open_gguf`].
+    pub fn gguf_config(path: &Path) -> Result<ModelConfig> {
+        GgufFile::open(path)?.config()
+    }
+}
+
 /// From the order of llama.cpp (pairs of the rotation side by side) to that of published checkpoints (first halves of
 /// all pairs, then second halves), within each head.
 fn restore_rows(values: &[f32], n_heads: usize, shape: &[usize]) -> Vec<f32> {

@@ -12,6 +12,8 @@
 mod backend;
 mod byte_codec;
 mod chat;
+#[cfg(feature = "candle")]
+mod chat_model;
 mod conformance;
 mod examples;
 mod export;

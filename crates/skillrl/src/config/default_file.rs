@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::env::WORLD_KINDS;
 use super::error::ConfigError;
 use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
-use super::models::{AGENT_KIND, SET_BY_PROVIDER};
+use super::models::{AGENT_KIND, LOCAL_KIND, SET_BY_PROVIDER};
 use super::{Config, FILE_NAME, value};
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
         let is_world = |name: &str| WORLD_KINDS.contains(&name);
         let of_other_kinds = !names.is_empty() && !draft.has_key(section, key);
         if of_other_kinds
-            && (names.iter().all(|name| is_world(name) || *name == AGENT_KIND)
+            && (names.iter().all(|name| is_world(name) || [AGENT_KIND, LOCAL_KIND].contains(name))
                 || draft.kind_of(section).is_some_and(|kind| is_world(&kind)))
         {
             continue;

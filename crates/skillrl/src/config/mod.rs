@@ -40,7 +40,7 @@ pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksCon
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use mapping::Mapping;
 pub use models::{
-    AgentConfig, AgentOutput, AskedPrices, ModelConfig, ResponseFormat, ScriptedConfig, SeedField,
+    AgentConfig, AgentOutput, AskedPrices, LocalConfig, LocalSchema, ModelConfig, ResponseFormat, ScriptedConfig, SeedField,
     ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};

@@ -3,7 +3,7 @@
 use super::keys::KeyDefault::{self, Absent, Required, Suggested};
 use super::keys::ValueType::{self, Body, Flag, Headers, Text, Texts, Url, Variable};
 use super::keys::declare::{choice, decisive, integer, joined, kinds, number, process};
-use super::keys::{FILE, KeySpec, Kinds, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE};
+use super::keys::{DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, MAX_COUNT, Kinds, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE};
 use super::path::AskedPath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -30,6 +30,8 @@ pub enum ModelConfig {
     },
     /// A program that plays the part of a model.
     Agent(Box<AgentConfig>),
+    /// Weights on this machine.
+    Local(Box<LocalConfig>),
     /// Replies from a file.
     Scripted(ScriptedConfig),
     /// A small program that plays the part of a model.
@@ -42,6 +44,7 @@ impl ModelConfig {
         match self {
             Self::Served { dialect, .. } => dialect.as_str(),
             Self::Agent(_) => AGENT_KIND,
+            Self::Local(_) => LOCAL_KIND,
             Self::Scripted(_) => SCRIPTED_KIND,
             Self::Simulated(_) => SIMULATED_KIND,
         }
@@ -51,7 +54,7 @@ impl ModelConfig {
     pub fn served(&self) -> Option<&ServedConfig> {
         match self {
             Self::Served { config, .. } => Some(config),
-            Self::Agent(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+            Self::Agent(_) | Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -59,7 +62,7 @@ impl ModelConfig {
     pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Self::Served { dialect, .. } => Some(*dialect),
-            Self::Agent(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+            Self::Agent(_) | Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -67,13 +70,17 @@ impl ModelConfig {
     pub fn is_paid(&self) -> bool {
         match self {
             Self::Served { .. } | Self::Agent(_) => true,
-            Self::Scripted(_) | Self::Simulated(_) => false,
+            Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => false,
         }
     }
 
     /// The most tokens of a reply that the model's section asks for.
     pub fn max_tokens(&self) -> Option<u32> {
-        self.served().and_then(|served| served.max_tokens)
+        match self {
+            Self::Served { config, .. } => config.max_tokens,
+            Self::Local(config) => config.max_tokens,
+            Self::Agent(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+        }
     }
 
     /// What the model's tokens cost, as far as its section says; `None` for models that cost nothing.
@@ -89,7 +96,7 @@ impl ModelConfig {
                 cached: agent.price_cached,
                 output: agent.price_output,
             }),
-            Self::Scripted(_) | Self::Simulated(_) => None,
+            Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -98,7 +105,7 @@ impl ModelConfig {
         match self {
             Self::Served { config, .. } => (config.requests_per_minute, config.tokens_per_minute),
             Self::Agent(agent) => (agent.requests_per_minute, agent.tokens_per_minute),
-            Self::Scripted(_) | Self::Simulated(_) => (None, None),
+            Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => (None, None),
         }
     }
 
@@ -106,6 +113,7 @@ impl ModelConfig {
         match self {
             Self::Served { config, .. } => config.visit_paths(section, visit),
             Self::Agent(config) => config.visit_paths(section, visit),
+            Self::Local(config) => config.visit_paths(section, visit),
             Self::Scripted(config) => config.visit_paths(section, visit),
             Self::Simulated(config) => config.visit_paths(section, visit),
         }
@@ -119,6 +127,7 @@ impl From<ModelConfig> for Json {
         let keys = match config {
             ModelConfig::Served { config, .. } => serde_json::to_value(config),
             ModelConfig::Agent(config) => serde_json::to_value(config),
+            ModelConfig::Local(config) => serde_json::to_value(config),
             ModelConfig::Scripted(config) => serde_json::to_value(config),
             ModelConfig::Simulated(config) => serde_json::to_value(config),
         };
@@ -142,6 +151,7 @@ impl TryFrom<Json> for ModelConfig {
         }
         match kind {
             AGENT_KIND => serde_json::from_value(fields).map(Self::Agent),
+            LOCAL_KIND => serde_json::from_value(fields).map(Self::Local),
             SCRIPTED_KIND => serde_json::from_value(fields).map(Self::Scripted),
             SIMULATED_KIND => serde_json::from_value(fields).map(Self::Simulated),
             _ => Err(serde::de::Error::unknown_variant(kind, &ALL_KINDS)),
@@ -163,9 +173,13 @@ pub struct AskedPrices {
 /// The kinds of models that a server answers for: the dialects.
 pub(in crate::config) const SERVED_KINDS: &[&str] = Dialect::NAMES;
 const PAID_KINDS: [&str; SERVED_KINDS.len() + 1] = joined(SERVED_KINDS, &[AGENT_KIND]);
-const ALL_KINDS: [&str; PAID_KINDS.len() + 2] = joined(&PAID_KINDS, &[SCRIPTED_KIND, SIMULATED_KIND]);
+const ALL_KINDS: [&str; PAID_KINDS.len() + 3] =
+    joined(&PAID_KINDS, &[LOCAL_KIND, SCRIPTED_KIND, SIMULATED_KIND]);
+const SAMPLED_KINDS: [&str; SERVED_KINDS.len() + 1] = joined(SERVED_KINDS, &[LOCAL_KIND]);
 /// The kind whose keys the default file only has where it is asked for, since it has many.
 pub(in crate::config) const AGENT_KIND: &str = "agent";
+/// The kind of models whose weights are on this machine; the default file has its keys only where it is chosen.
+pub(in crate::config) const LOCAL_KIND: &str = "local";
 const SCRIPTED_KIND: &str = "scripted";
 pub(in crate::config) const SIMULATED_KIND: &str = "simulated";
 
@@ -174,7 +188,11 @@ const SERVED: Kinds = Kinds::Of(SERVED_KINDS);
 const PAID: Kinds = Kinds::Of(&PAID_KINDS);
 const CHAT_COMPLETIONS: Kinds = Kinds::Of(&[Dialect::ChatCompletions.as_str()]);
 const MESSAGES: Kinds = Kinds::Of(&[Dialect::Messages.as_str()]);
+/// The kinds whose replies are sampled as the configuration says.
+const SAMPLED: Kinds = Kinds::Of(&SAMPLED_KINDS);
+const SEEDED: Kinds = Kinds::Of(&[Dialect::ChatCompletions.as_str(), LOCAL_KIND]);
 const AGENT: Kinds = Kinds::Of(&[AGENT_KIND]);
+const LOCAL: Kinds = Kinds::Of(&[LOCAL_KIND]);
 const SCRIPTED: Kinds = Kinds::Of(&[SCRIPTED_KIND]);
 const SIMULATED: Kinds = Kinds::Of(&[SIMULATED_KIND]);
 
@@ -197,6 +215,7 @@ pub(in crate::config) const KIND: &[KeySpec] =
         "kind",
         "openai: any server with the Chat Completions interface. anthropic: the Messages interface.\n\
      responses: OpenAI's Responses interface. agent: Claude Code, Codex, Gemini CLI or any program.\n\
+     local: weights on this machine, for programs that are built with the feature `weights`.\n\
      scripted: replies from a file.\n\
      simulated: a small program that plays the part of a model, for demonstrations and tests.",
     )];
@@ -212,6 +231,10 @@ kinds! {
         agent => {
             /// A model with `kind = "agent"`.
             AgentConfig for skill_llm::agent::AgentConfig
+        }
+        local => {
+            /// A model with `kind = "local"`.
+            LocalConfig
         }
         scripted => {
             /// A model with `kind = "scripted"`.
@@ -247,16 +270,21 @@ kinds! {
             process(Texts, Absent { example: "[\"az\", \"account\", \"get-access-token\", \"--resource\", \"https://cognitiveservices.azure.com\"]" });
         /// The header that carries the key. Without it x-api-key for kind "anthropic", and authorization else.
         key_header: Option<KeyHeader> = process(choice::<KeyHeader>(), Absent { example: "\"authorization\"" });
-        /// Randomness of the replies; 0 is greedy. Without it the server decides.
+    }
+    [served local] of SAMPLED {
+        /// Randomness of the replies; 0 is greedy. Without it the server decides, and a local model takes 0.7.
         temperature: Option<f64> = decisive(number(0.0, f64::INFINITY), Absent { example: "0.0" });
-        /// Nucleus sampling. Without it the server decides.
+        /// Nucleus sampling. Without it the server decides, and a local model takes 0.95.
         top_p: Option<f64> = decisive(number(0.0, 1.0), Absent { example: "1.0" });
         /// The most tokens that a reply may have, where nothing else in this file bounds it.
         max_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "4096" });
     }
-    [served] of CHAT_COMPLETIONS {
-        /// A sampling seed, for servers that take one.
+    [served local] of SEEDED {
+        /// A sampling seed, for servers that take one. A local model gives the same call the same reply in any case,
+        /// and other replies with another seed.
         seed: Option<u64> = decisive(integer(0, MAX_SEED), Absent { example: "42" });
+    }
+    [served] of CHAT_COMPLETIONS {
         /// Whether the server takes a seed. off: one that is asked for is an error.
         seed_field: Option<SeedField> = process(choice::<SeedField>(), Value("\"seed\""));
     }
@@ -282,9 +310,11 @@ kinds! {
         reasoning_effort_field: Option<EffortField> =
             process(choice::<EffortField>(), Value("\"reasoning_effort\""));
     }
-    [served] of SERVED {
-        /// Whether the model thinks before it answers. Without it the server decides.
+    [served local] of SAMPLED {
+        /// Whether the model thinks before it answers. Without it the server decides, or the model's chat template.
         thinking: Option<bool> = decisive(Flag, Absent { example: "false" });
+    }
+    [served] of SERVED {
         /// The most tokens that the model thinks with, for servers that take such a bound.
         thinking_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "2048" });
     }
@@ -340,6 +370,24 @@ kinds! {
         extra_headers: BTreeMap<String, String> =
             decisive(Headers, Absent { example: "{ x-title = \"skillrl\" }" });
     }
+    [local] of LOCAL {
+        /// A GGUF file, or a folder with config.json, safetensors, tokenizer.json and a chat template, of the Llama,
+        /// Qwen2 or Qwen3 family.
+        path: AskedPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"model.gguf\"" });
+        /// A folder with a LoRA adapter for these weights, as peft writes it.
+        adapter: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"adapter\"" });
+        /// Tokens of a prompt and its reply together at most. Longer than the model was made for is never possible.
+        context: u32 = decisive(integer(1, MAX_TOKENS), Value("8192"));
+        /// The number of most probable tokens of which one is sampled; without it all.
+        top_k: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "20" });
+        /// What becomes of calls that ask for JSON of a certain shape. refuse: they fail. ignore: the prompt alone says
+        /// which shape is wanted, and a reply of another one is read as well as it can be.
+        response_schema: LocalSchema = decisive(choice::<LocalSchema>(), Value("\"refuse\""));
+        /// Replies that are computed together at most. More are faster as a whole and take more memory.
+        batch_rows: u32 = process(integer(1, 4096), Value("8"));
+        /// Megabytes for what was computed of prompts that begin alike, such as a skill.
+        prefix_cache_mb: u32 = process(integer(0, MAX_COUNT), Value("512"));
+    }
     [scripted] of SCRIPTED {
         /// The file with the replies.
         file: AskedPath = decisive(FILE, Required { example: "\"rules.json\"" });
@@ -383,6 +431,16 @@ named_enum! {
         Tool = "tool",
         /// By the prompt alone.
         Off = "off",
+    }
+}
+
+named_enum! {
+    /// Treatment of calls that ask a local model for JSON of a certain shape.
+    pub enum LocalSchema {
+        /// They fail.
+        Refuse = "refuse",
+        /// The prompt alone says which shape is wanted.
+        Ignore = "ignore",
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Check, Examination, Finding, Network, Status, counted};
 use crate::assemble::ModelRole;
 use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ResponseFormat, ServedConfig};
 use crate::cost::{has_prices, prices};
-use crate::engine::{Engine, judge_role};
+use crate::engine::{Engine, judge_role, local_findings};
 use crate::error::Error;
 use crate::hint;
 use skill_core::SourceType;
@@ -63,7 +63,7 @@ pub(super) async fn examine(
                 Some(served) => reach(&mut engine, role, served, asked, &mut servers, &mut found).await,
                 None => true,
             };
-            if config.is_paid() {
+            if config.is_paid() || matches!(config, ModelConfig::Local(_)) {
                 let model = (asked.network == Network::Allowed && is_reached).then_some(model);
                 let max_reply_tokens = config.max_tokens().unwrap_or(loaded.config.limits.max_reply_tokens);
                 let skill_aware = loaded.config.train.skill_aware;
@@ -102,6 +102,10 @@ fn built(
     match config {
         ModelConfig::Served { config, .. } => found.push(Finding::ok(Check::Key, key_text(config))),
         ModelConfig::Agent(agent) => found.push(program(agent)),
+        ModelConfig::Local(local) => {
+            let said = local_findings(local, engine.loaded());
+            found.extend(said.into_iter().map(|line| Finding::ok(Check::Model, line)));
+        }
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
             found.push(Finding::ok(Check::Model, format!("{}: nothing is asked elsewhere", config.kind())));
         }

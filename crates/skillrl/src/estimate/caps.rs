@@ -48,7 +48,8 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
             ModelRole::Teacher => "models.teacher.max_tokens",
         };
         let has_limit = match model {
-            ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => true,
+            // The context of a local model limits its replies.
+            ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => true,
             ModelConfig::Agent(_) => return Some(ApproximateCap { role: role.as_str(), set: None }),
             ModelConfig::Served { dialect, config: served } => {
                 dialect.always_limits_replies()

@@ -31,6 +31,7 @@ pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
     match kind {
         kind if super::models::SERVED_KINDS.contains(&kind) => vec![format!("{section}.model=m")],
         "agent" => vec![format!("{section}.model=m"), format!("{section}.agent=claude")],
+        "local" => vec![format!("{section}.path=m")],
         "scripted" => vec![format!("{section}.file=f")],
         _ => Vec::new(),
     }

@@ -1,0 +1,141 @@
+//! The header of a GGUF file: configuration, tokenizer, chat template, and the types of its tensors.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::{Content, Value};
+use serde_json::Map;
+
+use super::{Base, Result, WeightFormat};
+use crate::chat::ChatTemplate;
+use crate::error::TrainError;
+use crate::model::Decoder;
+use crate::tokenizer::{GgufVocabulary, JsonTokenizer};
+
+/// Names of special tokens in templates, with the keys of their ids.
+const NAMED_TOKENS: [(&str, &str); 4] = [
+    ("bos_token", "tokenizer.ggml.bos_token_id"),
+    ("eos_token", "tokenizer.ggml.eos_token_id"),
+    ("unk_token", "tokenizer.ggml.unknown_token_id"),
+    ("pad_token", "tokenizer.ggml.padding_token_id"),
+];
+/// Keys of tokens that end a reply.
+const END_KEYS: [&str; 2] = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"];
+
+/// Reads the header.
+pub(super) fn open(path: &Path) -> Result<Base> {
+    let config = Decoder::gguf_config(path)?;
+    let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
+    let n_bytes = file.metadata().map_err(|source| TrainError::io(path, source))?.len();
+    let content = Content::read(&mut BufReader::new(file))
+        .map_err(|error| TrainError::file(path, format!("not a GGUF file, or cut off: {error}")))?;
+    check_length(path, &content, n_bytes)?;
+    let metadata = Metadata { path, all: &content.metadata };
+    let vocabulary = metadata.vocabulary()?;
+    let tokenizer = JsonTokenizer::from_gguf(&vocabulary)
+        .map_err(|error| TrainError::file(path, error.to_string()))?;
+    let template = metadata.template(&vocabulary)?;
+    let mut element_types = BTreeMap::new();
+    for info in content.tensor_infos.values() {
+        *element_types.entry(format!("{:?}", info.ggml_dtype)).or_insert(0) += info.shape.elem_count() as u64;
+    }
+    Ok(Base {
+        format: WeightFormat::Gguf,
+        config,
+        tokenizer,
+        template,
+        stop_tokens: END_KEYS.iter().filter_map(|key| metadata.id(key)).collect(),
+        element_types,
+        files: vec![path.to_path_buf()],
+    })
+}
+
+/// The file has room for all tensors that its header names.
+fn check_length(path: &Path, content: &Content, n_bytes: u64) -> Result<()> {
+    let end = |info: &candle_core::quantized::gguf_file::TensorInfo| {
+        let blocks = info.shape.elem_count() / info.ggml_dtype.block_size().max(1);
+        let size = (blocks as u64).saturating_mul(info.ggml_dtype.type_size() as u64);
+        content.tensor_data_offset.saturating_add(info.offset).saturating_add(size)
+    };
+    let needed = content.tensor_infos.values().map(end).max().unwrap_or(0);
+    if needed <= n_bytes {
+        return Ok(());
+    }
+    Err(TrainError::file(path, format!("cut off: its header describes {needed} bytes, the file has {n_bytes}")))
+}
+
+struct Metadata<'a> {
+    path: &'a Path,
+    all: &'a HashMap<String, Value>,
+}
+
+impl Metadata<'_> {
+    fn bad(&self, fault: impl Into<String>) -> TrainError {
+        TrainError::file(self.path, fault)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        match self.all.get(key)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn id(&self, key: &str) -> Option<u32> {
+        match self.all.get(key)? {
+            Value::U32(id) => Some(*id),
+            Value::I32(id) => u32::try_from(*id).ok(),
+            Value::U64(id) => u32::try_from(*id).ok(),
+            Value::I64(id) => u32::try_from(*id).ok(),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>> {
+        let Some(Value::Array(values)) = self.all.get(key) else {
+            return Err(self.bad(format!("its tokenizer lacks {key}")));
+        };
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = values.iter().map(text).collect();
+        texts.ok_or_else(|| self.bad(format!("{key} is not a list of texts")))
+    }
+
+    fn vocabulary(&self) -> Result<GgufVocabulary> {
+        let model = self.text("tokenizer.ggml.model");
+        let model = model.ok_or_else(|| self.bad("it has no tokenizer (tokenizer.ggml.model)"))?;
+        let tokens = self.texts("tokenizer.ggml.tokens")?;
+        let token_types = match self.all.get("tokenizer.ggml.token_type") {
+            Some(Value::Array(values)) => {
+                let number = |value: &Value| match value {
+                    Value::I32(number) => u32::try_from(*number).ok(),
+                    Value::U32(number) => Some(*number),
+                    _ => None,
+                };
+                let numbers: Option<Vec<u32>> = values.iter().map(number).collect();
+                numbers.ok_or_else(|| self.bad("tokenizer.ggml.token_type is not a list of numbers"))?
+            }
+            // All tokens are normal ones.
+            _ => vec![1; tokens.len()],
+        };
+        let pre = self.text("tokenizer.ggml.pre").unwrap_or("default").to_owned();
+        let merges = if model == "gpt2" { self.texts("tokenizer.ggml.merges")? } else { Vec::new() };
+        Ok(GgufVocabulary { model: model.to_owned(), pre, tokens, token_types, merges })
+    }
+
+    fn template(&self, vocabulary: &GgufVocabulary) -> Result<ChatTemplate> {
+        let tokens = NAMED_TOKENS.iter().filter_map(|(name, key)| {
+            let text = vocabulary.tokens.get(self.id(key)? as usize)?;
+            Some(((*name).to_owned(), serde_json::Value::from(text.as_str())))
+        });
+        let source = self.text("tokenizer.chat_template").ok_or_else(|| {
+            self.bad("it has no chat template (tokenizer.chat_template), so it is probably a base model: take the instruct version")
+        })?;
+        let tokens: Map<String, serde_json::Value> = tokens.collect();
+        ChatTemplate::parse(source, tokens).map_err(|error| self.bad(error.to_string()))
+    }
+}
