@@ -52,13 +52,7 @@ pub struct LocalModelOptions {
 impl LocalModelOptions {
     /// The model of a file or folder with a context of 8,192 tokens, 8 replies at a time and 512 MB for beginnings.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            adapter: None,
-            context: 8192,
-            max_rows: 8,
-            prefix_cache_bytes: 512_000_000,
-        }
+        Self { path: path.into(), adapter: None, context: 8192, max_rows: 8, prefix_cache_bytes: 512_000_000 }
     }
 }
 
@@ -178,7 +172,8 @@ impl LocalModel {
 
     fn start(&self, options: &LocalModelOptions) -> Result<Sender<Job>, TrainError> {
         let (sender, jobs) = std::sync::mpsc::channel();
-        let (files, counters, options) = (Arc::clone(&self.files), Arc::clone(&self.counters), options.clone());
+        let (files, counters, options) =
+            (Arc::clone(&self.files), Arc::clone(&self.counters), options.clone());
         let thread = std::thread::Builder::new().name("local-model".to_owned());
         let started = thread.spawn(move || serve(&files, &options, counters, &jobs));
         started.map_err(|source| TrainError::io(self.files.path.as_path(), source))?;

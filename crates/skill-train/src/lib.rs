@@ -33,6 +33,8 @@ pub mod chat;
 #[cfg(feature = "candle")]
 pub mod chat_model;
 pub mod checkpoint;
+#[cfg(feature = "candle")]
+pub mod embedding;
 pub mod error;
 pub mod examples;
 pub mod export;

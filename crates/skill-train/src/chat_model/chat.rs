@@ -134,7 +134,8 @@ impl LocalChatModel {
             return Err(LlmError::ContextTooLong { provider: self.id.to_string(), status: 0, message });
         }
         let asked_tokens = asked.max_tokens.or(self.defaults.max_tokens);
-        let max_tokens = asked_tokens.map_or(usize::MAX, |tokens| usize::try_from(tokens).unwrap_or(usize::MAX));
+        let max_tokens =
+            asked_tokens.map_or(usize::MAX, |tokens| usize::try_from(tokens).unwrap_or(usize::MAX));
         let digest = digest(prompt);
         let key: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let dice = match asked.seed {
@@ -203,7 +204,8 @@ impl ChatModel for LocalChatModel {
     }
 
     fn parameters(&self) -> Value {
-        let ChatDefaults { temperature, top_p, top_k, max_tokens, seed, thinking, schema: _ } = &self.defaults;
+        let ChatDefaults { temperature, top_p, top_k, max_tokens, seed, thinking, schema: _ } =
+            &self.defaults;
         json!({
             "temperature": temperature, "top_p": top_p, "top_k": top_k, "max_tokens": max_tokens, "seed": seed,
             "thinking": thinking, "context": self.model.context(),

@@ -93,7 +93,8 @@ impl ModelFiles {
         let base = if metadata.is_dir() { open_folder(path)? } else { gguf::open(path)? };
         let Base { format, config, tokenizer, template, mut stop_tokens, element_types, mut files } = base;
         let special = tokenizer.special_tokens().iter();
-        stop_tokens.extend(special.filter(|token| END_TOKENS.contains(&token.text.as_str())).map(|token| token.id));
+        stop_tokens
+            .extend(special.filter(|token| END_TOKENS.contains(&token.text.as_str())).map(|token| token.id));
         stop_tokens.sort_unstable();
         stop_tokens.dedup();
         if tokenizer.n_tokens() > config.vocab_size {

@@ -37,9 +37,8 @@ impl MemoryNeed {
         prefix_cache_bytes: u64,
         pass_tokens: usize,
     ) -> Self {
-        let times = |factors: &[usize]| {
-            factors.iter().map(|factor| *factor as u64).fold(BYTES, u64::saturating_mul)
-        };
+        let times =
+            |factors: &[usize]| factors.iter().map(|factor| *factor as u64).fold(BYTES, u64::saturating_mul);
         let inner = times(&[config.intermediate_size, pass_tokens]).saturating_mul(INNER_ROWS);
         let stream = times(&[config.hidden_size, pass_tokens]).saturating_mul(STREAM_ROWS);
         let logits = times(&[config.vocab_size, n_rows]).saturating_mul(2);
@@ -105,7 +104,13 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_with_a_unit() {
-        let cases = [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (491_400_064, "491 MB"), (1_976_000_000, "2.0 GB")];
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_500, "1.5 kB"),
+            (491_400_064, "491 MB"),
+            (1_976_000_000, "2.0 GB"),
+        ];
         for (bytes, expect) in cases {
             assert_eq!(shown_bytes(bytes), expect);
         }

@@ -74,8 +74,7 @@ impl Prefixes {
         self.clock += 1;
         let new = Place(self.next);
         self.next += 1;
-        let node =
-            Node { parent: place, piece: piece.to_vec(), cache: cache.fork(), last_used: self.clock };
+        let node = Node { parent: place, piece: piece.to_vec(), cache: cache.fork(), last_used: self.clock };
         self.n_tokens += piece.len();
         self.nodes.insert(new, node);
         self.shrink(new);
@@ -97,7 +96,9 @@ impl Prefixes {
         while self.n_tokens > self.limit {
             let is_leaf = |id: Place| !self.nodes.values().any(|node| node.parent == id);
             let leaves = self.nodes.iter().filter(|(id, _)| **id != newest && is_leaf(**id));
-            let Some(oldest) = leaves.min_by_key(|(_, node)| node.last_used).map(|(id, _)| *id) else { return };
+            let Some(oldest) = leaves.min_by_key(|(_, node)| node.last_used).map(|(id, _)| *id) else {
+                return;
+            };
             if let Some(node) = self.nodes.remove(&oldest) {
                 self.n_tokens -= node.piece.len();
             }
@@ -135,6 +136,9 @@ mod tests {
         assert!(prefixes.descend(base, &[3, 4]).is_some() && prefixes.descend(base, &[5, 6]).is_none());
         assert!(prefixes.descend(root, &[1, 2]).is_some());
         assert!(prefixes.insert(used, &[9], &mut Cache::default()).is_none(), "its place is gone");
-        assert!(prefixes.insert(old, &[1; 7], &mut Cache::default()).is_none(), "it is longer than the limit");
+        assert!(
+            prefixes.insert(old, &[1; 7], &mut Cache::default()).is_none(),
+            "it is longer than the limit"
+        );
     }
 }

@@ -75,7 +75,14 @@ struct Row {
 impl Row {
     fn new(job: Job) -> Self {
         let growing = Growing::new(job.settings.clone());
-        Self { job, growing, cache: Cache::default(), n_computed: 0, place: Place::default(), next: Vec::new() }
+        Self {
+            job,
+            growing,
+            cache: Cache::default(),
+            n_computed: 0,
+            place: Place::default(),
+            next: Vec::new(),
+        }
     }
 
     /// The last token of a prompt is computed with the first pass of the reply, so its beginning can be kept.

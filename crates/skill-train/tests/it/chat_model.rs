@@ -19,7 +19,8 @@ use skill_train::weights::{TensorView, encode};
 
 use crate::small;
 
-const TOKENIZER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/weights/tokenizers/tiny/tokenizer.json");
+const TOKENIZER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/weights/tokenizers/tiny/tokenizer.json");
 const TEMPLATE: &str = include_str!("../data/own/chat_template.jinja");
 /// Longer than a piece of a prompt.
 const SKILL: &str = "Look at the note before you answer. Name the town and nothing else, then stop. \
@@ -170,7 +171,8 @@ async fn requests_that_cannot_be_answered_are_refused() {
     let long = class(request("Where?")).await;
     assert_eq!(long.class(), ErrorClass::ContextTooLong);
     assert!(long.to_string().contains("150") && !long.to_string().contains("HTTP"), "{long}");
-    let ignoring = ChatDefaults { schema: SchemaRule::Ignore, max_tokens: Some(4), ..ChatDefaults::default() };
+    let ignoring =
+        ChatDefaults { schema: SchemaRule::Ignore, max_tokens: Some(4), ..ChatDefaults::default() };
     let chat = LocalChatModel::new(model, ignoring);
     assert_eq!(chat.chat(&schema, &CallCtx::default()).await.unwrap().usage.output, 4);
 }
@@ -210,7 +212,9 @@ fn the_id_has_the_hash_of_the_weights_and_the_adapter() {
     let id = |path: &Path, adapter: Option<&Path>| {
         let options =
             LocalModelOptions { adapter: adapter.map(Path::to_path_buf), ..LocalModelOptions::new(path) };
-        LocalChatModel::new(Arc::new(LocalModel::open(options).unwrap()), ChatDefaults::default()).id().clone()
+        LocalChatModel::new(Arc::new(LocalModel::open(options).unwrap()), ChatDefaults::default())
+            .id()
+            .clone()
     };
     assert_eq!(id(&one, None), id(&one, None));
     assert_ne!(id(&one, None).revision, id(&other, None).revision);
@@ -269,7 +273,10 @@ fn files_that_cannot_be_used_are_named() {
     assert!(matches!(faulty("tokenizer.json", Some("{}")), TrainError::File { .. }));
     assert!(matches!(faulty("config.json", Some("{\"model_type\": \"mamba\"}")), TrainError::Model { .. }));
     assert!(matches!(faulty("model.safetensors", Some("short")), TrainError::File { .. }));
-    assert!(matches!(faulty("generation_config.json", Some("{\"eos_token_id\": \"x\"}")), TrainError::File { .. }));
+    assert!(matches!(
+        faulty("generation_config.json", Some("{\"eos_token_id\": \"x\"}")),
+        TrainError::File { .. }
+    ));
     assert!(matches!(ModelFiles::open(&path.join("none"), None), Err(TrainError::Io { .. })));
     write(path, &[]);
     let files = ModelFiles::open(path, None).unwrap();

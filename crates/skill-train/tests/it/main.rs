@@ -15,6 +15,8 @@ mod chat;
 #[cfg(feature = "candle")]
 mod chat_model;
 mod conformance;
+#[cfg(feature = "candle")]
+mod embedding;
 mod examples;
 mod export;
 #[cfg(feature = "parquet")]

@@ -34,8 +34,8 @@ pub(super) fn open(path: &Path) -> Result<Base> {
     check_length(path, &content, n_bytes)?;
     let metadata = Metadata { path, all: &content.metadata };
     let vocabulary = metadata.vocabulary()?;
-    let tokenizer = JsonTokenizer::from_gguf(&vocabulary)
-        .map_err(|error| TrainError::file(path, error.to_string()))?;
+    let tokenizer =
+        JsonTokenizer::from_gguf(&vocabulary).map_err(|error| TrainError::file(path, error.to_string()))?;
     let template = metadata.template(&vocabulary)?;
     let mut element_types = BTreeMap::new();
     for info in content.tensor_infos.values() {
@@ -63,7 +63,10 @@ fn check_length(path: &Path, content: &Content, n_bytes: u64) -> Result<()> {
     if needed <= n_bytes {
         return Ok(());
     }
-    Err(TrainError::file(path, format!("cut off: its header describes {needed} bytes, the file has {n_bytes}")))
+    Err(TrainError::file(
+        path,
+        format!("cut off: its header describes {needed} bytes, the file has {n_bytes}"),
+    ))
 }
 
 struct Metadata<'a> {
