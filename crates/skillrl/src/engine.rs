@@ -10,7 +10,9 @@ pub(crate) use served::{embedding_key_variable, key_variable};
 
 use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
-use crate::config::{Config, EmbeddingConfig, LoadedConfig, ModelConfig, RetryConfig, TasksJudge};
+use crate::config::{
+    Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, RetryConfig, TasksJudge,
+};
 use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
@@ -231,6 +233,11 @@ impl<'config> Engine<'config> {
     /// A key that is not in the environment, an address that cannot be one.
     pub fn embedding(&mut self) -> Result<Option<Arc<dyn EmbeddingModel>>, Error> {
         let Some(asked) = &self.loaded.config.models.embedding else { return Ok(None) };
+        if asked.kind == EmbeddingKind::Local {
+            let plain = local::embedding(asked, self.loaded)?;
+            let budgeted = Arc::new(Budgeted::embedding(plain, self.budget(), Prices::default()));
+            return Ok(Some(Arc::new(Traced::embedding(budgeted))));
+        }
         let failed = |source: LlmError| Error::Model { role: "embedding", source };
         let transport = self.transport().map_err(failed)?;
         let plain = served::embedding(asked, transport, self.access()).map_err(failed)?;
@@ -273,7 +280,8 @@ impl<'config> Engine<'config> {
     pub fn prices(&self) -> Vec<(ModelId, Prices)> {
         let config = &self.loaded.config;
         let of = |model: &ModelConfig| Some((model_id(model)?, prices(model)));
-        let embedding = config.models.embedding.as_ref().and_then(|asked| {
+        let served = config.models.embedding.as_ref().filter(|asked| asked.kind == EmbeddingKind::OpenAi);
+        let embedding = served.and_then(|asked| {
             let provider = skill_llm::Server::new(&asked.base_url).provider().ok()?;
             Some((ModelId::new(provider, &asked.model), embedding_prices(asked)))
         });

@@ -377,6 +377,12 @@ pub(crate) struct InitArgs {
     )]
     pub(crate) kind: Option<String>,
 
+    /// Writes a configuration whose models run on this machine: a GGUF file, or a folder with safetensors.
+    ///
+    /// Programs that are built with the feature `weights` can do that.
+    #[arg(long, value_name = "MODEL", conflicts_with = "demo")]
+    pub(crate) local: Option<PathBuf>,
+
     /// Replaces files that are there.
     #[arg(long)]
     pub(crate) force: bool,

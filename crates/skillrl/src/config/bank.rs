@@ -3,11 +3,14 @@
 use super::keys::KeyDefault::{Absent, Required, Value};
 use super::keys::ValueType::{Text, Url, Variable};
 use super::keys::declare::{choice, decisive, integer, number, process, settings};
-use super::keys::{FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, MAX_COUNT, MAX_TOKENS, PRICE, value_of};
+use super::keys::{
+    DIRECTORY, FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, Kinds, MAX_COUNT, MAX_TOKENS, PRICE, value_of,
+};
 use super::path::AskedPath;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 use skill_bank::retrieve::{RetrievalMode, RetrievalSettings};
+use skill_core::named_enum;
 use skill_pipeline::bank::{Admission, BankSettings, TrialKind};
 
 settings! {
@@ -49,24 +52,46 @@ settings! {
     }
 }
 
+named_enum! {
+    /// Where vectors come from.
+    pub enum EmbeddingKind {
+        /// A server with the embeddings of the Chat Completions interface.
+        OpenAi = "openai",
+        /// Weights on this machine.
+        Local = "local",
+    }
+}
+
+const SERVED: Kinds = Kinds::Of(&[EmbeddingKind::OpenAi.as_str()]);
+const LOCAL: Kinds = Kinds::Of(&[EmbeddingKind::Local.as_str()]);
+
 settings! {
     /// `[models.embedding]`.
     EmbeddingConfig {
+        /// openai: any server with the embeddings of the Chat Completions interface. local: weights on this machine,
+        /// for programs that are built with the feature `weights`.
+        kind: EmbeddingKind = decisive(choice::<EmbeddingKind>(), Value("\"openai\""));
         /// Where the server is, usually up to and with /v1.
-        base_url: String = decisive(Url, Value("\"https://api.openai.com/v1\""));
+        #[serde(default)]
+        base_url: String = decisive(Url, Value("\"https://api.openai.com/v1\"")).of_kinds(SERVED);
         /// The name of the model.
-        model: String = decisive(Text, Required { example: "\"text-embedding-3-small\"" });
+        #[serde(default)]
+        model: String = decisive(Text, Required { example: "\"text-embedding-3-small\"" }).of_kinds(SERVED);
         /// The environment variable that holds the key, never the key itself. Without it no key is sent, unless the
         /// server is OpenAI's.
-        api_key_env: Option<String> = process(Variable, Absent { example: "\"OPENAI_API_KEY\"" });
+        api_key_env: Option<String> =
+            process(Variable, Absent { example: "\"OPENAI_API_KEY\"" }).of_kinds(SERVED);
         /// The length of the vectors that is requested, for models that offer several.
-        dimensions: Option<u32> = decisive(integer(1, MAX_COUNT), Absent { example: "512" });
+        dimensions: Option<u32> = decisive(integer(1, MAX_COUNT), Absent { example: "512" }).of_kinds(SERVED);
         /// Texts of one request at most.
         max_texts: u32 = process(integer(1, MAX_COUNT), Value("64"));
         /// Seconds to wait for one reply.
         timeout_s: u64 = process(integer(1, 86_400), Value("120"));
         /// Money per million tokens, for reports and for budget.money.
-        price_input: Option<f64> = process(PRICE, Absent { example: "0.02" });
+        price_input: Option<f64> = process(PRICE, Absent { example: "0.02" }).of_kinds(SERVED);
+        /// A folder with a BERT encoder as sentence-transformers publishes it, such as all-MiniLM-L6-v2.
+        path: Option<AskedPath> =
+            decisive(DIRECTORY, Required { example: "\"all-MiniLM-L6-v2\"" }).of_kinds(LOCAL);
     }
 }
 

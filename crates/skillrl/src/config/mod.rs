@@ -34,14 +34,14 @@ mod value;
 mod tests;
 
 pub use amend::{Amendments, world_text};
-pub use bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
+pub use bank::{BankConfig, EmbeddingConfig, EmbeddingKind, EvolutionConfig, RetrievalConfig};
 pub use default_file::default_file;
 pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use mapping::Mapping;
 pub use models::{
-    AgentConfig, AgentOutput, AskedPrices, LocalConfig, LocalSchema, ModelConfig, ResponseFormat, ScriptedConfig, SeedField,
-    ServedConfig, SimulatedConfig,
+    AgentConfig, AgentOutput, AskedPrices, LocalConfig, LocalSchema, ModelConfig, ResponseFormat,
+    ScriptedConfig, SeedField, ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
 pub use suggest::{Suggestion, nearest as nearest_name};

@@ -3,7 +3,9 @@
 use super::keys::KeyDefault::{self, Absent, Required, Suggested};
 use super::keys::ValueType::{self, Body, Flag, Headers, Text, Texts, Url, Variable};
 use super::keys::declare::{choice, decisive, integer, joined, kinds, number, process};
-use super::keys::{DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, MAX_COUNT, Kinds, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE};
+use super::keys::{
+    DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE,
+};
 use super::path::AskedPath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};

@@ -3,9 +3,9 @@
 //! Models of one configuration that name the same files share the weights.
 
 use crate::assemble::ModelRole;
-use crate::config::{LoadedConfig, LocalConfig};
+use crate::config::{EmbeddingConfig, LoadedConfig, LocalConfig};
 use crate::error::Error;
-use skill_llm::ChatModel;
+use skill_llm::{ChatModel, EmbeddingModel};
 use std::sync::Arc;
 
 /// The local models of a run that were asked for until now.
@@ -153,6 +153,27 @@ impl Locals {
         let what = format!("`models.{}.kind = \"local\"`", role.as_str());
         Err(Error::LeftOut { what, feature: "weights" })
     }
+}
+
+/// The embedding model of a folder.
+#[cfg(feature = "weights")]
+pub(super) fn embedding(
+    asked: &EmbeddingConfig,
+    loaded: &LoadedConfig,
+) -> Result<Arc<dyn EmbeddingModel>, Error> {
+    use skill_llm::LlmError;
+    use skill_llm::error::with_causes;
+    let failed =
+        |message: String| Error::Model { role: "embedding", source: LlmError::Configuration { message } };
+    let path = asked.path.as_ref().ok_or_else(|| failed("`path` is not set".to_owned()))?;
+    let model = skill_train::embedding::LocalEmbedding::open(&loaded.resolve(path));
+    Ok(Arc::new(model.map_err(|error| failed(with_causes(&error)))?))
+}
+
+/// Refuses the model: this build has no local ones.
+#[cfg(not(feature = "weights"))]
+pub(super) fn embedding(_: &EmbeddingConfig, _: &LoadedConfig) -> Result<Arc<dyn EmbeddingModel>, Error> {
+    Err(Error::LeftOut { what: "`models.embedding.kind = \"local\"`".to_owned(), feature: "weights" })
 }
 
 #[cfg(all(test, not(feature = "weights")))]

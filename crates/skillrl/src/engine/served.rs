@@ -1,6 +1,6 @@
 //! From the configuration of a model to the dialect that asks its server.
 
-use crate::config::{EmbeddingConfig, ResponseFormat, SeedField, ServedConfig};
+use crate::config::{EmbeddingConfig, EmbeddingKind, ResponseFormat, SeedField, ServedConfig};
 use skill_llm::http::TokenCommand;
 use skill_llm::listing::ModelList;
 use skill_llm::{
@@ -71,6 +71,9 @@ pub(super) fn embedding(
 
 /// The variable that holds the key of an embedding model, if one does.
 pub(crate) fn embedding_key_variable(asked: &EmbeddingConfig) -> Option<&str> {
+    if asked.kind == EmbeddingKind::Local {
+        return None;
+    }
     let is_openai = openai::is_openai_address(&asked.base_url);
     asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE))
 }

@@ -1,6 +1,7 @@
 //! `skillrl init`: a configuration to start from, by answers where a person can be asked.
 
 mod interview;
+mod local;
 mod questions;
 
 use crate::args::InitArgs;
@@ -24,20 +25,30 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
         let message = format!("{} is not the path of a file", args.path.display());
         return Err(super::UsageError::new(message).into());
     };
-    if args.kind.is_none() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    if args.kind.is_none()
+        && args.local.is_none()
+        && std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal()
+    {
         let mut questions = Questions { input: std::io::stdin().lock(), output: anstream::stdout() };
         return interviewed(&mut questions, args, parent, name);
     }
-    let kind = match args.kind.as_deref() {
+    let mut settings = match args.kind.as_deref() {
         None | Some("qa") => Vec::new(),
         Some(kind) => vec![format!("env.kind={kind}")],
     };
-    let text = skillrl::config::default_file(&kind).map_err(skillrl::Error::Config)?;
+    if let Some(model) = &args.local {
+        settings.extend(local::settings(model, parent)?);
+    }
+    let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
     super::write_files(parent, [(name, text.as_str())], args.force)?;
-    super::print(&format!(
-        "wrote {0}\nnext: say in it where your data is and which models to use, then: skillrl train {0}\n",
-        args.path.display()
-    ))
+    let path = args.path.display();
+    super::print(&match &args.local {
+        Some(_) => format!("wrote {path}\nnext: say in it where your data is, then: skillrl doctor {path}\n"),
+        None => format!(
+            "wrote {path}\nnext: say in it where your data is and which models to use, then: skillrl train {path}\n"
+        ),
+    })
 }
 
 /// Asks, shows what was chosen, and writes the file if that is wanted.

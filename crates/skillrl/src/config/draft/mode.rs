@@ -51,6 +51,7 @@ impl Draft {
         if let Some((mode, place)) = mode
             && mode == RetrievalMode::Embedding.as_str()
             && self.entry("models.embedding.model").is_none()
+            && self.entry("models.embedding.path").is_none()
         {
             let message =
                 "`retrieval.mode` is \"embedding\", and there is no section [models.embedding]".to_owned();

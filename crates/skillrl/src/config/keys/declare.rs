@@ -109,7 +109,9 @@ pub(in crate::config) fn is_absent(value: &impl Serialize) -> bool {
         Ok(Value::Null) => true,
         Ok(Value::Array(values)) => values.is_empty(),
         Ok(Value::Object(fields)) => fields.is_empty(),
-        Ok(Value::Bool(_) | Value::Number(_) | Value::String(_)) | Err(_) => false,
+        // Texts that are set are never empty.
+        Ok(Value::String(text)) => text.is_empty(),
+        Ok(Value::Bool(_) | Value::Number(_)) | Err(_) => false,
     }
 }
 

@@ -44,7 +44,9 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
         settings.push("train.mode=bank".to_owned());
     }
     if ["retrieval", "models.embedding"].contains(&section.path) {
-        settings.push("models.embedding.model=m".to_owned());
+        let is_local = settings.iter().any(|setting| setting == "models.embedding.kind=local");
+        let name = if is_local { "path" } else { "model" };
+        settings.push(format!("models.embedding.{name}=m"));
     }
     settings
 }
