@@ -3,8 +3,11 @@
 use std::process::Command;
 
 /// Crates that stand behind a feature, or come with one that does.
-const BEHIND_FEATURES: [&str; 9] = [
+const BEHIND_FEATURES: [&str; 12] = [
     "skill-mcp",
+    "skill-train",
+    "candle-core",
+    "tokenizers",
     "rmcp",
     "schemars",
     "chrono",

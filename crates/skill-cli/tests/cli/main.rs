@@ -35,6 +35,7 @@ mod killed;
 mod large;
 mod leaks;
 mod lean;
+mod local;
 mod look;
 mod lost;
 mod mcp;

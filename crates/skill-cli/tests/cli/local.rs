@@ -1,0 +1,97 @@
+//! Local models, as a person configures them.
+
+use crate::context::{TestContext, code};
+
+#[cfg(not(feature = "weights"))]
+#[test]
+fn a_program_without_local_models_says_how_to_get_one_with_them() {
+    let context =
+        TestContext::with_task("{ kind = \"local\", path = \"m.gguf\" }", "{ kind = \"simulated\" }");
+    context.write("task/m.gguf", "not read");
+    for args in [&["init", "--local", "m.gguf"][..], &["eval", "task/skillrl.toml", "--split", "test"]] {
+        let outcome = context.run(args);
+        outcome.assert_code(code::USAGE);
+        assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+    }
+}
+
+#[cfg(feature = "weights")]
+mod built_in {
+    use super::{TestContext, code};
+
+    /// A model with random weights.
+    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+
+    fn task() -> TestContext {
+        let model = format!(
+            "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
+             response_schema = \"ignore\" }}"
+        );
+        TestContext::with_task(&model, &model)
+    }
+
+    #[test]
+    fn a_local_model_is_measured_and_its_memory_is_told_first() {
+        let context = task();
+        let eval = || {
+            let args = ["eval", "task/skillrl.toml", "--split", "test", "--json"];
+            let outcome = context.run(&args);
+            outcome.assert_code(code::SUCCESS);
+            outcome
+        };
+        let first = eval();
+        assert!(first.stderr.contains("chat-tiny") && first.stderr.contains("of memory"), "{}", first.stderr);
+        let summary: serde_json::Value = serde_json::from_str(&first.stdout).unwrap();
+        assert_eq!(summary["n_items"].as_u64(), Some(2), "{summary}");
+        // Replies are decided by seed, place and prompt.
+        assert_eq!(first.stdout, eval().stdout);
+    }
+
+    #[test]
+    fn a_run_of_local_models_is_made_to_its_end() {
+        let context = task();
+        context.succeed(&["train", "task/skillrl.toml", "--set", "eval.test=false"]);
+        assert!(
+            context.read("task/run/summary.json").contains("baseline"),
+            "{}",
+            context.read("task/run/summary.json")
+        );
+    }
+
+    #[test]
+    fn doctor_names_the_model_its_memory_and_its_price() {
+        let context = task();
+        let outcome = context.run(&["doctor", "task/skillrl.toml"]);
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        for part in ["chat-tiny", "F32", "512 tokens", "of memory", "cost nothing", "instructions"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn init_writes_a_configuration_of_local_models() {
+        let context = TestContext::new();
+        context.succeed(&["init", "--local", MODEL, "here.toml"]);
+        let text = context.read("here.toml");
+        let path = format!("path = \"{MODEL}\"");
+        assert_eq!(text.matches("\nkind = \"local\"").count(), 2, "{text}");
+        assert_eq!(text.matches(path.as_str()).count(), 2, "{text}");
+        context.run(&["init", "--local", "absent.gguf", "other.toml"]).assert_code(code::USAGE);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named() {
+        let context = task();
+        context.write("task/broken.gguf", "GGUF and nothing else");
+        let outcome = context.run(&[
+            "eval",
+            "task/skillrl.toml",
+            "--split",
+            "test",
+            "--set",
+            "models.target.path=broken.gguf",
+        ]);
+        assert!(outcome.stderr.contains("broken.gguf"), "{}", outcome.stderr);
+        assert_ne!(outcome.code, Some(code::SUCCESS));
+    }
+}
