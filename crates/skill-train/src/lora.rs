@@ -113,6 +113,7 @@ impl LoraConfig {
 }
 
 /// The name of an adapter's matrix in peft's files: `part` is `lora_A` (`[r, in]`) or `lora_B` (`[out, r]`).
+#[cfg(feature = "candle")]
 pub(crate) fn tensor_name(layer: usize, linear: &str, part: &str) -> String {
     format!("base_model.model.model.layers.{layer}.{linear}.{part}.weight")
 }

@@ -18,7 +18,7 @@ pub(super) struct Locals {
 /// This build has none.
 #[cfg(not(feature = "weights"))]
 #[derive(Default)]
-pub(super) struct Locals;
+pub(super) struct Locals(());
 
 #[cfg(feature = "weights")]
 impl Locals {
