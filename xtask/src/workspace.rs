@@ -7,6 +7,9 @@ use xshell::{Shell, cmd};
 /// Features that bring crates of minutes, or need hardware: `cargo xtask check weights` builds those that it can.
 const HEAVY: [&str; 6] = ["candle", "cuda", "metal", "parquet", "tokenizer", "weights"];
 
+/// The training loops, which use the seam of skill-train without its tensor library.
+const LIGHT: (&str, &str) = ("skill-pipeline", "weights");
+
 /// The words that make cargo build every crate with every feature that is not heavy.
 pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {
     Ok(vec!["--workspace".to_owned(), format!("--features={}", light_features(sh)?.join(","))])
@@ -25,6 +28,7 @@ pub(crate) fn light_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
 fn features(package: &Value) -> Vec<String> {
     let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
     let features = package.get("features").and_then(Value::as_object).into_iter().flatten();
-    let light = features.filter(|(feature, _)| !HEAVY.contains(&feature.as_str()));
+    let is_heavy = |feature: &str| HEAVY.contains(&feature) && (name, feature) != LIGHT;
+    let light = features.filter(|(feature, _)| !is_heavy(feature));
     light.map(|(feature, _)| format!("{name}/{feature}")).collect()
 }

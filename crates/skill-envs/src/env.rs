@@ -5,8 +5,8 @@ use crate::source::{SkillSource, TaskView};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_core::{ItemId, RolloutResult, SkillDoc};
-use skill_llm::{CallCtx, ChatModel};
+use skill_core::{ItemId, RolloutResult, SkillDoc, Usage};
+use skill_llm::{CallCtx, ChatModel, ChatReply};
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,6 +47,14 @@ pub trait Env: Send + Sync {
     /// A reply that a perfect agent could give, where the environment knows one: for checks of what is measured.
     fn reference_reply(&self, _item: &Item) -> Option<String> {
         None
+    }
+
+    /// The reply of an agent that thinks this and then does this, in the form that this environment reads: for
+    /// demonstrations that are played again.
+    ///
+    /// By default the action is the whole reply.
+    fn reply_of(&self, _thought: &str, action: &str) -> ChatReply {
+        ChatReply::text(action, Usage::default())
     }
 
     /// What is to be done in an item, as the agent is told it, where the data say it.

@@ -2,6 +2,7 @@
 
 use crate::identity::{SettingChange, describe_changes};
 use crate::settings::SettingsError;
+use crate::sft::record::SftCounts;
 use skill_bank::{BankError, DistillError};
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
@@ -255,6 +256,52 @@ pub enum PipelineError {
         /// The steps of the whole run.
         total_steps: u32,
     },
+    /// No example is left to fine-tune on.
+    #[error("no example is left to train on: {}{}", counts.describe(), first_notes(notes))]
+    NoExamples {
+        /// What was read, and what was left out.
+        counts: Box<SftCounts>,
+        /// The first reasons, in words.
+        notes: Vec<String>,
+    },
+    /// A demonstration cannot be turned into tokens.
+    #[cfg(feature = "weights")]
+    #[error("cannot make examples of the demonstration of {item}")]
+    Example {
+        /// Its task.
+        item: ItemId,
+        /// What is wrong.
+        #[source]
+        source: Box<skill_train::chat::ChatError>,
+    },
+    /// The model under training failed, or its weights could not be kept.
+    #[cfg(feature = "weights")]
+    #[error("training stopped at step {step} of {total_steps}")]
+    Weights {
+        /// The step under way, or the last finished one; 0 before the first.
+        step: u64,
+        /// The steps of the whole run.
+        total_steps: u64,
+        /// What happened.
+        #[source]
+        source: Box<skill_train::TrainError>,
+    },
+    /// A cap of a run that fine-tunes is reached.
+    #[error(
+        "the run's cap on {what} is reached ({spent} of {cap}) after step {last_step} of {total_steps}; policy/ holds the best weights so far"
+    )]
+    SftCapped {
+        /// What is capped: `tokens` or `time`.
+        what: &'static str,
+        /// What the run has used, over all its processes.
+        spent: String,
+        /// The cap.
+        cap: String,
+        /// The last finished step.
+        last_step: u32,
+        /// The steps of the whole run.
+        total_steps: u32,
+    },
     /// A person stopped what keeps nothing.
     #[error("stopped; nothing of it is kept")]
     StoppedUnkept,
@@ -369,6 +416,14 @@ impl PipelineError {
             Self::SilentOptimizer { .. } => {
                 "raise `max_reply_tokens` and the optimizer's own limit, or have it think less; where the server was at fault, take its empty replies out of the journal (`skill_llm::journal::prune`)"
             }
+            Self::NoExamples { .. } => {
+                "collect demonstrations that reach their goal on training tasks of this environment, or raise the longest length of an example"
+            }
+            #[cfg(feature = "weights")]
+            Self::Example { .. } => "fix the demonstration, or take another chat template",
+            #[cfg(feature = "weights")]
+            Self::Weights { source, .. } => weights_hint(source),
+            Self::SftCapped { .. } => "raise the cap, then train in the same directory to resume",
             Self::StoppedUnkept => "measure in a directory to keep what is measured",
             Self::Halted | Self::Stopped { .. } => "train in the same directory to resume",
         }
@@ -409,6 +464,29 @@ fn file_hint(error: &io::Error) -> &'static str {
         }
         _ => "check the path, its permissions and the free space",
     }
+}
+
+/// What can be done about a failure of a model under training.
+#[cfg(feature = "weights")]
+fn weights_hint(error: &skill_train::TrainError) -> &'static str {
+    use skill_train::TrainError;
+    match error {
+        TrainError::Io { source, .. } => file_hint(source),
+        TrainError::NotFinite { .. } => {
+            "the last checkpoint is kept: lower the learning rate, or clip gradients harder, in another directory"
+        }
+        TrainError::State { .. } => {
+            "restore the file of the checkpoint, or start a new run in another directory"
+        }
+        TrainError::Request { .. } => "shorten the examples, or take a model with a longer context",
+        _ => "check the files of the model",
+    }
+}
+
+fn first_notes(notes: &[String]) -> String {
+    const MAX_NOTES: usize = 3;
+    let shown: Vec<&str> = notes.iter().take(MAX_NOTES).map(String::as_str).collect();
+    if shown.is_empty() { String::new() } else { format!(" ({})", shown.join("; ")) }
 }
 
 /// Where a run stands that has not come to its end.

@@ -5,6 +5,7 @@
 use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
+use crate::sft::record::{SftStep, SftSummary, SftValidation};
 use crate::warning::Warning;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -255,6 +256,26 @@ pub enum Event {
     BankFinished {
         /// What it came to.
         summary: Box<BankSummary>,
+    },
+    /// A step of fine-tuning is done.
+    SftStepFinished {
+        /// What `steps.jsonl` holds.
+        record: SftStep,
+        /// How long it took.
+        seconds: f64,
+        /// The most memory that the process has used, in bytes; absent where the system does not tell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        peak_memory: Option<u64>,
+    },
+    /// The validation part of fine-tuning was measured.
+    SftValidated {
+        /// What `validation.jsonl` holds.
+        record: SftValidation,
+    },
+    /// The run that fine-tunes is complete.
+    SftFinished {
+        /// What it has reached.
+        summary: Box<SftSummary>,
     },
     /// A stage begins; `step` is absent outside of steps.
     StageStarted {

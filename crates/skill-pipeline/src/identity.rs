@@ -27,6 +27,9 @@ const JUDGE: &str = "models.judge";
 pub(crate) const MODE: &str = "train.mode";
 /// The mode of a run that trains a bank.
 pub(crate) const MODE_BANK: &str = "bank";
+/// The mode of a run that fine-tunes a model.
+#[cfg(feature = "weights")]
+pub(crate) const MODE_SFT: &str = "sft";
 /// The mode of a run that trains one document, and of every run that does not name its mode.
 const MODE_DOCUMENT: &str = "document";
 

@@ -58,6 +58,7 @@ pub mod provenance;
 pub mod prune;
 pub mod run_dir;
 pub mod settings;
+pub mod sft;
 pub mod stage;
 pub mod trainer;
 pub mod warning;

@@ -1,6 +1,7 @@
 //! The action in a reply.
 
-use skill_core::json;
+use super::settings::ActionFormat;
+use skill_core::{Usage, json};
 use skill_llm::{ChatReply, FinishReason, ToolCall};
 
 /// The tool that an agent calls to act.
@@ -50,6 +51,25 @@ pub fn parse_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<
     }
     let spelt = admissible.unwrap_or_default().iter().find(|known| known.eq_ignore_ascii_case(&action));
     Ok(spelt.cloned().unwrap_or(action))
+}
+
+/// A reply with this thought and this action, in which [`parse_action`] finds the action; an empty thought or action is
+/// left out.
+pub(super) fn reply_of(format: ActionFormat, thought: &str, action: &str) -> ChatReply {
+    match format {
+        ActionFormat::Tool => {
+            let arguments = serde_json::json!({ ACTION_FIELD: action }).to_string();
+            let call = ToolCall { id: "call-1".to_owned(), name: ACTION_TOOL.to_owned(), arguments };
+            let calls = if action.is_empty() { Vec::new() } else { vec![call] };
+            ChatReply::text(thought, Usage::default()).with_tool_calls(calls)
+        }
+        ActionFormat::Tags => {
+            let thought = (!thought.is_empty()).then(|| format!("<think>{thought}</think>"));
+            let action = (!action.is_empty()).then(|| format!("<action>{action}</action>"));
+            let parts: Vec<String> = thought.into_iter().chain(action).collect();
+            ChatReply::text(parts.join("\n"), Usage::default())
+        }
+    }
 }
 
 fn tool_action(call: &ToolCall) -> Option<String> {

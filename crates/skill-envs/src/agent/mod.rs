@@ -27,7 +27,7 @@ use crate::source::SkillSource;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{RolloutResult, SkillDoc};
-use skill_llm::{ChatModel, PromptTemplate};
+use skill_llm::{ChatModel, ChatReply, PromptTemplate};
 use std::sync::Arc;
 
 /// The name of the prompt that an agent plays by.
@@ -92,6 +92,11 @@ impl Env for WorldEnv {
 
     fn initial_skill(&self) -> Option<SkillDoc> {
         self.world.initial_skill()
+    }
+
+    fn reply_of(&self, thought: &str, action: &str) -> ChatReply {
+        let thought = if self.settings.think { thought.trim() } else { "" };
+        action::reply_of(self.settings.action_format, thought, action)
     }
 
     fn goal(&self, item: &Item) -> Option<String> {

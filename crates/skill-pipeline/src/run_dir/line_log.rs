@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The end of a file of lines.
 #[derive(Debug)]
-pub(super) struct LineLog {
+pub(crate) struct LineLog {
     path: PathBuf,
     /// Lines that are kept.
     n_lines: u64,
@@ -30,7 +30,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be read.
-    pub(super) fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
+    pub(crate) fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -49,12 +49,12 @@ impl LineLog {
     }
 
     /// The file.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Lines that are kept.
-    pub(super) fn n_lines(&self) -> u64 {
+    pub(crate) fn n_lines(&self) -> u64 {
         self.n_lines
     }
 
@@ -69,7 +69,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be written; the lines that were kept are untouched.
-    pub(super) fn append(&mut self, line: &[u8]) -> Result<(), PipelineError> {
+    pub(crate) fn append(&mut self, line: &[u8]) -> Result<(), PipelineError> {
         if self.later.front().is_some_and(|next| next == line) {
             self.later.pop_front();
         } else {
@@ -86,7 +86,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub(super) fn cut(&mut self) -> Result<(), PipelineError> {
+    pub(crate) fn cut(&mut self) -> Result<(), PipelineError> {
         self.later.clear();
         match File::options().write(true).open(&self.path).and_then(|file| file.set_len(self.n_bytes)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("write", &self.path)(error)),

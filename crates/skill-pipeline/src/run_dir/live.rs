@@ -198,6 +198,10 @@ impl LiveState {
                 self.finished_steps = self.finished_steps.max(record.round);
                 self.step = None;
             }
+            Event::SftStepFinished { record, .. } => {
+                self.finished_steps = u32::try_from(record.step).unwrap_or(u32::MAX);
+                self.step = None;
+            }
             _ => {}
         }
     }
@@ -248,7 +252,10 @@ impl EventSink for LiveEvents {
                 *writer = Writer::start(dir, [*total_steps, *finished_steps], Arc::clone(&self.read_pulse));
             }
             // Dropping the writer removes the file.
-            Event::RunFinished { .. } | Event::BankFinished { .. } | Event::RunStopped { .. } => {
+            Event::RunFinished { .. }
+            | Event::BankFinished { .. }
+            | Event::SftFinished { .. }
+            | Event::RunStopped { .. } => {
                 *writer = None
             }
             other => {

@@ -13,7 +13,7 @@ pub mod format;
 mod held;
 mod history;
 mod journal;
-mod line_log;
+pub(crate) mod line_log;
 pub mod live;
 pub mod paired_format;
 mod path;
@@ -37,6 +37,8 @@ pub use files::{FILES_FILE, FilesLine, RunPart};
 pub use held::RunDir;
 pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, round_path, way_to};
+#[cfg(feature = "weights")]
+pub(crate) use read::parse_versioned;
 pub use read::{
     RunStatus, is_bank_run, is_held, is_run, read_bank_summary, read_config, read_finished_step,
     read_summary, run_status,

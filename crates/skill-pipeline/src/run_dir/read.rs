@@ -126,7 +126,7 @@ pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<
 }
 
 /// Reads an object that carries its version, and its checksum if it is sealed.
-pub(super) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
+pub(crate) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
     /// As much of a file as says whether it can be read.
     #[derive(Deserialize)]
     struct Versioned {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode};
 use skill_envs::{Env, EnvError, Episode, Item, Observation, RolloutCtx, SkillSource, Split, World};
-use skill_llm::ChatModel;
+use skill_llm::{ChatModel, ChatReply};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
@@ -129,6 +129,10 @@ impl Env for Supervised<Arc<dyn Env>> {
 
     fn prompt_override(&self, name: &str) -> Option<&str> {
         self.inner.prompt_override(name)
+    }
+
+    fn reply_of(&self, thought: &str, action: &str) -> ChatReply {
+        self.inner.reply_of(thought, action)
     }
 
     fn goal(&self, item: &Item) -> Option<String> {

@@ -1,0 +1,201 @@
+//! A model of plain numbers behind the seam: the next token depends on the last one alone.
+
+use crate::codec::ByteCodec;
+use async_trait::async_trait;
+use skill_pipeline::sft::{PolicyFile, PolicyWriter};
+use skill_train::TrainError;
+use skill_train::checkpoint::{StateFile, StateStore};
+use skill_train::optim::{AdamW, Moments, squared_norm};
+use skill_train::seam::{
+    Ended, ForwardBackward, ForwardOutput, LoadRequest, LossMetrics, OptimStep, Pass, Sample, SampleRequest,
+    SaveRequest, SavedState, StepOutput, TrainBackend,
+};
+use skill_train::tokenizer::TokenCodec as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const NAME: &str = "table";
+
+/// A model of one table of logits, `[last token, next token]`.
+#[derive(Clone)]
+pub(crate) struct Bigram {
+    inner: Arc<Mutex<Inner>>,
+    n_tokens: usize,
+}
+
+struct Inner {
+    table: Vec<f32>,
+    gradient: Vec<f32>,
+    optimizer: AdamW,
+    store: StateStore,
+    /// Calls so far, and the one that fails.
+    n_calls: usize,
+    fails_at: Option<usize>,
+    fault: fn() -> TrainError,
+    /// The step whose loss is not a number.
+    nan_at: Option<u64>,
+}
+
+impl Bigram {
+    pub(crate) fn new(states: &Path) -> Self {
+        let n_tokens = ByteCodec::new().n_tokens();
+        let inner = Inner {
+            table: vec![0.0; n_tokens * n_tokens],
+            gradient: vec![0.0; n_tokens * n_tokens],
+            optimizer: AdamW::default(),
+            store: StateStore::new(states),
+            n_calls: 0,
+            fails_at: None,
+            fault: || TrainError::Cancelled,
+            nan_at: None,
+        };
+        Self { inner: Arc::new(Mutex::new(inner)), n_tokens }
+    }
+
+    /// Fails in its call of this number, from 0, as a process does that is killed there.
+    pub(crate) fn failing_at(self, call: usize, fault: fn() -> TrainError) -> Self {
+        {
+            let mut inner = self.inner.lock().unwrap();
+            inner.fails_at = Some(call);
+            inner.fault = fault;
+        }
+        self
+    }
+
+    /// Has a loss that is not a number in this step.
+    pub(crate) fn with_nan_at(self, step: u64) -> Self {
+        self.inner.lock().unwrap().nan_at = Some(step);
+        self
+    }
+
+    pub(crate) fn n_calls(&self) -> usize {
+        self.inner.lock().unwrap().n_calls
+    }
+
+    fn called(inner: &mut Inner) -> Result<(), TrainError> {
+        let call = inner.n_calls;
+        inner.n_calls += 1;
+        if inner.fails_at == Some(call) { Err((inner.fault)()) } else { Ok(()) }
+    }
+
+    /// The log-probabilities of all next tokens.
+    fn log_probs(&self, table: &[f32], last: u32) -> Vec<f32> {
+        let row = &table[last as usize * self.n_tokens..][..self.n_tokens];
+        let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f32 = row.iter().map(|logit| (logit - max).exp()).sum();
+        row.iter().map(|logit| logit - max - sum.ln()).collect()
+    }
+}
+
+impl PolicyWriter for Bigram {
+    fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
+        let inner = self.inner.lock().unwrap();
+        Ok(vec![("weights.bin".to_owned(), bytes(&inner.table))])
+    }
+}
+
+#[async_trait]
+impl TrainBackend for Bigram {
+    async fn sample(&self, request: SampleRequest) -> Result<Vec<Sample>, TrainError> {
+        let mut inner = self.inner.lock().unwrap();
+        Self::called(&mut inner)?;
+        let samples = request.prompts.iter().map(|prompt| {
+            let (mut last, mut tokens) = (*prompt.last().unwrap(), Vec::new());
+            let mut ended = Ended::Length;
+            while tokens.len() < request.settings.max_tokens {
+                let scores = self.log_probs(&inner.table, last);
+                let best = (0..self.n_tokens).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
+                last = best as u32;
+                tokens.push(last);
+                if request.settings.stop_tokens.contains(&last) {
+                    ended = Ended::Stop;
+                    break;
+                }
+            }
+            let sample = serde_json::json!({"tokens": tokens, "logprobs": [], "ended": ended});
+            serde_json::from_value(sample).unwrap()
+        });
+        Ok(samples.collect())
+    }
+
+    async fn forward_backward(&self, request: ForwardBackward) -> Result<ForwardOutput, TrainError> {
+        let mut inner = self.inner.lock().unwrap();
+        Self::called(&mut inner)?;
+        let denominator = match request.pass {
+            Pass::Gradient { denominator, .. } => Some(denominator),
+            _ => None,
+        };
+        if denominator.is_some() && inner.nan_at == Some(request.call.step) {
+            return Err(TrainError::NotFinite { quantity: "the loss".to_owned() });
+        }
+        let mut output = ForwardOutput::default();
+        for row in &request.rows {
+            let mut logprobs = vec![0.0; row.tokens.len()];
+            for place in 1..row.tokens.len() {
+                if row.weights[place] == 0.0 {
+                    continue;
+                }
+                let (last, next) = (row.tokens[place - 1], row.tokens[place] as usize);
+                let scores = self.log_probs(&inner.table, last);
+                logprobs[place] = scores[next];
+                let mut metrics = LossMetrics::default();
+                metrics.n_tokens = 1;
+                if let Some(denominator) = denominator {
+                    metrics.loss = f64::from(-scores[next]) / denominator;
+                    let start = last as usize * self.n_tokens;
+                    for (token, score) in scores.iter().enumerate() {
+                        let target = f32::from(u8::from(token == next));
+                        inner.gradient[start + token] += (score.exp() - target) / denominator as f32;
+                    }
+                }
+                output.metrics.add(&metrics);
+            }
+            output.logprobs.push(logprobs);
+        }
+        Ok(output)
+    }
+
+    async fn optim_step(&self, request: OptimStep) -> Result<StepOutput, TrainError> {
+        let mut inner = self.inner.lock().unwrap();
+        Self::called(&mut inner)?;
+        let Inner { table, gradient, optimizer, .. } = &mut *inner;
+        let grad_norm = squared_norm(gradient).sqrt();
+        let factors = optimizer.begin_step(&request.settings, grad_norm);
+        optimizer.update(&factors, NAME, 2, table, gradient);
+        gradient.fill(0.0);
+        let mut output = StepOutput::default();
+        (output.grad_norm, output.n_steps) = (grad_norm, optimizer.n_steps);
+        Ok(output)
+    }
+
+    async fn save(&self, _: SaveRequest) -> Result<SavedState, TrainError> {
+        let mut inner = self.inner.lock().unwrap();
+        Self::called(&mut inner)?;
+        let moments = inner.optimizer.moments.get(NAME).cloned().unwrap_or_default();
+        let file = |name: &str, values: &[f32]| StateFile { name: name.to_owned(), bytes: bytes(values) };
+        let files =
+            [file("table", &inner.table), file("first", &moments.first), file("second", &moments.second)];
+        inner.store.save(inner.optimizer.n_steps, &files)
+    }
+
+    async fn load(&self, request: LoadRequest) -> Result<SavedState, TrainError> {
+        let mut inner = self.inner.lock().unwrap();
+        Self::called(&mut inner)?;
+        let (saved, files) = inner.store.load(&request.hash)?;
+        let of = |name: &str| values(&files.iter().find(|file| file.name == name).unwrap().bytes);
+        inner.table = of("table");
+        let moments = Moments { first: of("first"), second: of("second") };
+        inner.optimizer.n_steps = saved.n_steps;
+        inner.optimizer.moments.insert(NAME.to_owned(), moments);
+        inner.gradient.fill(0.0);
+        Ok(saved)
+    }
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn values(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect()
+}

@@ -1,0 +1,18 @@
+//! Fine-tuning over the seam, with a model of plain numbers: no tensor library is built for it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
+
+mod bigram;
+mod codec;
+mod demos;
+mod faults;
+mod games;
+mod resume;
+mod runs;
+mod setup;
+mod world;
