@@ -39,6 +39,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => command::train::run(&args),
+        Command::Sft(args) => command::sft::run(&args),
         Command::Eval(args) => command::eval::run(&args),
         Command::Collect(args) => command::collect::run(&args),
         Command::Distill(args) => command::distill::run(&args),

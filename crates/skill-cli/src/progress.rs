@@ -149,7 +149,26 @@ impl State {
             | Event::StandingChecked { .. }
             | Event::BankValidated { .. } => {}
             Event::RoundFinished { record } => self.line(&round_line(record)),
-            Event::BankFinished { .. } => {}
+            Event::BankFinished { .. } | Event::SftFinished { .. } => {}
+            Event::SftStepFinished { record, seconds, peak_memory } => {
+                let speed = record.tokens as f64 / seconds.max(1e-9);
+                let memory =
+                    peak_memory.map(|bytes| format!(", {:.2} GB", bytes as f64 / 1e9)).unwrap_or_default();
+                self.line(&format!(
+                    "step {}/{}: loss {:.4}, rate {:.2e}, gradient norm {:.3}, {speed:.0} tokens/s{memory}",
+                    record.step, self.total_steps, record.loss, record.learning_rate, record.grad_norm
+                ));
+            }
+            Event::SftValidated { record } => {
+                let loss = record.loss.map(|loss| format!(" loss {loss:.4}")).unwrap_or_default();
+                let games =
+                    record.games.map(|games| format!(", {} of {} games won", games.won, games.played));
+                self.line(&format!(
+                    "validation after step {}:{loss}{}",
+                    record.step,
+                    games.unwrap_or_default()
+                ));
+            }
             Event::EpochEnded { epoch, slow_update, .. } => {
                 if let Some(record) = slow_update {
                     self.line(&slow_update_line(*epoch, record));

@@ -242,6 +242,8 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::Locked { .. }
         | PipelineError::BankLocked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
+        PipelineError::NoExamples { .. } => Failure::Data,
+        PipelineError::SftCapped { .. } => Failure::Budget,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,
         PipelineError::Capped { .. } => Failure::Budget,

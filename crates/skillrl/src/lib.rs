@@ -83,6 +83,8 @@ pub mod replay;
 #[cfg(feature = "report")]
 pub mod report;
 mod secrets;
+#[cfg(feature = "weights")]
+pub mod sft;
 pub mod spend;
 
 pub use error::{Error, Failure};

@@ -7,6 +7,7 @@ pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
+mod sft;
 mod start;
 
 pub(crate) use distill::{CollectArgs, DistillArgs};
@@ -16,6 +17,7 @@ pub(crate) use look::{
     StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
+pub(crate) use sft::SftArgs;
 pub(crate) use start::{Start, StartArgs, StartOption};
 
 use bank::BankCommand;
@@ -62,6 +64,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Trains a skill, or goes on with a run that was stopped.
     Train(TrainArgs),
+    /// Fine-tunes a local model on demonstrations, with skills in its prompts; in programs built with the feature `weights`.
+    Sft(SftArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
     /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
@@ -155,6 +159,7 @@ impl Command {
     pub(crate) fn calls_models(&self) -> bool {
         match self {
             Self::Train(_)
+            | Self::Sft(_)
             | Self::Eval(_)
             | Self::Collect(_)
             | Self::Distill(_)
@@ -258,6 +263,10 @@ pub(crate) struct EvalArgs {
     /// format. The skill is shown in both cases.
     #[arg(long, value_name = "BANK")]
     pub(crate) bank: Option<PathBuf>,
+
+    /// Has this policy play in the place of the target: the folder `policy` of a run of `skillrl sft`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
 
     /// The split to measure it on: train, val or test.
     #[arg(long, default_value = "val")]

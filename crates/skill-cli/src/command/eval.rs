@@ -30,7 +30,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         return super::eval_bank::run(args, bank);
     }
     let start = args.config.start();
-    let loaded = load_start(&start, args.quiet)?;
+    let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = assemble::split(&args.split)?;
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;

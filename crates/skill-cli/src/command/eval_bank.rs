@@ -37,7 +37,7 @@ const MAX_NAMED: usize = 12;
 
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let start = args.config.start();
-    let loaded = load_start(&start, args.quiet)?;
+    let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = assemble::split(&args.split)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";

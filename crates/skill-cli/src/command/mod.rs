@@ -34,6 +34,7 @@ pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod sft;
 pub(crate) mod shell;
 pub(crate) mod show;
 mod start;
@@ -112,6 +113,27 @@ pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Er
     let loaded = load(args)?;
     loaded.check_paths()?;
     Ok(loaded)
+}
+
+/// The configuration with a trained policy as its target, where one is named.
+#[cfg(feature = "weights")]
+pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
+    Ok(match policy {
+        Some(policy) => skillrl::sft::with_policy(&loaded, policy)?,
+        None => loaded,
+    })
+}
+
+/// The configuration, in a program that can run no policy.
+#[cfg(not(feature = "weights"))]
+pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
+    match policy {
+        Some(_) => {
+            let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
+            Err(UsageError::new("this program was built without local models").with_hint(hint).into())
+        }
+        None => Ok(loaded),
+    }
 }
 
 /// Trains as configured; returns the summary, what the run has spent over all its processes, and its directory.

@@ -142,6 +142,21 @@ impl ModelFiles {
         self.format
     }
 
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &JsonTokenizer {
+        &self.tokenizer
+    }
+
+    /// The chat template.
+    pub fn template(&self) -> &ChatTemplate {
+        &self.template
+    }
+
+    /// Tokens that end a reply.
+    pub fn stop_tokens(&self) -> &[u32] {
+        &self.stop_tokens
+    }
+
     /// The shape of the model.
     pub fn config(&self) -> &ModelConfig {
         &self.config
@@ -172,7 +187,7 @@ impl ModelFiles {
     ///
     /// # Errors
     /// As [`Decoder::open`], [`Decoder::open_gguf`] and [`Decoder::attach_from`].
-    pub(super) fn load(&self) -> Result<Decoder> {
+    pub fn load(&self) -> Result<Decoder> {
         let mut model = match self.format {
             WeightFormat::Gguf => Decoder::open_gguf(&self.path)?,
             WeightFormat::Safetensors => Decoder::open(&self.path)?,

@@ -1,0 +1,160 @@
+//! `skillrl sft`: a local model learns from demonstrations.
+
+use crate::args::SftArgs;
+
+#[cfg(feature = "weights")]
+pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
+    built_in::run(args)
+}
+
+#[cfg(not(feature = "weights"))]
+pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
+    let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
+    Err(super::UsageError::new("this program was built without local models").with_hint(hint).into())
+}
+
+#[cfg(feature = "weights")]
+mod built_in {
+    use crate::args::SftArgs;
+    use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
+    use crate::progress::{Progress, Show};
+    use skillrl::assemble;
+    use skillrl::bank::{Episode, read_episodes};
+    use skillrl::config::LoadedConfig;
+    use skillrl::pipeline::sft::demos::Demonstrator;
+    use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
+    use skillrl::pipeline::sft::{SftSettings, StepCost, measured_step};
+    use skillrl::pipeline::{PipelineError, StopSignal};
+    use skillrl::sft::{Method, SftRequest, prepare};
+    use std::fmt::Write as _;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    pub(super) fn run(args: &SftArgs) -> anyhow::Result<()> {
+        let loaded = load_to_run(&args.config)?;
+        let out = args.out.clone().unwrap_or_else(|| assemble::run_dir(&loaded));
+        if args.resume && !is_sft_run(&out) {
+            let error = PipelineError::NoRun { path: out };
+            return Err(skillrl::Error::Pipeline(error).into());
+        }
+        let Some(demos) = &args.demos else {
+            let hint = "name a file that `skillrl collect` has written as --demos";
+            return Err(UsageError::new("no demonstrations are named").with_hint(hint).into());
+        };
+        let mut request = SftRequest::new(Demonstrator::Episodes(episodes(demos)?), &out);
+        request.settings = settings(args, &loaded);
+        request.bank.clone_from(&args.skill_bank);
+        request.n_games = args.games;
+        request.method = match args.lora_rank {
+            0 => Method::Full,
+            rank => Method::Lora { rank, alpha: 2.0 * rank as f64 },
+        };
+        let show = match (args.json, args.quiet) {
+            (true, _) => Show::Json,
+            (false, true) => Show::Quiet,
+            (false, false) => Show::Progress,
+        };
+        let stop = StopSignal::default();
+        let events = Arc::new(Progress::new(show));
+        let work = async {
+            let prepared = prepare(&loaded, &request, events, stop.clone()).await?;
+            if !args.quiet {
+                say(&prepared.data.counts.describe());
+                for note in &prepared.notes {
+                    say(&format!("left out: {note}"));
+                }
+            }
+            if args.estimate {
+                let cost = measured_step(&prepared.backend, &prepared.data, &request.settings).await?;
+                return Ok(Outcome::Estimate(cost));
+            }
+            Ok(Outcome::Trained(Box::new(prepared.trainer.train(&out).await?)))
+        };
+        let outcome: Result<Outcome, skillrl::Error> = block_on(
+            stop.clone(),
+            "stopping after the step under way; press Ctrl-C again to stop at once",
+            work,
+        )?;
+        match outcome? {
+            Outcome::Estimate(cost) if args.json => print(&format!("{}\n", serde_json::to_string(&cost)?)),
+            Outcome::Estimate(cost) => print_wrapped(&estimate_text(&cost)),
+            Outcome::Trained(_) if args.json => Ok(()),
+            Outcome::Trained(summary) => print_wrapped(&summary_text(&summary, &out)),
+        }
+    }
+
+    enum Outcome {
+        Estimate(StepCost),
+        Trained(Box<SftSummary>),
+    }
+
+    fn settings(args: &SftArgs, loaded: &LoadedConfig) -> SftSettings {
+        let mut settings = SftSettings::default();
+        settings.seed = loaded.config.run.seed;
+        settings.epochs = args.epochs;
+        settings.batch_size = args.batch_size;
+        settings.max_examples = args.num_examples;
+        settings.learning_rate = args.learning_rate;
+        settings.max_tokens = args.max_tokens;
+        settings.validation_interval = args.validation_interval;
+        settings.checkpoint_interval = args.checkpoint_interval;
+        settings
+    }
+
+    fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
+        let read = read_episodes(&text).map_err(|error| {
+            UsageError::new(format!("{}: {error}", path.display()))
+                .with_hint("demonstrations come from `skillrl collect`")
+        })?;
+        for skipped in &read.skipped {
+            say(&format!("warning: {}: {skipped}", path.display()));
+        }
+        Ok(read.episodes)
+    }
+
+    fn estimate_text(cost: &StepCost) -> String {
+        let memory =
+            cost.peak_memory.map_or("unknown".to_owned(), |bytes| format!("{:.2} GB", bytes as f64 / 1e9));
+        format!(
+            "steps    {}\ntokens   {}\none step {:.2} s for {} tokens\ntime     about {:.2} hours\nmemory   {memory} at its peak\n",
+            cost.steps,
+            cost.tokens,
+            cost.step_seconds,
+            cost.step_tokens,
+            cost.seconds / 3_600.0
+        )
+    }
+
+    fn summary_text(summary: &SftSummary, out: &Path) -> String {
+        let [first, last] = summary.loss;
+        let mut text = format!(
+            "{} steps on {} examples; loss {first:.4} in the first step, {last:.4} in the last\n",
+            summary.steps, summary.train_examples
+        );
+        for (when, validation) in [("before", &summary.before), ("after", &summary.after)] {
+            let Some(validation) = validation else { continue };
+            if let Some(loss) = validation.loss {
+                let _ = writeln!(text, "{when}: validation loss {loss:.4}");
+            }
+            if let Some(games) = validation.games {
+                let [low, high] = games.interval;
+                let _ = writeln!(
+                    text,
+                    "{when}: {} of {} games won (95 % interval {low:.2} to {high:.2})",
+                    games.won, games.played
+                );
+            }
+        }
+        let policy = out.join("policy");
+        let _ = writeln!(
+            text,
+            "the weights after step {} are in {}; `skillrl eval --policy {}` measures them",
+            summary.policy_step,
+            policy.display(),
+            policy.display()
+        );
+        text
+    }
+}

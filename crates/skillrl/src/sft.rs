@@ -1,0 +1,316 @@
+//! From a configuration to the fine-tuning of its target, where that runs on this machine.
+
+use crate::assemble;
+use crate::config::{LoadedConfig, LocalConfig, ModelConfig};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::hint::CommandHints;
+use serde_json::{Value, json};
+use skill_bank::BankSource;
+use skill_core::SkillDoc;
+use skill_envs::source::document;
+use skill_envs::{Env, SkillSource};
+use skill_llm::LlmError;
+use skill_llm::error::with_causes;
+use skill_pipeline::bank_dir::read_bank;
+use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
+use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
+use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_pipeline::sft::{
+    EnvGames, PolicyFile, PolicyText, PolicyWriter, SftCaps, SftData, SftSettings, SftTrainer,
+};
+use skill_pipeline::{EventSink, RunConfig, StopSignal};
+use skill_train::TrainError;
+use skill_train::chat::RenderOptions;
+use skill_train::chat_model::{ModelFiles, WeightFormat};
+use skill_train::checkpoint::StateStore;
+use skill_train::local::LocalBackend;
+use skill_train::lora::{LINEAR_LAYERS, LoraConfig};
+use skill_train::model::Keep;
+use skill_train::seam::TrainBackend;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The weights that are trained.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// A LoRA adapter of this rank on all linear layers, scaled by `alpha / rank`.
+    Lora {
+        /// The rank.
+        rank: usize,
+        /// The scale times the rank.
+        alpha: f64,
+    },
+    /// All weights.
+    Full,
+}
+
+/// A request to fine-tune.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct SftRequest {
+    /// Settings of training.
+    pub settings: SftSettings,
+    /// The weights that are trained.
+    pub method: Method,
+    /// The demonstrations.
+    pub demonstrator: Demonstrator,
+    /// The bank whose skills the prompts hold; without it that of the configuration, else its skill.
+    pub bank: Option<PathBuf>,
+    /// Games of the selection split with each validation.
+    pub n_games: usize,
+    /// The directory of the run.
+    pub out: PathBuf,
+}
+
+impl SftRequest {
+    /// A request with the defaults, which trains an adapter of rank 16 and plays no games.
+    pub fn new(demonstrator: Demonstrator, out: impl Into<PathBuf>) -> Self {
+        Self {
+            settings: SftSettings::default(),
+            method: Method::Lora { rank: 16, alpha: 32.0 },
+            demonstrator,
+            bank: None,
+            n_games: 0,
+            out: out.into(),
+        }
+    }
+}
+
+/// A run that can begin.
+pub struct PreparedSft {
+    /// The trainer.
+    pub trainer: SftTrainer,
+    /// Its back end.
+    pub backend: Arc<dyn TrainBackend>,
+    /// Its examples.
+    pub data: SftData,
+    /// The first demonstrations that were left out, in words.
+    pub notes: Vec<String>,
+}
+
+/// Plays the demonstrations, loads the model and makes the trainer; nothing is written.
+///
+/// # Errors
+///
+/// A target that does not run here, demonstrations that cannot be used, files of the model that cannot be read.
+pub async fn prepare(
+    loaded: &LoadedConfig,
+    request: &SftRequest,
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+) -> Result<PreparedSft, Error> {
+    let asked = local_target(loaded)?;
+    let (path, adapter) =
+        (loaded.resolve(&asked.path), asked.adapter.as_ref().map(|path| loaded.resolve(path)));
+    let files = ModelFiles::open(&path, adapter.as_deref()).map_err(|error| model_error(&error))?;
+    let text = PolicyText {
+        template: files.template().clone(),
+        codec: Arc::new(files.tokenizer().clone()),
+        options: RenderOptions::default(),
+        stop_tokens: files.stop_tokens().to_vec(),
+    };
+    let env = assemble::environment(loaded)?;
+    let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
+    let mut settings = request.settings.clone();
+    settings.max_tokens = settings.max_tokens.min(files.config().max_positions);
+    let demonstrations = Demonstrations::new(env.as_ref(), source.as_ref())
+        .with_wins_only(settings.wins_only)
+        .with_cancel(stop.now.clone());
+    // An episode gives at least one example.
+    let mut n_played = 0;
+    let enough = |_: &_| {
+        n_played += 1;
+        n_played >= settings.max_examples
+    };
+    let played = demonstrations.play(&request.demonstrator, enough).await?;
+    let data = SftData::new(&played, &text, &settings)?;
+    let (backend, writer) = backend(&path, &files, request)?;
+    let backend: Arc<dyn TrainBackend> = Arc::new(backend);
+    let budget = &loaded.config.budget;
+    let config = RunConfig {
+        source_text: Some(loaded.source_text.clone()),
+        resolved: loaded.config.decisive_json(),
+        identity: vec![
+            ("models.policy".to_owned(), json!(files.revision())),
+            ("sft.method".to_owned(), method_value(request.method)),
+        ],
+        dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
+        simulated_models: Vec::new(),
+    };
+    let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
+    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
+    let mut trainer = SftTrainer::new(Arc::clone(&backend), store, Arc::new(writer), data.clone())
+        .with_settings(settings)
+        .with_caps(SftCaps::new(budget.tokens, budget.time_s))
+        .with_events(events)
+        .with_advice(Arc::new(CommandHints))
+        .with_stop(stop)
+        .with_config(config);
+    if request.n_games > 0 {
+        let games = EnvGames::new(env, source, text, request.n_games);
+        trainer = trainer.with_games(Arc::new(games));
+    }
+    Ok(PreparedSft { trainer, backend, data, notes: played.notes })
+}
+
+/// The target, if it runs on this machine.
+fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error> {
+    match &loaded.config.models.target {
+        ModelConfig::Local(asked) => Ok(asked),
+        other => Err(Error::Model {
+            role: "target",
+            source: LlmError::Configuration {
+                message: format!(
+                    "kind \"{}\" has no weights here; only kind \"local\" is trained",
+                    other.kind()
+                ),
+            },
+        }),
+    }
+}
+
+/// The skills that prompts hold.
+fn skills(loaded: &LoadedConfig, bank: Option<&Path>, env: &dyn Env) -> Result<Arc<dyn SkillSource>, Error> {
+    let skill: Option<SkillDoc> = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
+    let bank = match bank {
+        Some(path) => Some(read_bank(path)?.bank),
+        None => assemble::initial_bank(loaded)?.map(|(bank, _)| bank),
+    };
+    let Some(bank) = bank else { return Ok(document(&skill.unwrap_or_default())) };
+    let mut engine = Engine::new(loaded);
+    let embedding = assemble::retrieval_model(loaded, &mut engine)?;
+    let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
+    let frame = skill.filter(|skill| !skill.is_blank());
+    let source: BankSource = assemble::bank_source(bank.view(), &retrieval, embedding, frame)?;
+    Ok(Arc::new(source))
+}
+
+fn backend(
+    path: &Path,
+    files: &ModelFiles,
+    request: &SftRequest,
+) -> Result<(LocalBackend, LocalPolicy), Error> {
+    let failed = |error: TrainError| model_error(&error);
+    let mut model = files.load().map_err(failed)?;
+    match request.method {
+        Method::Full if files.format() == WeightFormat::Gguf => {
+            let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";
+            return Err(configuration(message.to_owned()));
+        }
+        Method::Full => model = model.merged().map_err(failed)?,
+        // A configured adapter is trained further.
+        Method::Lora { .. } if model.lora().is_some() => {}
+        Method::Lora { rank, alpha } => {
+            let base = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            let lora = LoraConfig::new(rank, alpha, &LINEAR_LAYERS, &base.display().to_string());
+            model.attach_new(lora.map_err(failed)?, request.settings.seed).map_err(failed)?;
+        }
+    }
+    let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
+    let backend = LocalBackend::new(model, None, Keep::Activations, store);
+    let writer = LocalPolicy { backend: backend.clone(), base: path.to_owned() };
+    Ok((backend, writer))
+}
+
+/// Writes the model of a back end with the texts of its base: a peft adapter, or merged safetensors.
+struct LocalPolicy {
+    backend: LocalBackend,
+    base: PathBuf,
+}
+
+/// Files of a model's folder that stay as they are.
+const TEXT_FILES: [&str; 7] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "LICENSE",
+];
+
+impl PolicyWriter for LocalPolicy {
+    fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
+        let model = self.backend.model();
+        let mut files: Vec<PolicyFile> =
+            model.adapter_files()?.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        let mut texts: Vec<&str> = TEXT_FILES.to_vec();
+        if files.is_empty() {
+            files.push(("model.safetensors".to_owned(), model.base_file()?));
+            texts.push("config.json");
+        }
+        for name in texts {
+            let path = self.base.join(name);
+            match std::fs::read(&path) {
+                Ok(bytes) => files.push((name.to_owned(), bytes)),
+                Err(_) if name != "config.json" => {}
+                Err(source) => return Err(TrainError::Io { path, source }),
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The same configuration with a trained policy as its target: a folder with an adapter or with all weights.
+///
+/// # Errors
+///
+/// A folder that holds neither, or an adapter that does not name its base.
+pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig, Error> {
+    let policy = std::path::absolute(policy).unwrap_or_else(|_| policy.to_owned());
+    let adapter = policy.join(skill_train::lora::CONFIG_FILE);
+    let (path, adapter) = if adapter.is_file() {
+        let text = std::fs::read_to_string(&adapter).map_err(|source| Error::Read {
+            what: "adapter",
+            path: adapter.clone(),
+            source,
+        })?;
+        let config: Value = serde_json::from_str(&text).unwrap_or_default();
+        let base = config.get("base_model_name_or_path").and_then(Value::as_str).map(PathBuf::from);
+        let configured = match &loaded.config.models.target {
+            ModelConfig::Local(asked) => Some(loaded.resolve(&asked.path)),
+            _ => None,
+        };
+        let base = base.filter(|base| base.exists()).or(configured).ok_or_else(|| {
+            configuration(format!("the base of the adapter {} is not found", policy.display()))
+        })?;
+        (base, Some(policy))
+    } else if policy.join("config.json").is_file() {
+        (policy, None)
+    } else {
+        return Err(configuration(format!("{} holds no adapter and no model", policy.display())));
+    };
+    let mut keys = match &loaded.config.models.target {
+        target @ ModelConfig::Local(_) => Value::from(target.clone()),
+        // Greedy, so that two measurements of one policy agree.
+        _ => json!({
+            "kind": "local", "context": 8192, "response_schema": "refuse", "batch_rows": 8,
+            "prefix_cache_mb": 512, "temperature": 0.0,
+        }),
+    };
+    if let Some(keys) = keys.as_object_mut() {
+        keys.insert("path".to_owned(), json!(path));
+        keys.insert("adapter".to_owned(), json!(adapter));
+    }
+    let mut changed = loaded.clone();
+    changed.config.models.target =
+        ModelConfig::try_from(keys).map_err(|error| configuration(error.to_string()))?;
+    Ok(changed)
+}
+
+fn method_value(method: Method) -> Value {
+    match method {
+        Method::Lora { rank, alpha } => json!({"lora": {"rank": rank, "alpha": alpha}}),
+        Method::Full => json!("full"),
+    }
+}
+
+fn configuration(message: String) -> Error {
+    Error::Model { role: "target", source: LlmError::Configuration { message } }
+}
+
+fn model_error(error: &TrainError) -> Error {
+    configuration(format!("failed to {}", with_causes(error)))
+}
