@@ -61,6 +61,7 @@ mod secrets;
 mod seeds;
 mod serve;
 mod server;
+mod sft;
 mod silent;
 mod status;
 mod tasks;
