@@ -31,7 +31,7 @@ mod built_in {
         );
         let context = TestContext::with_task(&model, &model);
         let demo = |number: usize, word: &str| {
-            let step = json!({"action": format!("<answer>{word}</answer>")});
+            let step = json!({"action": word});
             let demo = json!({
                 "episode_version": 1, "id": format!("demo-{number}-{word}"), "item": format!("train-{number}"),
                 "goal": "Repeat.", "success": true, "soft": 1.0, "steps": [step],
