@@ -269,7 +269,8 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
         ["--package", "skillrl", "--package", "skill-cli", "--features", "skillrl/weights,skill-cli/weights"];
     cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
-    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: sft::").run()?)
+    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: sft::")
+        .run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

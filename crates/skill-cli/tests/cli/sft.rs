@@ -57,7 +57,8 @@ mod built_in {
             let context = task();
             let outcome = context.run(&sft(out, &["--lora-rank", rank, "--games", "1"]));
             outcome.assert_code(code::SUCCESS);
-            let summary: Value = serde_json::from_str(&context.read(&format!("{out}/sft_summary.json"))).unwrap();
+            let summary: Value =
+                serde_json::from_str(&context.read(&format!("{out}/sft_summary.json"))).unwrap();
             assert_eq!((&summary["counts"]["used"], &summary["counts"]["lost"]), (&json!(4), &json!(1)));
             let loss = |place: usize| summary["loss"][place].as_f64().unwrap();
             assert!(loss(1) < loss(0), "{summary}");
@@ -65,7 +66,7 @@ mod built_in {
             let policy = format!("{out}/policy");
             let eval = ["eval", "task/skillrl.toml", "--policy", &policy, "--split", "test", "--json"];
             let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
-            assert_eq!(measured["n_items"], 2, "{measured}");
+            assert_eq!(measured["n"], 2, "{measured}");
         }
     }
 
@@ -76,7 +77,8 @@ mod built_in {
         let capped = context.run(&sft("capped", &["--set", "budget.tokens=700"]));
         capped.assert_code(code::BUDGET);
         context.run(&sft("capped", &["--resume"])).assert_code(code::SUCCESS);
-        for name in ["policy/adapter_model.safetensors", "steps.jsonl", "validation.jsonl", "checkpoint.json"] {
+        for name in ["policy/adapter_model.safetensors", "steps.jsonl", "validation.jsonl", "checkpoint.json"]
+        {
             let read = |run: &str| std::fs::read(context.path(&format!("{run}/{name}"))).unwrap();
             assert!(read("whole") == read("capped"), "{name}");
         }
