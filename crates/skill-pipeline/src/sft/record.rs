@@ -13,7 +13,6 @@
 //! Nothing measured in seconds is in them: times are in `events.jsonl` and `sft_times.json`, so that two runs of the
 //! same settings can be compared byte for byte.
 
-use crate::run_dir::format::FORMAT_VERSION;
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use std::path::Path;
@@ -197,7 +196,7 @@ impl SftCounts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SftSummary {
-    /// See [`FORMAT_VERSION`].
+    /// See [`crate::run_dir::format::FORMAT_VERSION`].
     pub format_version: String,
     /// Optimizer steps.
     pub steps: u64,
@@ -226,7 +225,7 @@ pub struct SftSummary {
 impl SftSummary {
     #[cfg(feature = "weights")]
     pub(super) fn version() -> String {
-        FORMAT_VERSION.to_owned()
+        crate::run_dir::format::FORMAT_VERSION.to_owned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::PipelineError;
 use crate::settings::SettingsError;
+#[cfg(feature = "weights")]
 use serde_json::{Value, json};
 
 /// How to fine-tune.
@@ -93,6 +94,7 @@ impl SftSettings {
     }
 
     /// The settings that decide the weights, by name.
+    #[cfg(feature = "weights")]
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
         // How often a checkpoint is written changes no weights.
         [
