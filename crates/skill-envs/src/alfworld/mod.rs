@@ -31,7 +31,7 @@ pub use files::{
     GAME_FILE, GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load, trajectory_beside,
 };
 pub use game::Game;
-pub use generate::{GeneratedGame, RoomKind, generate};
+pub use generate::{GeneratedGame, RoomKind, RoomLimits, generate, generate_small};
 pub use pddl::MAX_PROBLEM_BYTES;
 pub use play::{Play, Turn};
 pub use rules::{Rules, Wording};

@@ -2,8 +2,10 @@
 //! same when they were written and read again.
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
-use skill_envs::alfworld::{Expert, GameFile, Play, RoomKind, TaskType, generate};
-use std::collections::BTreeMap;
+use skill_envs::alfworld::{
+    Expert, GameFile, Play, RoomKind, RoomLimits, TaskType, generate, generate_small,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many games of each kind of task.
@@ -73,5 +75,34 @@ fn a_game_that_was_written_is_read_as_it_was() {
         assert_eq!(file.game().unwrap(), made.game);
         assert_eq!(file.walkthrough.as_ref(), Some(&made.plan));
         assert_eq!(serde_json::to_string(&file).unwrap(), text);
+    }
+}
+
+#[test]
+fn small_rooms_are_within_their_limits_and_solved() {
+    let limits = RoomLimits { max_receptacles: 6, max_other_classes: 5 };
+    for task in TaskType::ALL {
+        let mut n_made = 0;
+        for seed in 0..N_GAMES {
+            // The room of a task that cannot be given in a small one is an error.
+            let Ok(made) = generate_small(seed, "test/1", task, limits) else { continue };
+            n_made += 1;
+            let name = format!("{task} {seed}");
+            let classes = |suffix: &str| -> BTreeSet<&str> {
+                let types =
+                    made.problem.lines().map(str::trim_end).filter(|line| line.starts_with("(objectType"));
+                types
+                    .filter_map(|line| line.trim_end_matches(')').split(' ').nth(2))
+                    .filter(|class| class.ends_with(suffix))
+                    .collect()
+            };
+            let n_receptacles =
+                made.problem.lines().filter(|line| line.starts_with("(receptacleType")).count();
+            assert!(n_receptacles <= limits.max_receptacles, "{name}: {n_receptacles}");
+            // The object of the task and the lamp are not counted.
+            assert!(classes("Type").len() <= limits.max_other_classes + 2, "{name}: {:?}", classes("Type"));
+            assert!(expert_steps(&name, Play::new(Arc::new(made.game))) <= 40, "{name}");
+        }
+        assert!(n_made * 10 >= N_GAMES * 9, "{task}: {n_made}");
     }
 }

@@ -50,17 +50,50 @@ impl GeneratedGame {
     }
 }
 
+/// Limits of a room, for small worlds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomLimits {
+    /// The largest number of receptacles. Those that a task heats, cools or cleans with remain.
+    pub max_receptacles: usize,
+    /// The largest number of classes of objects besides the one that the task is about and the lamp.
+    pub max_other_classes: usize,
+}
+
 /// Makes the game that a seed and a key stand for, such as `train/7`.
 ///
 /// # Errors
 ///
 /// [`GameError::Unsolvable`] if no room of many has a plan for this kind of task.
 pub fn generate(seed: u64, key: &str, task: TaskType) -> Result<GeneratedGame, GameError> {
+    generate_within(seed, key, task, None)
+}
+
+/// Makes the game that a seed and a key stand for in a room within these limits, in which each class of objects besides
+/// the task's occurs once.
+///
+/// # Errors
+///
+/// As [`generate`].
+pub fn generate_small(
+    seed: u64,
+    key: &str,
+    task: TaskType,
+    limits: RoomLimits,
+) -> Result<GeneratedGame, GameError> {
+    generate_within(seed, key, task, Some(limits))
+}
+
+fn generate_within(
+    seed: u64,
+    key: &str,
+    task: TaskType,
+    limits: Option<RoomLimits>,
+) -> Result<GeneratedGame, GameError> {
     let mut last = None;
     for attempt in 0..MAX_ATTEMPTS {
         let digits = SkillHash::of(&format!("alfworld/{seed}/{key}/{task}/{attempt}"));
         let mut random = PyRandom::new(u64::from_str_radix(digits.as_str(), 16).unwrap_or_default());
-        let Some(sketch) = Sketch::draw(&mut random, task) else { continue };
+        let Some(sketch) = Sketch::draw(&mut random, task, limits) else { continue };
         let problem = sketch.room.problem(&mut random, &goal(task, sketch.object, sketch.place, LAMP));
         let (object, place) = (sketch.object.to_lowercase(), sketch.place.to_lowercase());
         let sentence = task_sentence(task, &object, &place, &LAMP.to_lowercase(), false);
@@ -98,9 +131,13 @@ struct Sketch {
 
 impl Sketch {
     /// Draws a room; `None` if what the task needs has no place in it.
-    fn draw(random: &mut PyRandom, task: TaskType) -> Option<Self> {
+    fn draw(random: &mut PyRandom, task: TaskType, limits: Option<RoomLimits>) -> Option<Self> {
         let kind = *pick(random, rooms_for(task))?;
-        let mut room = RoomPlan { receptacles: draw_receptacles(random, kind), objects: Vec::new() };
+        let mut receptacles = draw_receptacles(random, kind);
+        if let Some(limits) = limits {
+            remove_receptacles(random, &mut receptacles, task, limits.max_receptacles);
+        }
+        let mut room = RoomPlan { receptacles, objects: Vec::new() };
         let (object, place) = draw_target(random, task, kind, &room)?;
         let n_targets = match task {
             TaskType::PickTwoAndPlace => 2 + random.randbelow(2),
@@ -110,11 +147,23 @@ impl Sketch {
             // What is to be placed is not there yet.
             room.put(random, object, place)?;
         }
-        for class in kind.objects().filter(|class| *class != object) {
-            if random.random() < CLASS_IS_THERE {
-                for _ in 0..=random.randbelow(2) {
-                    room.put(random, class, "")?;
+        let others = kind.objects().filter(|class| *class != object);
+        match limits {
+            None => {
+                for class in others {
+                    if random.random() < CLASS_IS_THERE {
+                        for _ in 0..=random.randbelow(2) {
+                            room.put(random, class, "")?;
+                        }
+                    }
                 }
+            }
+            Some(limits) => {
+                let mut others: Vec<&'static str> = others.collect();
+                random.shuffle(&mut others);
+                // Rooms with few receptacles have no place for some classes.
+                let placed = others.into_iter().filter(|class| room.put(random, class, "").is_some());
+                placed.take(limits.max_other_classes).for_each(drop);
             }
         }
         if task == TaskType::LookInLight {
@@ -124,6 +173,24 @@ impl Sketch {
         }
         Some(Self { kind, room, object, place })
     }
+}
+
+/// Removes receptacles by chance until at most so many remain besides the one that the task treats its object with.
+fn remove_receptacles(
+    random: &mut PyRandom,
+    receptacles: &mut Vec<(&'static str, bool)>,
+    task: TaskType,
+    max_receptacles: usize,
+) {
+    let treats = |class: &str| treated_with(task).1 == class;
+    while receptacles.len() > max_receptacles.max(2) {
+        let removable = receptacles.iter().enumerate().filter(|(_, (class, _))| !treats(class));
+        let removable: Vec<usize> = removable.map(|(number, _)| number).collect();
+        let Some(number) = pick(random, &removable) else { return };
+        receptacles.remove(*number);
+    }
+    // Each has its own location, so that every place is one to go to.
+    receptacles.iter_mut().for_each(|(_, shares_location)| *shares_location = false);
 }
 
 /// The receptacles of a room: their classes, each with whether it shares the location of the one before it.
@@ -145,12 +212,7 @@ fn draw_target(
     kind: RoomKind,
     room: &RoomPlan,
 ) -> Option<(&'static str, &'static str)> {
-    let (can_be, treated_at): (fn(&str) -> bool, &str) = match task {
-        TaskType::PickAndPlace | TaskType::LookInLight | TaskType::PickTwoAndPlace => (|_| true, ""),
-        TaskType::CleanAndPlace => (is_cleanable, "SinkBasin"),
-        TaskType::HeatAndPlace => (is_heatable, "Microwave"),
-        TaskType::CoolAndPlace => (is_coolable, "Fridge"),
-    };
+    let (can_be, treated_at) = treated_with(task);
     let mut classes: Vec<&'static str> = room.receptacles.iter().map(|(class, _)| *class).collect();
     classes.dedup();
     let has_other_place =
@@ -165,6 +227,16 @@ fn draw_target(
         targets.extend(places.filter(|place| has_other_place(object, place)).map(|place| (object, place)));
     }
     pick(random, &targets).copied()
+}
+
+/// The classes of objects that a task can be about, and the class of receptacle that it treats them with.
+fn treated_with(task: TaskType) -> (fn(&str) -> bool, &'static str) {
+    match task {
+        TaskType::PickAndPlace | TaskType::LookInLight | TaskType::PickTwoAndPlace => (|_| true, ""),
+        TaskType::CleanAndPlace => (is_cleanable, "SinkBasin"),
+        TaskType::HeatAndPlace => (is_heatable, "Microwave"),
+        TaskType::CoolAndPlace => (is_coolable, "Fridge"),
+    }
 }
 
 /// One of several, all alike likely.
