@@ -11,6 +11,8 @@ xflags::xflags! {
             optional --world world: String
             /// Trains a bank of skills; for `--world alfworld`.
             optional --bank
+            /// Fine-tunes a small decoder on an expert's walks, in a release build; for `--world alfworld`. Ten minutes.
+            optional --sft
         }
         /// Runs everything that CI runs.
         cmd ci {

@@ -25,7 +25,8 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
-        XtaskCmd::Demo(asked) => demo(&sh, asked.world.as_deref(), asked.bank),
+        XtaskCmd::Demo(flags::Demo { world, bank, sft: true }) => sft_demo(&sh, world.as_deref(), bank),
+        XtaskCmd::Demo(flags::Demo { world, bank, sft: false }) => demo(&sh, world.as_deref(), bank),
         XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
         XtaskCmd::Check(flags::Check { name }) => check::run(&sh, name.as_deref()),
@@ -58,6 +59,15 @@ fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
     cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...} {bank...}")
         .quiet()
         .run()?;
+    Ok(())
+}
+
+/// Trains weights: the one demo whose build needs the tensor library, and a release build.
+fn sft_demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
+    if bank || world != Some("alfworld") {
+        anyhow::bail!("--sft goes with --world alfworld, and without --bank");
+    }
+    cmd!(sh, "cargo run --release --package skill-sim --features weights --example household_sft").run()?;
     Ok(())
 }
 

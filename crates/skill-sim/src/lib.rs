@@ -45,12 +45,14 @@
 //! # Cargo features
 //!
 //! - `live`: the players also recognize the instructions of worlds on running servers.
+//! - `weights`: what the example `household_sft` needs, which fine-tunes a small decoder; brings a tensor library.
 
 mod agent;
 mod clause;
 mod conventions;
 #[cfg(test)]
 mod conventions_tests;
+pub mod demonstrations;
 mod diagnosis;
 mod flaws;
 mod habits;

@@ -3,6 +3,7 @@
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
 mod agents;
+mod demonstrations;
 mod models;
 mod place;
 mod teacher;

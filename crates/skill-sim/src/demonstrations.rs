@@ -1,0 +1,238 @@
+//! Demonstrations in small households: generated games, the expert's walk through each, and the skills for its task.
+//!
+//! They are what a small model is fine-tuned on. The parts for training and for tests share no room, whatever the seed
+//! and the number of games: a hash of what the room consists of decides where it belongs.
+
+use serde_json::json;
+use skill_core::{Role, SkillHash};
+use skill_envs::agent::{ROLLOUT_PROMPT, ROLLOUT_PROMPT_NAME};
+use skill_envs::alfworld::{
+    Expert, Game, GameError, INSTRUCTIONS, Play, RoomLimits, TaskType, generate_small,
+};
+use skill_llm::Message;
+use skill_llm::prompt::{PromptError, PromptTemplate};
+use std::sync::Arc;
+
+/// What stands between the room and the task in the first observation.
+const BEFORE_TASK: &str = "\n\nYour task is to: ";
+/// One room of so many is a test room.
+const TEST_SHARE: u64 = 8;
+
+/// Skills for every task.
+const GENERAL_SKILLS: &str = "### General Principles\n\
+- **Search every place**: Go to one place after the other, each once, and open what is closed.\n\
+- **Take what the task names**: As soon as you see the object, take it.";
+
+/// Skills for tasks of one kind, under the heading that banks give them.
+fn task_skills(task_type: TaskType) -> &'static str {
+    match task_type {
+        TaskType::PickAndPlace => {
+            "### Pick And Place Skills\n\
+             - **Put it down**: With the object in hand go to the place that the task names and put it there."
+        }
+        TaskType::LookInLight => {
+            "### Look At Obj In Light Skills\n\
+             - **Use the lamp**: With the object in hand go to the lamp and use it."
+        }
+        TaskType::CleanAndPlace => {
+            "### Clean Skills\n\
+             - **Clean first**: With the object in hand go to the sinkbasin and clean it, then put it at its place."
+        }
+        TaskType::HeatAndPlace => {
+            "### Heat Skills\n\
+             - **Heat first**: With the object in hand go to the microwave and heat it, then put it at its place."
+        }
+        TaskType::CoolAndPlace => {
+            "### Cool Skills\n\
+             - **Cool first**: With the object in hand go to the fridge and cool it, then put it at its place."
+        }
+        TaskType::PickTwoAndPlace => {
+            "### Pick Two Skills\n\
+             - **One after the other**: Put the first object at its place, then find the second one."
+        }
+    }
+}
+
+/// A world of small rooms in which an expert plays.
+#[derive(Debug, Clone)]
+pub struct SmallHouseholds {
+    /// Seed of all games.
+    pub seed: u64,
+    /// The kinds of task, which take turns.
+    pub task_types: Vec<TaskType>,
+    /// How large a room is.
+    pub limits: RoomLimits,
+    /// The most commands of a game. A game that takes the expert more is left out.
+    pub max_turns: usize,
+}
+
+/// The part of the rooms that a game is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Rooms to learn in.
+    Train,
+    /// Rooms that are never learnt in.
+    Test,
+}
+
+impl Part {
+    /// The part of the room that this is the first observation of: decided by a hash of the receptacles in it, in any
+    /// order.
+    pub fn of(opening: &str) -> Self {
+        let room = opening.split(BEFORE_TASK).next().unwrap_or_default();
+        let (_, receptacles) = room.rsplit_once(" you see ").unwrap_or_default();
+        let mut names: Vec<&str> = receptacles
+            .trim_end_matches('.')
+            .split(", ")
+            .map(|name| name.trim_start_matches("and "))
+            .collect();
+        names.sort_unstable();
+        let digits = SkillHash::of(&names.join(", "));
+        match u64::from_str_radix(digits.as_str(), 16).map(|number| number % TEST_SHARE) {
+            Ok(0) => Self::Test,
+            Ok(_) | Err(_) => Self::Train,
+        }
+    }
+}
+
+/// A game with the expert's walk through it.
+#[derive(Debug, Clone)]
+pub struct Demonstration {
+    /// The number of the game among all that the seed gives, of both parts.
+    pub number: u64,
+    /// The kind of task.
+    pub task_type: TaskType,
+    /// The game.
+    pub game: Arc<Game>,
+    /// Each observation with the command that answers it; the last one wins.
+    pub walk: Vec<(String, String)>,
+}
+
+impl Default for SmallHouseholds {
+    /// Two kinds of task, up to six receptacles, and up to five classes of objects besides the task's; 20 turns.
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            task_types: vec![TaskType::PickAndPlace, TaskType::LookInLight],
+            limits: RoomLimits { max_receptacles: 6, max_other_classes: 5 },
+            max_turns: 20,
+        }
+    }
+}
+
+impl SmallHouseholds {
+    /// Demonstrations of a part, without end; the kinds of task take turns as far as the rooms allow.
+    pub fn demonstrations(&self, part: Part) -> impl Iterator<Item = Demonstration> {
+        let tasks = self.task_types.iter().copied().cycle();
+        (0..).zip(tasks).filter_map(move |(number, task_type)| self.demonstration(number, task_type, part))
+    }
+
+    /// The demonstration of this number; none if its room is of the other part, or the expert does not win in time.
+    fn demonstration(&self, number: u64, task_type: TaskType, part: Part) -> Option<Demonstration> {
+        let made: Result<_, GameError> =
+            generate_small(self.seed, &format!("small/{number}"), task_type, self.limits);
+        let game = Arc::new(made.ok()?.game);
+        let mut play = Play::new(Arc::clone(&game));
+        let mut observation = play.reset().observation.to_owned();
+        if Part::of(&observation) != part {
+            return None;
+        }
+        let mut expert = Expert::new(&observation);
+        let mut walk = Vec::new();
+        while walk.len() < self.max_turns {
+            let command = expert.act(&observation, &play.admissible());
+            let turn = play.step(&command);
+            let won = turn.won;
+            walk.push((std::mem::replace(&mut observation, turn.observation.to_owned()), command));
+            if won {
+                return Some(Demonstration { number, task_type, game, walk });
+            }
+        }
+        None
+    }
+}
+
+/// The messages of an episode, as the agent loop shows them to a model that is not told which actions are possible.
+#[derive(Debug)]
+pub struct EpisodePrompt {
+    template: PromptTemplate,
+}
+
+impl EpisodePrompt {
+    /// The built-in prompt.
+    ///
+    /// # Errors
+    ///
+    /// None but a template that does not parse.
+    pub fn new() -> Result<Self, PromptError> {
+        Ok(Self { template: PromptTemplate::parse(ROLLOUT_PROMPT_NAME, ROLLOUT_PROMPT)? })
+    }
+
+    /// The system message with the skills for the task, and the first observation.
+    ///
+    /// # Errors
+    ///
+    /// A template that asks for variables which the agent loop does not have.
+    pub fn opening(
+        &self,
+        task_type: TaskType,
+        game: &Game,
+        observation: &str,
+    ) -> Result<Vec<Message>, PromptError> {
+        let skill = format!("{GENERAL_SKILLS}\n\n{}", task_skills(task_type));
+        self.render(&skill, game.task(), observation)
+    }
+
+    /// The message of a later observation.
+    ///
+    /// # Errors
+    ///
+    /// As [`EpisodePrompt::opening`].
+    pub fn later(&self, observation: &str) -> Result<Option<Message>, PromptError> {
+        let messages = self.render("", "", observation)?;
+        Ok(messages.into_iter().find(|message| message.role == Role::User))
+    }
+
+    /// The reply with a command.
+    pub fn reply(command: &str) -> Message {
+        Message::assistant(format!("<action>{command}</action>"))
+    }
+
+    /// The command of a reply.
+    pub fn command(reply: &str) -> Option<&str> {
+        reply.trim().strip_prefix("<action>")?.strip_suffix("</action>")
+    }
+
+    /// All messages of a demonstration.
+    ///
+    /// # Errors
+    ///
+    /// As [`EpisodePrompt::opening`].
+    pub fn conversation(&self, demonstration: &Demonstration) -> Result<Vec<Message>, PromptError> {
+        let mut messages = Vec::new();
+        for (observation, command) in &demonstration.walk {
+            if messages.is_empty() {
+                messages = self.opening(demonstration.task_type, &demonstration.game, observation)?;
+            } else {
+                messages.extend(self.later(observation)?);
+            }
+            messages.push(Self::reply(command));
+        }
+        Ok(messages)
+    }
+
+    fn render(&self, skill: &str, task: &str, observation: &str) -> Result<Vec<Message>, PromptError> {
+        let admissible: Option<&[String]> = None;
+        self.template.render(json!({
+            "instructions": INSTRUCTIONS,
+            "skill": skill,
+            "format": "tags",
+            "think": false,
+            "first": !task.is_empty(),
+            "task": task,
+            "observation": observation,
+            "admissible": admissible,
+            "remark": "",
+        }))
+    }
+}

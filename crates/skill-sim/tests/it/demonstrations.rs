@@ -1,0 +1,81 @@
+//! Demonstrations for fine-tuning: the same for a seed, apart from the test games, in the agent loop's own words.
+
+use skill_envs::alfworld::Play;
+use skill_llm::Role;
+use skill_sim::demonstrations::{Demonstration, EpisodePrompt, Part, SmallHouseholds};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn made(part: Part, n: usize) -> Vec<Demonstration> {
+    SmallHouseholds::default().demonstrations(part).take(n).collect()
+}
+
+/// The receptacles of a room, as its first observation lists them, in any order.
+fn room(demonstration: &Demonstration) -> BTreeSet<&str> {
+    let (observation, _) = &demonstration.walk[0];
+    let (room, _) = observation.split_once("\n\nYour task is to: ").unwrap();
+    let (_, list) = room.rsplit_once("you see ").unwrap();
+    list.trim_end_matches('.').split(", ").map(|name| name.trim_start_matches("and ")).collect()
+}
+
+#[test]
+fn a_seed_gives_the_same_walks() {
+    let walks = |part| made(part, 40).into_iter().map(|made| (made.number, made.walk)).collect::<Vec<_>>();
+    assert_eq!(walks(Part::Train), walks(Part::Train));
+    let other = SmallHouseholds { seed: 8, ..SmallHouseholds::default() };
+    let others: Vec<_> = other.demonstrations(Part::Train).take(40).map(|made| made.walk).collect();
+    assert_ne!(walks(Part::Train).into_iter().map(|(_, walk)| walk).collect::<Vec<_>>(), others);
+}
+
+#[test]
+fn no_test_room_is_a_training_room() {
+    let (train, test) = (made(Part::Train, 1_500), made(Part::Test, 200));
+    let rooms: BTreeSet<BTreeSet<&str>> = train.iter().map(room).collect();
+    let numbers: BTreeSet<u64> = train.iter().map(|made| made.number).collect();
+    assert!(rooms.len() > 200, "{}", rooms.len());
+    for made in &test {
+        assert!(!rooms.contains(&room(made)), "{:?}", made.walk[0]);
+        assert!(!numbers.contains(&made.number));
+    }
+}
+
+#[test]
+fn every_walk_wins_in_time_and_both_kinds_of_task_are_there() {
+    for part in [Part::Train, Part::Test] {
+        let demonstrations = made(part, 60);
+        let kinds: BTreeSet<_> = demonstrations.iter().map(|made| made.task_type).collect();
+        assert_eq!(kinds.len(), 2);
+        for made in demonstrations {
+            assert!((1..=20).contains(&made.walk.len()));
+            let mut play = Play::new(Arc::clone(&made.game));
+            let mut observation = play.reset().observation.to_owned();
+            let mut won = false;
+            for (seen, command) in &made.walk {
+                assert_eq!(*seen, observation);
+                let turn = play.step(command);
+                assert!(turn.understood, "{command}");
+                (observation, won) = (turn.observation.to_owned(), turn.won);
+            }
+            assert!(won);
+        }
+    }
+}
+
+#[test]
+fn a_conversation_has_the_skills_of_its_task_and_every_turn() {
+    let prompt = EpisodePrompt::new().unwrap();
+    for made in made(Part::Train, 20) {
+        let messages = prompt.conversation(&made).unwrap();
+        let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
+        assert_eq!(roles[0], Role::System);
+        assert_eq!(roles.len(), 1 + 2 * made.walk.len());
+        assert!(messages[0].text().contains("### General Principles"));
+        let first = messages[1].text();
+        assert!(first.starts_with(&format!("Task: {}", made.game.task())), "{first}");
+        for (turn, (observation, command)) in made.walk.iter().enumerate() {
+            assert!(messages[1 + 2 * turn].text().ends_with(observation.as_str()));
+            assert_eq!(EpisodePrompt::command(&messages[2 + 2 * turn].text()), Some(command.as_str()));
+        }
+        assert!(!messages[3.min(messages.len() - 1)].text().contains("Task: "));
+    }
+}
