@@ -5,7 +5,7 @@
 //! cargo xtask demo --world alfworld --sft
 //! ```
 //!
-//! The arguments of the program are the seconds that training may take (450), the test games (200), and a directory that
+//! The arguments of the program are the seconds that training may take (420), the test games (200), and a directory that
 //! the model is written to.
 #![expect(clippy::print_stdout, reason = "the example prints what it measures")]
 
@@ -43,7 +43,7 @@ const SEED: u64 = 7;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let seconds: u64 = arguments.next().map_or(Ok(450), |text| text.parse()).context("the seconds")?;
+    let seconds: u64 = arguments.next().map_or(Ok(420), |text| text.parse()).context("the seconds")?;
     let n_games: usize = arguments.next().map_or(Ok(200), |text| text.parse()).context("the games")?;
     let directory = arguments.next().map_or_else(|| PathBuf::from("target/household-sft"), PathBuf::from);
 
