@@ -255,9 +255,7 @@ impl EventSink for LiveEvents {
             Event::RunFinished { .. }
             | Event::BankFinished { .. }
             | Event::SftFinished { .. }
-            | Event::RunStopped { .. } => {
-                *writer = None
-            }
+            | Event::RunStopped { .. } => *writer = None,
             other => {
                 if let Some(writer) = writer.as_ref() {
                     lock(&writer.shared.state).apply(other, unix_millis());
