@@ -128,24 +128,26 @@ mod tests {
     use skill_core::{FinishReason, TrajectoryTurn};
 
     #[track_caller]
-    fn check(turns: &[(&[u32], u32)], expected: &[std::ops::Range<usize>]) {
+    fn check(turns: &[(&[u32], u32)], expected: &[[usize; 2]]) {
         let turn = |(request, reply): &(&[u32], u32)| {
             TrajectoryTurn::new(request.to_vec(), *reply, FinishReason::Stop)
         };
         let turns: Vec<TrajectoryTurn> = turns.iter().map(turn).collect();
-        assert_eq!(groups(&turns), expected);
+        let found: Vec<[usize; 2]> =
+            groups(&turns).into_iter().map(|group| [group.start, group.end]).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]
     fn turns_that_continue_each_other_are_one_example() {
         check(&[], &[]);
-        check(&[(&[0, 1], 2)], &[0..1]);
-        check(&[(&[0, 1], 2), (&[0, 1, 2, 3], 4), (&[0, 1, 2, 3, 4, 5], 6)], &[0..3]);
+        check(&[(&[0, 1], 2)], &[[0, 1]]);
+        check(&[(&[0, 1], 2), (&[0, 1, 2, 3], 4), (&[0, 1, 2, 3, 4, 5], 6)], &[[0, 3]]);
         // The first prompt of an episode is shown differently later.
-        check(&[(&[0, 1], 2), (&[0, 7, 2, 3], 4), (&[0, 7, 2, 8, 4, 5], 6)], &[0..1, 1..2, 2..3]);
+        check(&[(&[0, 1], 2), (&[0, 7, 2, 3], 4), (&[0, 7, 2, 8, 4, 5], 6)], &[[0, 1], [1, 2], [2, 3]]);
         // A history of one turn.
-        check(&[(&[0, 1], 2), (&[0, 1, 2, 3], 4), (&[0, 3, 4, 5], 6)], &[0..2, 2..3]);
+        check(&[(&[0, 1], 2), (&[0, 1, 2, 3], 4), (&[0, 3, 4, 5], 6)], &[[0, 2], [2, 3]]);
         // A reply that the next request does not hold.
-        check(&[(&[0, 1], 2), (&[0, 1, 3], 4)], &[0..1, 1..2]);
+        check(&[(&[0, 1], 2), (&[0, 1, 3], 4)], &[[0, 1], [1, 2]]);
     }
 }

@@ -114,8 +114,8 @@ impl<'run> SftRun<'run> {
             self.train_step().await?;
             let is_last = self.step == self.total_steps;
             let settings = &self.trainer.settings;
-            let is_validated = is_last || self.step % settings.validation_interval == 0;
-            let is_kept = is_last || self.step % settings.checkpoint_interval == 0;
+            let is_validated = is_last || self.step.is_multiple_of(settings.validation_interval);
+            let is_kept = is_last || self.step.is_multiple_of(settings.checkpoint_interval);
             let is_best = is_validated && self.validate().await?;
             if is_kept || is_best {
                 self.keep().await?;
