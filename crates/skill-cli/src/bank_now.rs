@@ -224,7 +224,6 @@ pub(crate) fn power(preflight: &Preflight) -> String {
 
 /// Progress as tests of the lines, of `status` and of `watch` have it.
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 pub(crate) mod made {
     use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 

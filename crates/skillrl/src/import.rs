@@ -217,9 +217,10 @@ pub(crate) fn krill_configuration(path: &Path, text: &str) -> Result<(String, Ma
         error => refused(error.to_string()),
     })?;
     let reasons = |entries: Vec<Unmapped>| entries.into_iter().map(|entry| (entry.key, entry.reason));
-    let mut mapping = Mapping::default();
-    mapping.mapped = outcome.mapped.into_iter().map(|mapped| (mapped.key, mapped.to)).collect();
-    mapping.unmapped = reasons(outcome.unmapped).chain(reasons(outcome.idle)).collect();
+    let mapping = Mapping {
+        mapped: outcome.mapped.into_iter().map(|mapped| (mapped.key, mapped.to)).collect(),
+        unmapped: reasons(outcome.unmapped).chain(reasons(outcome.idle)).collect(),
+    };
     Ok((text, mapping))
 }
 

@@ -131,8 +131,9 @@ impl TrainBackend for Bigram {
         let mut output = ForwardOutput::default();
         for row in &request.rows {
             let mut logprobs = vec![0.0; row.tokens.len()];
-            for place in 1..row.tokens.len() {
-                if row.weights[place] == 0.0 {
+            let weighted = row.weights.iter().enumerate().skip(1);
+            for (place, &weight) in weighted {
+                if weight == 0.0 {
                     continue;
                 }
                 let (last, next) = (row.tokens[place - 1], row.tokens[place] as usize);

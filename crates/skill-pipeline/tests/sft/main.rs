@@ -3,7 +3,6 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::string_slice,
-    clippy::panic,
     reason = "tests say what they expect"
 )]
 
