@@ -81,6 +81,9 @@ fn a_run_from_elsewhere_is_looked_at_like_any_other() {
     insta::assert_snapshot!("import_journal", format!("{}{}", outcome.stdout, outcome.stderr));
 }
 
+/// How each key of a model in [`KRILL`] begins.
+pub(crate) const KRILL_KEY: &str = "sk-hidden";
+
 /// All keys that such a file has; the program it is of refuses one that lacks any.
 pub(crate) const KRILL: &str = r#"{
   "sft": {"learning_rate": 0.0001, "batch_size": 16, "epochs": 3},

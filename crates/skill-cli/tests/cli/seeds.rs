@@ -2,7 +2,7 @@
 //! episodes.
 
 use crate::context::{Outcome, TestContext, code};
-use crate::import::KRILL;
+use crate::import::{KRILL, KRILL_KEY};
 use crate::said::assert_names;
 use crate::server::{closed_address, model_at};
 use serde_json::Value;
@@ -237,7 +237,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
             &outcome.stderr,
             &["skill_retrieval.top_k -> retrieval.top_k", "rl.clip_epsilon:", "model.teacher_api_key:"],
         );
-        assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("hidden"), "a key is shown");
+        assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains(KRILL_KEY), "a key is shown");
         outcome.stdout
     };
     let config = shown(&["config", "show", "krill.json", "--set", "env.kind=alfworld"]);
@@ -254,7 +254,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
     shown(&[&["train", "--config", "krill.json", "--env", "alfworld", "--mock"][..], &SHORT].concat());
     for (path, bytes) in context.files(".") {
         let is_source = path.ends_with("krill.json");
-        assert!(is_source || !String::from_utf8_lossy(&bytes).contains("hidden"), "{}", path.display());
+        assert!(is_source || !String::from_utf8_lossy(&bytes).contains(KRILL_KEY), "{}", path.display());
     }
     // Such a file names no environment.
     assert_refused(&context.run(&["train", "krill.json"]), &["`env.data`", "--env"]);
