@@ -340,6 +340,25 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
 }
 
 #[test]
+fn doctor_says_what_the_training_of_a_bank_takes() {
+    let context = household();
+    let settings = ["--set", "train.mode=bank", "--set", "evolution.rounds=2", "--set", "budget.calls=10"];
+    let report = json(
+        &context.succeed(&[&["doctor", "household.toml", "--offline", "--json"][..], &settings].concat()),
+    );
+    let estimate =
+        json(&context.succeed(&[&["estimate", "household.toml", "--json"][..], &settings].concat()));
+    let findings = report["findings"].as_array().unwrap();
+    let cost: Vec<&Value> = findings.iter().filter(|finding| finding["check"] == "cost").collect();
+    let calls = |bound: &str| estimate["total"]["calls"][bound].to_string();
+    let expected = format!("{} to {} calls", calls("low"), calls("high"));
+    assert_names(cost[0]["message"].as_str().unwrap(), &["2 rounds", &expected, "teacher"]);
+    // The cap is compared with the bank's calls, not with those of a document.
+    assert_eq!(cost[1]["status"], "warning");
+    assert_names(cost[1]["message"].as_str().unwrap(), &["`budget.calls`", &calls("low")]);
+}
+
+#[test]
 fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
     let context = household();
     let short = ["--set", "evolution.rounds=0", "--set", "evolution.max_trials=1"];

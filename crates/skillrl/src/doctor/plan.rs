@@ -1,12 +1,13 @@
 //! The run that is planned: its directory, what its selection split can show, and what it will take.
 
-use super::{Check, Examination, Finding};
-use crate::assemble;
-use crate::config::{Config, LoadedConfig};
+use super::{Check, Examination, Finding, counted};
+use crate::assemble::{self, ModelRole};
+use crate::config::{Config, LoadedConfig, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
-    ApproximateCap, Assumptions, Estimate, MAX_STEPS, Span, approximate_caps, estimate, n_steps, probe,
+    ApproximateCap, Assumptions, MAX_STEPS, Span, StageEstimate, approximate_caps, bank_estimate, estimate,
+    n_steps, probe,
 };
 use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
@@ -103,9 +104,23 @@ pub(super) async fn cost(
     let max_tokens = loaded.config.models.target.max_tokens();
     match probe(env, prompts, skill, settings, max_tokens).await {
         Ok(probed) => {
-            let estimate = estimate(&probed, settings, &loaded.config, Assumptions::default());
-            let mut findings = vec![amounts(&loaded.config, &estimate)];
-            findings.extend(caps(&loaded.config, &estimate));
+            let of_document = estimate(&probed, settings, &loaded.config, Assumptions::default());
+            let total = match loaded.config.train.mode {
+                TrainMode::Document => {
+                    let steps = counted(of_document.steps as usize, "step");
+                    Total { rounds: steps, used: of_document.total }
+                }
+                TrainMode::Bank => match bank_estimate(loaded, env, &of_document) {
+                    Ok(of_bank) => {
+                        let rounds = counted(of_bank.rounds as usize, "round");
+                        let rollouts = format!("{} rollouts", range(of_bank.total.rollouts));
+                        Total { rounds: format!("{rounds}, {rollouts}"), used: of_bank.total.used }
+                    }
+                    Err(error) => return vec![Finding::of_error(Check::Cost, &Error::Pipeline(error))],
+                },
+            };
+            let mut findings = vec![amounts(&loaded.config, &total)];
+            findings.extend(caps(&loaded.config, &total.used));
             findings.extend(approximate_caps(&loaded.config).iter().map(of_approximate_cap));
             findings
         }
@@ -116,23 +131,31 @@ pub(super) async fn cost(
     }
 }
 
-fn amounts(config: &Config, estimate: &Estimate) -> Finding {
-    let total = &estimate.total;
-    let range = |span: Span| format!("{} to {}", span.low, span.high);
+/// The size of a run: what it repeats, in words, and what all of it uses.
+struct Total {
+    rounds: String,
+    used: StageEstimate,
+}
+
+fn range(span: Span) -> String {
+    format!("{} to {}", span.low, span.high)
+}
+
+fn amounts(config: &Config, Total { rounds, used: total }: &Total) -> Finding {
     let tokens = Span {
         low: total.input_tokens.low.saturating_add(total.output_tokens.low),
         high: total.input_tokens.high.saturating_add(total.output_tokens.high),
     };
     let money =
         total.cost.map_or_else(String::new, |[low, high]| format!(", {low:.2} to {high:.2} in money"));
-    let steps = if estimate.steps == 1 { "step" } else { "steps" };
-    let message =
-        format!("{} {steps}, {} calls, {} tokens{money}", estimate.steps, range(total.calls), range(tokens));
-    let models = [("target", &config.models.target), ("optimizer", &config.models.optimizer)];
-    let unpriced: Vec<&str> = models
-        .iter()
-        .filter(|(_, model)| model.is_paid() && !has_prices(model))
-        .map(|(role, _)| *role)
+    let mut message = format!("{rounds}, {} calls, {} tokens{money}", range(total.calls), range(tokens));
+    if config.train.mode == TrainMode::Bank {
+        message.push_str("; calls of the teacher come on top");
+    }
+    let unpriced: Vec<&str> = ModelRole::of_training(config)
+        .into_iter()
+        .filter(|role| role.config(config).is_some_and(|model| model.is_paid() && !has_prices(model)))
+        .map(ModelRole::as_str)
         .collect();
     if unpriced.is_empty() || (total.cost.is_none() && config.budget.money.is_none()) {
         return Finding::ok(Check::Cost, message);
@@ -153,8 +176,7 @@ fn of_approximate_cap(cap: &ApproximateCap) -> Finding {
 }
 
 /// Caps that the luckiest run would reach.
-fn caps(config: &Config, estimate: &Estimate) -> Vec<Finding> {
-    let total = &estimate.total;
+fn caps(config: &Config, total: &StageEstimate) -> Vec<Finding> {
     let tokens = total.input_tokens.low.saturating_add(total.output_tokens.low);
     let least_money = total.cost.map(|[low, _]| low);
     let mut findings = Vec::new();
