@@ -5,7 +5,7 @@
 
 mod select;
 
-pub use select::{EvolvePlan, ShownFailure, TypeRate};
+pub use select::{EvolvePlan, Pooled, ShownFailure, TypeRate};
 
 use crate::bank::Bank;
 use crate::distill::{
@@ -212,7 +212,8 @@ impl<'a> Round<'a> {
         let rates = self.plan.weak.iter().filter_map(|task_type| {
             let rate = self.plan.rates.iter().find(|rate| rate.task_type == *task_type)?;
             let name = escape(task_type);
-            Some(format!("- {name}: {} of {} attempts succeeded", rate.successes, rate.rollouts))
+            let Pooled { successes, rollouts } = rate.pooled;
+            Some(format!("- {name}: {successes} of {rollouts} attempts succeeded"))
         });
         rates.collect::<Vec<_>>().join("\n")
     }

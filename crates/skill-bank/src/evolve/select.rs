@@ -14,20 +14,33 @@ use std::collections::BTreeMap;
 pub struct TypeRate {
     /// The type.
     pub task_type: String,
-    /// How many rollouts solved their task.
+    /// How many rollouts of the round solved their task.
     pub successes: usize,
-    /// How many rollouts there are.
+    /// How many rollouts of the round there are.
     pub rollouts: usize,
-    /// The interval of the rate, see [`score_interval`].
+    /// Both numbers with those of earlier rounds in which tasks of the type were shown the same skills.
+    #[serde(default)]
+    pub pooled: Pooled,
+    /// The interval of the pooled rate, see [`score_interval`].
     pub interval: [f64; 2],
     /// True if there are enough rollouts and the upper bound is below the threshold.
     pub is_weak: bool,
 }
 
+/// Rollouts of a type over rounds in which its tasks were shown the same skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Pooled {
+    /// How many solved their task.
+    pub successes: usize,
+    /// How many there are.
+    pub rollouts: usize,
+}
+
 impl TypeRate {
-    /// The share of rollouts that solved their task.
+    /// The share of pooled rollouts that solved their task.
     pub fn rate(&self) -> f64 {
-        if self.rollouts == 0 { 0.0 } else { self.successes as f64 / self.rollouts as f64 }
+        let Pooled { successes, rollouts } = self.pooled;
+        if rollouts == 0 { 0.0 } else { successes as f64 / rollouts as f64 }
     }
 }
 
@@ -56,11 +69,21 @@ pub struct EvolvePlan {
 }
 
 impl EvolvePlan {
-    /// The plan for these training rollouts.
-    ///
-    /// Failures come from weak types alone, from each type and each kind of failure in turn.
+    /// The plan for these training rollouts, without earlier ones.
     pub fn new(episodes: &[TrainEpisode], settings: &EvolveSettings) -> Self {
-        let rates = type_rates(episodes, settings);
+        Self::with_earlier(episodes, &BTreeMap::new(), settings)
+    }
+
+    /// The plan for these training rollouts, where some types have earlier ones that were shown the same skills: a
+    /// type that one round is too small to show as weak is found over several.
+    ///
+    /// Failures come from weak types alone, from each type and each kind of failure in turn, and from `episodes` only.
+    pub fn with_earlier(
+        episodes: &[TrainEpisode],
+        earlier: &BTreeMap<String, Pooled>,
+        settings: &EvolveSettings,
+    ) -> Self {
+        let rates = type_rates(episodes, earlier, settings);
         let mut weak: Vec<&TypeRate> = rates.iter().filter(|rate| rate.is_weak).collect();
         weak.sort_by(|left, right| {
             left.rate().total_cmp(&right.rate()).then_with(|| left.task_type.cmp(&right.task_type))
@@ -95,7 +118,11 @@ impl EvolvePlan {
     }
 }
 
-fn type_rates(episodes: &[TrainEpisode], settings: &EvolveSettings) -> Vec<TypeRate> {
+fn type_rates(
+    episodes: &[TrainEpisode],
+    earlier: &BTreeMap<String, Pooled>,
+    settings: &EvolveSettings,
+) -> Vec<TypeRate> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for episode in episodes.iter().filter(|episode| episode.has_type()) {
         let (successes, rollouts) = counts.entry(&episode.task_type).or_default();
@@ -103,13 +130,18 @@ fn type_rates(episodes: &[TrainEpisode], settings: &EvolveSettings) -> Vec<TypeR
         *rollouts += 1;
     }
     let rate = |(task_type, (successes, rollouts)): (&str, (usize, usize))| {
-        let interval = score_interval(successes as f64 / rollouts as f64, rollouts, settings.confidence);
+        let earlier = earlier.get(task_type).copied().unwrap_or_default();
+        let pooled =
+            Pooled { successes: earlier.successes + successes, rollouts: earlier.rollouts + rollouts };
+        let rate = pooled.successes as f64 / pooled.rollouts as f64;
+        let interval = score_interval(rate, pooled.rollouts, settings.confidence);
         TypeRate {
             task_type: task_type.to_owned(),
             successes,
             rollouts,
+            pooled,
             interval,
-            is_weak: rollouts >= settings.min_rollouts && interval[1] < settings.threshold,
+            is_weak: pooled.rollouts >= settings.min_rollouts && interval[1] < settings.threshold,
         }
     };
     counts.into_iter().map(rate).collect()

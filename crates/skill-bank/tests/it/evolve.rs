@@ -113,6 +113,28 @@ fn types_are_weak_by_the_upper_bound_of_enough_rollouts() {
 }
 
 #[test]
+fn a_type_that_one_round_is_too_small_for_is_weak_over_several() {
+    let settings = EvolveSettings::default();
+    let mut episodes = rollouts("look", 12, 2);
+    episodes.extend(rollouts("heat", 12, 2));
+    let episodes = train(episodes);
+    let alone = EvolvePlan::new(&episodes, &settings);
+    assert_eq!(alone.weak, [""; 0]);
+    let look = alone.rates.iter().find(|rate| rate.task_type == "look").unwrap();
+    let earlier = [("look".to_owned(), look.pooled), ("cool".to_owned(), look.pooled)].into();
+    let plan = EvolvePlan::with_earlier(&episodes, &earlier, &settings);
+    let rates: Vec<_> = plan
+        .rates
+        .iter()
+        .map(|rate| (&*rate.task_type, rate.rollouts, rate.pooled.successes, rate.pooled.rollouts))
+        .collect();
+    assert_eq!(rates, [("heat", 12, 2, 12), ("look", 12, 4, 24)]);
+    assert_eq!(plan.weak, ["look"]);
+    // A teacher reads failures of this round.
+    assert!(plan.places().all(|place| episodes[place].task_type == "look"));
+}
+
+#[test]
 fn failures_of_weak_types_are_shown_in_turns_by_type_and_kind() {
     let mut heat = rollouts("heat", 30, 6);
     for (at, episode) in heat.iter_mut().enumerate() {

@@ -74,9 +74,13 @@ fn round_text(record: &RoundRecord) -> String {
     let mut text = format!("{}\n", round_line(record));
     for rate in &record.rates {
         let [low, high] = rate.interval;
+        let pooled = match rate.pooled.rollouts > rate.rollouts {
+            true => format!(", {} of {} with earlier rounds", rate.pooled.successes, rate.pooled.rollouts),
+            false => String::new(),
+        };
         let _ = writeln!(
             text,
-            "  {}: {} of {} training rollouts solved (95 % interval {low:.2} to {high:.2}){}",
+            "  {}: {} of {} training rollouts solved{pooled} (95 % interval {low:.2} to {high:.2}){}",
             harmless(&rate.task_type),
             rate.successes,
             rate.rollouts,

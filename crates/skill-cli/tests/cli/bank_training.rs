@@ -340,6 +340,30 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
 }
 
 #[test]
+fn rollouts_count_for_later_rounds_while_their_type_is_shown_the_same() {
+    let rates = |context: &TestContext, round: u32| {
+        let record = context.json(&format!("run/rounds/round_000{round}/record.json"));
+        record["rates"].as_array().unwrap().clone()
+    };
+    let counts =
+        |rate: &Value| (rate["rollouts"].as_u64().unwrap(), rate["pooled"]["rollouts"].as_u64().unwrap());
+    // Without trials nothing is admitted, so nothing that is shown changes.
+    let still = household();
+    still
+        .succeed(&[&TRAIN[..], &["--set", "evolution.max_trials=0", "--set", "evolution.rounds=2"]].concat());
+    for rate in rates(&still, 2) {
+        let (rollouts, pooled) = counts(&rate);
+        assert_eq!(pooled, 3 * rollouts, "{rate}");
+    }
+    // Without measuring, round 0 admits all that was distilled.
+    let changed = household();
+    changed.succeed(&[&TRAIN[..], &["--set", "bank.admit=unmeasured"]].concat());
+    let restarted =
+        rates(&changed, 1).iter().map(counts).filter(|(rollouts, pooled)| rollouts == pooled).count();
+    assert!(restarted > 0);
+}
+
+#[test]
 fn doctor_says_what_the_training_of_a_bank_takes() {
     let context = household();
     let settings = ["--set", "train.mode=bank", "--set", "evolution.rounds=2", "--set", "budget.calls=10"];

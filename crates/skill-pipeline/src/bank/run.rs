@@ -21,7 +21,7 @@ use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
 use crate::trainer::spans;
 use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
-use skill_bank::evolve::EvolvePlan;
+use skill_bank::evolve::{EvolvePlan, Pooled};
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout, TrialOutcome};
 use skill_bank::{BankView, SkillRef, State};
@@ -37,6 +37,9 @@ use tracing::Instrument as _;
 
 /// Groups that must tell something before the standing check retires a skill.
 pub(super) const MIN_STANDING_GROUPS: u64 = 8;
+
+/// The skills that each task of a type is shown.
+pub(super) type ShownOfType = BTreeMap<ItemId, Vec<SkillRef>>;
 
 /// A run that this process holds.
 pub(super) struct BankRun<'run> {
@@ -60,6 +63,8 @@ pub(super) struct BankRun<'run> {
     pub(super) outcome: TrialOutcome,
     /// What earlier trials have shown of tasks without their candidates.
     pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    /// Training rollouts of each type since its tasks were last shown something else, with what they are shown.
+    pub(super) pooled: BTreeMap<String, (ShownOfType, Pooled)>,
     /// Trials that were opened.
     pub(super) n_trials: u32,
     /// The product of the e-values of trials without a verdict, by candidate.
@@ -145,8 +150,8 @@ impl BankRun<'_> {
 
     /// Collects, has the teacher propose, and tries what is proposed.
     async fn make_round(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
-        let episodes = self.collect(record).await?;
-        let plan = EvolvePlan::new(&episodes, &self.evolve_settings());
+        let (episodes, shown_to) = self.collect(record).await?;
+        let plan = self.plan_of(&episodes, &shown_to);
         record.rates.clone_from(&plan.rates);
         if record.round == 0 {
             if self.bank.bank().skills().len() == 0 {
@@ -166,7 +171,10 @@ impl BankRun<'_> {
     }
 
     /// Training rollouts with the bank as it is, some of them with one shown skill hidden.
-    async fn collect(&mut self, record: &mut RoundRecord) -> Result<Vec<TrainEpisode>, PipelineError> {
+    async fn collect(
+        &mut self,
+        record: &mut RoundRecord,
+    ) -> Result<(Vec<TrainEpisode>, ShownOfType), PipelineError> {
         let round = record.round;
         let env = Arc::clone(&self.trainer.base.env);
         let train = self.sets.train().clone();
@@ -223,7 +231,33 @@ impl BankRun<'_> {
         }
         let episodes = results.iter().map(|result| episode_of(result, self.env.name())).collect();
         let (taught, _) = train.take(episodes);
-        Ok(taught)
+        Ok((taught, shown_to))
+    }
+
+    /// Which types are weak by these rollouts and the earlier ones of types whose tasks are still shown the same.
+    fn plan_of(&mut self, episodes: &[TrainEpisode], shown_to: &ShownOfType) -> EvolvePlan {
+        let mut shown_by_type: BTreeMap<String, ShownOfType> = BTreeMap::new();
+        for episode in episodes {
+            let item = episode.item.clone();
+            let shown = shown_to.get(&item).cloned().unwrap_or_default();
+            shown_by_type.entry(episode.task_type.clone()).or_default().insert(item, shown);
+        }
+        let earlier = std::mem::take(&mut self.pooled);
+        let comparable: BTreeMap<String, Pooled> = earlier
+            .into_iter()
+            .filter(|(task_type, (shown, _))| shown_by_type.get(task_type) == Some(shown))
+            .map(|(task_type, (_, pooled))| (task_type, pooled))
+            .collect();
+        let plan = EvolvePlan::with_earlier(episodes, &comparable, &self.evolve_settings());
+        self.pooled = plan
+            .rates
+            .iter()
+            .filter_map(|rate| {
+                let shown = shown_by_type.remove(&rate.task_type)?;
+                Some((rate.task_type.clone(), (shown, rate.pooled)))
+            })
+            .collect();
+        plan
     }
 
     /// Adds the rollouts of a round to the standing check.

@@ -139,6 +139,7 @@ impl BankTrainer {
             standing: Standing::default(),
             outcome: TrialOutcome::default(),
             rates: BTreeMap::new(),
+            pooled: BTreeMap::new(),
             n_trials: 0,
             e_before: BTreeMap::new(),
             n_tried: BTreeMap::new(),
