@@ -75,7 +75,7 @@ impl Default for RetrievalSettings {
         Self {
             mode: RetrievalMode::Template,
             top_k: 6,
-            task_top_k: None,
+            task_top_k: Some(6),
             mistakes_top_k: 5,
             token_budget: None,
             max_skill_chars: 500,

@@ -317,9 +317,11 @@ proptest! {
     }
 }
 
-/// A bank that grows from 12 to 100 and 1,000 skills of a tier makes no longer text: K bounds it, or the budget does.
+/// A bank that grows from 10 to 100 and 1,000 skills of a tier makes no longer text: K bounds it, or the budget does.
 #[test]
 fn a_bank_that_grows_does_not_make_the_text_longer() {
+    let by_default = RetrievalSettings::default().task_top_k;
+    assert_eq!(by_default, Some(6));
     let select = |n_skills: usize, budget: Option<u64>, task_top_k: Option<usize>| {
         let bounds = vec![None; n_skills];
         let retrieval = retrieval(|settings| {
@@ -328,9 +330,9 @@ fn a_bank_that_grows_does_not_make_the_text_longer() {
         });
         retrieval.select(&view(&bounds, &bounds, 5), "heat", "", None)
     };
-    let few = select(12, None, Some(6));
+    let few = select(10, None, by_default);
     for n_skills in [100, 1_000] {
-        assert_eq!(select(n_skills, None, Some(6)).text, few.text, "{n_skills} skills");
+        assert_eq!(select(n_skills, None, by_default).text, few.text, "{n_skills} skills");
         for budget in [100, 300, 600] {
             let [few, many] = [10, n_skills].map(|n_skills| select(n_skills, Some(budget), None));
             assert!(few.tokens <= budget && many.tokens <= budget, "{n_skills} skills, {budget} tokens");

@@ -30,7 +30,7 @@ pub fn retrieval(loaded: &LoadedConfig, embedding: Option<&dyn EmbeddingModel>) 
     let asked = loaded.config.retrieval.clone().unwrap_or_default();
     let mut settings = RetrievalSettings::default();
     asked.fill(&mut settings);
-    settings.task_top_k = asked.task_top_k.and_then(|most| usize::try_from(most).ok());
+    settings.task_top_k = usize::try_from(asked.task_top_k).ok();
     settings.token_budget = (asked.token_budget > 0).then_some(asked.token_budget);
     settings.threshold = asked
         .threshold

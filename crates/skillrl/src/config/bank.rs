@@ -36,8 +36,9 @@ settings! {
         mode: RetrievalMode = decisive(choice::<RetrievalMode>(), Value("\"template\"")) => mode;
         /// General skills that a task is shown at most.
         top_k: u32 = decisive(integer(0, MAX_COUNT), Value("6")) => top_k;
-        /// Skills of its type that a task is shown at most; without it, all that the token budget has room for.
-        task_top_k: Option<u32> = decisive(integer(0, MAX_COUNT), Absent { example: "6" });
+        /// Skills of its type that a task is shown at most, so prompts do not grow with the bank. The paper's code
+        /// shows all of them, as 1000000 does.
+        task_top_k: u32 = decisive(integer(0, MAX_COUNT), Value("6"));
         /// Mistakes that a task is shown at most.
         mistakes_top_k: u32 = decisive(integer(0, MAX_COUNT), Value("5")) => mistakes_top_k;
         /// For embedding: the least similarity to the goal. What fits depends on the model: 0.4 is of the paper's, and
