@@ -437,6 +437,22 @@ fn candidates_of_a_distilled_bank_are_tried_on_other_tasks() {
 }
 
 #[test]
+fn skills_that_people_wrote_are_tried_and_reported_without_evidence() {
+    let context = household();
+    let skill = serde_json::json!({"skill_id": "gen_001", "title": "Open what is closed", "principle": "Open it.",
+        "when_to_apply": "Always."});
+    let bank =
+        serde_json::json!({"general_skills": [skill], "task_specific_skills": {}, "common_mistakes": []});
+    context.write("own.json", &bank.to_string());
+    context.succeed(&["bank", "import", "own.json", "--out", "own", "--admit", "measured"]);
+    let outcome =
+        context.run(&[&TRAIN[..], &["--set", "bank.initial=own", "--set", "evolution.rounds=0"]].concat());
+    outcome.assert_code(code::SUCCESS);
+    assert!(!outcome.stderr.contains("warning"), "{}", outcome.stderr);
+    assert_names(&context.read("run/report.html"), &["Open what is closed", "none recorded"]);
+}
+
+#[test]
 fn keys_that_mean_nothing_for_what_is_trained_are_refused_by_name() {
     let context = household();
     for (setting, in_bank_mode) in [
