@@ -2,7 +2,7 @@
 
 use super::{Place, Record, kind_of};
 use crate::error::EnvError;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -178,11 +178,27 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
 
 fn record(value: Value, place: Place) -> Result<Record, EnvError> {
     match value {
-        Value::Object(fields) => Ok(Record { fields, place }),
+        Value::Object(fields) => Ok(Record { fields: without_spare_capacity(fields), place }),
         other => {
             Err(place.error(format!("an item must be an object {{..}}, but this is {}", kind_of(&other))))
         }
     }
+}
+
+/// The same fields in memory that they fill: a parser makes room for more, and items stay for the whole run.
+fn without_spare_capacity(fields: Map<String, Value>) -> Map<String, Value> {
+    fields
+        .into_iter()
+        .map(|(mut name, mut value)| {
+            name.shrink_to_fit();
+            match &mut value {
+                Value::String(text) => text.shrink_to_fit(),
+                Value::Array(elements) => elements.shrink_to_fit(),
+                Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+            (name, value)
+        })
+        .collect()
 }
 
 /// What the parser says, with the column in characters and without the line, which the caller knows better.

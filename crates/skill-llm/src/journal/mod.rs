@@ -77,7 +77,7 @@ const MAX_UNCOMMITTED: usize = 16_384;
 ///
 /// The thread that writes keeps up with thousands of calls a second, so this matters only where very many are answered
 /// at the same moment; it bounds the memory that they take.
-const MAX_UNCOMMITTED_BYTES: usize = 2 * 1024 * 1024;
+const MAX_UNCOMMITTED_BYTES: usize = 1024 * 1024;
 
 /// When a [`CommitHook`] is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

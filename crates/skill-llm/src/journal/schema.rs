@@ -19,6 +19,10 @@ const PAGE_BYTES: i64 = 8 * 1024;
 /// How many pages the log may have before they are taken into the database: 32 MiB of a new file.
 const CHECKPOINT_PAGES: i64 = 4_096;
 
+/// The most memory for pages that a connection keeps, in KiB: entries are looked up by an index and read once, so pages
+/// kept longer are not read again; SQLite's default is 2,000.
+const CACHE_KIB: i64 = 512;
+
 /// The tables of a new file.
 const TABLES: &str = include_str!("tables.sql");
 
@@ -136,6 +140,8 @@ fn to_read(connection: Connection, path: &Path) -> Result<Connection, JournalErr
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // A negative number is KiB, a positive one pages.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(())
 }
