@@ -118,6 +118,7 @@ impl LocalModel {
         let context = options.context.min(files.config().max_positions);
         let need = MemoryNeed::of(
             files.config(),
+            files.n_weight_bytes(),
             files.n_adapter_values(),
             context,
             options.max_rows,

@@ -17,6 +17,7 @@ mod lora;
 mod math;
 mod ops;
 mod params;
+mod quantized;
 mod tensor;
 
 use std::path::Path;
@@ -38,8 +39,11 @@ use crate::weights::{HostTensor, WeightFiles};
 use attention::Heads;
 use batch::Rotation;
 use layer::{Layer, LayerTape, Pass};
-use ops::{gather, rms_norm, rms_norm_backward, scatter_add};
-use params::{Linear, ParamId, Parameters};
+use ops::{rms_norm, rms_norm_backward, scatter_add};
+use params::{Linear, ParamId, Parameters, is_quantized};
+use quantized::QuantizedMatrix;
+
+pub(crate) use quantized::kept_type;
 use tensor::{Floats, values, zeros};
 
 type Result<T> = std::result::Result<T, TrainError>;
@@ -58,6 +62,12 @@ pub struct Decoder {
     norm: ParamId,
     head: ParamId,
     lora: Option<LoraConfig>,
+}
+
+/// A parameter as it is kept in memory.
+enum Stored {
+    Floats(HostTensor),
+    Quantized(QuantizedMatrix),
 }
 
 /// How much of a forward pass is kept for the backward pass.
@@ -176,10 +186,19 @@ impl Decoder {
         config: ModelConfig,
         mut weight: impl FnMut(&str, &[usize]) -> Result<HostTensor>,
     ) -> Result<Self> {
+        Self::build_from(config, |name, shape| weight(name, shape).map(Stored::Floats))
+    }
+
+    fn build_from(
+        config: ModelConfig,
+        mut weight: impl FnMut(&str, &[usize]) -> Result<Stored>,
+    ) -> Result<Self> {
         let mut params = Parameters::default();
         for (name, shape) in config.parameters() {
-            let found = weight(&name, &shape)?;
-            params.push(name, tensor::tensor(found.values, &shape)?);
+            match weight(&name, &shape)? {
+                Stored::Floats(found) => params.push(name, tensor::tensor(found.values, &shape)?),
+                Stored::Quantized(matrix) => params.push_quantized(name, matrix)?,
+            };
         }
         let id_of =
             |name: &str| params.iter().find(|(_, parameter)| parameter.name == name).map(|(id, _)| id);
@@ -200,6 +219,11 @@ impl Decoder {
         &self.config
     }
 
+    /// Bytes of all weights as they are kept in memory, those of an adapter included.
+    pub fn n_weight_bytes(&self) -> u64 {
+        self.params.n_bytes()
+    }
+
     /// Names, shapes and values of the trainable parameters, in a fixed order.
     ///
     /// # Errors
@@ -212,8 +236,11 @@ impl Decoder {
     /// Names, shapes and values of the parameters of the base model, without its adapter, in a fixed order.
     ///
     /// # Errors
-    /// [`TrainError::Compute`] if the tensor library fails.
+    /// [`TrainError::Model`] for quantized weights, [`TrainError::Compute`] if the tensor library fails.
     pub fn base(&self) -> Result<Vec<(String, HostTensor)>> {
+        if self.params.has_quantized() {
+            return Err(is_quantized());
+        }
         let base = self.params.iter().take(self.n_base);
         base.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.value)?))).collect()
     }
@@ -280,8 +307,7 @@ impl Decoder {
         self.check(&batch)?;
         let rotation = Rotation::of(&batch, self.config.head_dim, self.config.rope_theta);
         let pass = Pass { params: &self.params, batch: &batch, rotation: &rotation, adapters };
-        let tokens = batch.tokens().iter().map(|token| *token as usize);
-        let mut last = gather(self.params.get(self.embedding)?, tokens)?;
+        let mut last = self.params.rows(self.embedding, batch.tokens())?;
         let mut kept = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             let (output, tape) = layer.forward(pass, &last)?;

@@ -193,7 +193,7 @@ fn backend(
     request: &SftRequest,
 ) -> Result<(LocalBackend, LocalPolicy), Error> {
     let failed = |error: TrainError| model_error(&error);
-    let mut model = files.load().map_err(failed)?;
+    let mut model = files.load_to_train().map_err(failed)?;
     match request.method {
         Method::Full if files.format() == WeightFormat::Gguf => {
             let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";

@@ -64,6 +64,8 @@ pub struct ModelFiles {
     /// Element types of tensors with the number of values that have them.
     element_types: BTreeMap<String, u64>,
     n_adapter_values: u64,
+    /// See [`ModelFiles::n_weight_bytes`]; of GGUF files.
+    n_stored_bytes: u64,
     revision: String,
 }
 
@@ -76,6 +78,8 @@ struct Base {
     /// Tokens that end a reply, as the files name them.
     stop_tokens: Vec<u32>,
     element_types: BTreeMap<String, u64>,
+    /// Bytes of the weights of a GGUF file in memory.
+    n_stored_bytes: u64,
     files: Vec<PathBuf>,
 }
 
@@ -91,7 +95,16 @@ impl ModelFiles {
     pub fn open(path: &Path, adapter: Option<&Path>) -> Result<Self> {
         let metadata = std::fs::metadata(path).map_err(|source| TrainError::io(path, source))?;
         let base = if metadata.is_dir() { open_folder(path)? } else { gguf::open(path)? };
-        let Base { format, config, tokenizer, template, mut stop_tokens, element_types, mut files } = base;
+        let Base {
+            format,
+            config,
+            tokenizer,
+            template,
+            mut stop_tokens,
+            element_types,
+            n_stored_bytes,
+            mut files,
+        } = base;
         let special = tokenizer.special_tokens().iter();
         stop_tokens
             .extend(special.filter(|token| END_TOKENS.contains(&token.text.as_str())).map(|token| token.id));
@@ -121,6 +134,7 @@ impl ModelFiles {
             n_bytes,
             element_types,
             n_adapter_values,
+            n_stored_bytes,
             revision,
         })
     }
@@ -183,19 +197,42 @@ impl ModelFiles {
         self.n_adapter_values
     }
 
-    /// Reads the weights.
+    /// Reads the weights of a model that answers: quantized matrices stay as they are.
+    ///
+    /// # Errors
+    /// As [`Decoder::open`], [`Decoder::open_gguf_quantized`] and [`Decoder::attach_from`].
+    pub fn load(&self) -> Result<Decoder> {
+        self.load_by(Decoder::open_gguf_quantized)
+    }
+
+    /// Reads the weights of a model that is trained: all in f32.
     ///
     /// # Errors
     /// As [`Decoder::open`], [`Decoder::open_gguf`] and [`Decoder::attach_from`].
-    pub fn load(&self) -> Result<Decoder> {
+    pub fn load_to_train(&self) -> Result<Decoder> {
+        self.load_by(Decoder::open_gguf)
+    }
+
+    fn load_by(&self, open_gguf: fn(&Path) -> Result<Decoder>) -> Result<Decoder> {
         let mut model = match self.format {
-            WeightFormat::Gguf => Decoder::open_gguf(&self.path)?,
+            WeightFormat::Gguf => open_gguf(&self.path)?,
             WeightFormat::Safetensors => Decoder::open(&self.path)?,
         };
         if let Some(adapter) = &self.adapter {
             model.attach_from(adapter)?;
         }
         Ok(model)
+    }
+
+    /// Bytes of the weights of a model that answers, as they are kept in memory; without its adapter.
+    ///
+    /// The kernels keep quantized matrices a second time, in the order in which they read them.
+    pub fn n_weight_bytes(&self) -> u64 {
+        const FLOAT: u64 = 4;
+        match self.format {
+            WeightFormat::Gguf => self.n_stored_bytes,
+            WeightFormat::Safetensors => (self.config.n_parameters() as u64).saturating_mul(FLOAT),
+        }
     }
 }
 
@@ -229,6 +266,7 @@ fn open_folder(folder: &Path) -> Result<Base> {
         template,
         stop_tokens,
         element_types: weights.element_types(),
+        n_stored_bytes: 0,
         files,
     })
 }

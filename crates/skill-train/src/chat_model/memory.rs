@@ -2,7 +2,7 @@
 
 use crate::model_config::ModelConfig;
 
-/// Bytes of a number in memory: everything is computed in f32.
+/// Bytes of a number in memory: all but quantized weights is f32.
 const BYTES: u64 = 4;
 /// Rows of activations of a layer that are held at a time, in widths of the feed-forward layer and of the stream.
 const INNER_ROWS: u64 = 4;
@@ -31,6 +31,7 @@ impl MemoryNeed {
 
     pub(super) fn of(
         config: &ModelConfig,
+        n_weight_bytes: u64,
         n_adapter_values: u64,
         context: usize,
         n_rows: usize,
@@ -43,7 +44,7 @@ impl MemoryNeed {
         let stream = times(&[config.hidden_size, pass_tokens]).saturating_mul(STREAM_ROWS);
         let logits = times(&[config.vocab_size, n_rows]).saturating_mul(2);
         Self {
-            weights: times(&[config.n_parameters()]).saturating_add(n_adapter_values.saturating_mul(BYTES)),
+            weights: n_weight_bytes.saturating_add(n_adapter_values.saturating_mul(BYTES)),
             replies: token_bytes(config).saturating_mul(context as u64).saturating_mul(n_rows as u64),
             prefixes: prefix_cache_bytes,
             work: inner.saturating_add(stream).saturating_add(logits),

@@ -103,8 +103,7 @@ impl Decoder {
         let is_fresh = rows.iter().all(|row| row.cache.n_tokens() == 0);
         let rotation = Rotation::of(&batch, self.config.head_dim, self.config.rope_theta);
         let pass = Pass { params: &self.params, batch: &batch, rotation: &rotation, adapters };
-        let tokens = batch.tokens().iter().map(|token| *token as usize);
-        let mut hidden = gather(self.params.get(self.embedding)?, tokens)?;
+        let mut hidden = self.params.rows(self.embedding, batch.tokens())?;
         for (index, layer) in self.layers.iter().enumerate() {
             hidden = if is_fresh {
                 let (output, tape) = layer.forward(pass, &hidden)?;
@@ -122,7 +121,7 @@ impl Decoder {
         let last = batch.ranges().map(|(start, length)| start + length - 1).collect::<Vec<_>>();
         let hidden = gather(&hidden, last.into_iter())?;
         let hidden = rms_norm(&hidden, self.params.get(self.norm)?, self.config.rms_norm_eps)?;
-        values(&hidden.matmul(&self.params.get(self.head)?.t()?)?)
+        values(&self.params.product(self.head, &hidden)?)
     }
 
     /// The logits behind the last token of a whole sequence, without a cache; for comparison.

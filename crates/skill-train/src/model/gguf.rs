@@ -1,16 +1,19 @@
-//! GGUF files of the three families, dequantized once to f32.
+//! GGUF files of the three families: dequantized once to f32, or with matrices that stay quantized.
 //!
 //! The library reads the container and the quantized blocks. Names and configuration keys are those of llama.cpp. Its
 //! converter reorders the rows of Llama's query and key matrices for another form of the rotation; they are put back.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{Content, Value};
+use candle_core::quantized::{QStorage, QTensor};
 
-use super::{Decoder, tensor};
+use super::quantized::QuantizedMatrix;
+use super::{Decoder, Stored, tensor};
 use crate::error::{TensorFault, TrainError};
 use crate::model_config::{Family, ModelConfig};
 use crate::weights::HostTensor;
@@ -38,19 +41,43 @@ impl Decoder {
     pub fn open_gguf(path: &Path) -> Result<Self> {
         let mut file = GgufFile::open(path)?;
         let config = file.config()?;
-        let (family, heads) = (config.family, [config.n_heads, config.n_kv_heads]);
+        let heads = reordered_heads(&config);
         Self::build(config, |name, shape| {
-            let mut tensor = file.tensor(name, shape)?;
-            let reordered = match (family, name) {
-                (Family::Llama, name) if name.contains("q_proj") => Some(heads[0]),
-                (Family::Llama, name) if name.contains("k_proj") => Some(heads[1]),
-                _ => None,
+            let values = file.floats(name, shape)?;
+            let values = match heads(name) {
+                Some(n_heads) => restore_rows(&values, n_heads, shape),
+                None => values,
             };
-            if let Some(n_heads) = reordered {
-                tensor.values = restore_rows(&tensor.values, n_heads, shape);
-            }
-            Ok(tensor)
+            Ok(HostTensor { shape: shape.to_vec(), values })
         })
+    }
+
+    /// Reads a GGUF file and keeps its quantized matrices as they are: a fraction of the memory, for models that answer.
+    /// Norms, biases and matrices of floats are kept in f32.
+    ///
+    /// Such a model is not trained: whatever needs the values of its weights is [`TrainError::Model`].
+    ///
+    /// # Errors
+    /// As [`Decoder::open_gguf`].
+    pub fn open_gguf_quantized(path: &Path) -> Result<Self> {
+        let mut file = GgufFile::open(path)?;
+        let config = file.config()?;
+        let heads = reordered_heads(&config);
+        let is_tied = config.has_tied_embeddings;
+        Self::build_from(config, |name, shape| {
+            let is_factor = is_tied || name != "model.embed_tokens.weight";
+            file.stored(name, shape, heads(name), is_factor)
+        })
+    }
+}
+
+/// The number of heads of a matrix whose rows the converter of llama.cpp has reordered.
+fn reordered_heads(config: &ModelConfig) -> impl Fn(&str) -> Option<usize> + use<> {
+    let (family, n_heads, n_kv_heads) = (config.family, config.n_heads, config.n_kv_heads);
+    move |name| match (family, name) {
+        (Family::Llama, name) if name.contains("q_proj") => Some(n_heads),
+        (Family::Llama, name) if name.contains("k_proj") => Some(n_kv_heads),
+        _ => None,
     }
 }
 
@@ -65,8 +92,8 @@ impl Decoder {
 }
 
 /// From the order of llama.cpp (pairs of the rotation side by side) to that of published checkpoints (first halves of
-/// all pairs, then second halves), within each head.
-fn restore_rows(values: &[f32], n_heads: usize, shape: &[usize]) -> Vec<f32> {
+/// all pairs, then second halves), within each head. Rows are of values, or of the bytes of quantized blocks.
+fn restore_rows<T: Copy>(values: &[T], n_heads: usize, shape: &[usize]) -> Vec<T> {
     let n_rows = shape.first().copied().unwrap_or(0);
     let width = (values.len() / n_rows.max(1)).max(1);
     let head = (n_rows / n_heads.max(1)).max(1);
@@ -183,21 +210,59 @@ impl<'a> GgufFile<'a> {
         }
     }
 
-    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<HostTensor> {
+    fn fault(&self, name: &str, fault: TensorFault) -> TrainError {
+        TrainError::Tensor { path: self.path.to_path_buf(), tensor: gguf_name(name), fault }
+    }
+
+    /// A tensor as the file has it, with the shape that is expected.
+    fn read(&mut self, name: &str, shape: &[usize]) -> Result<QTensor> {
         let gguf = gguf_name(name);
-        let path = self.path;
-        let fault = |fault| TrainError::Tensor { path: path.to_path_buf(), tensor: gguf.clone(), fault };
-        let found = self.content.tensor_infos.get(&gguf).ok_or_else(|| fault(TensorFault::Missing))?;
+        let found = self.content.tensor_infos.get(&gguf);
+        let found = found.ok_or_else(|| self.fault(name, TensorFault::Missing))?;
         if found.shape.dims() != shape {
             let found = found.shape.dims().to_vec();
-            return Err(fault(TensorFault::Shape { expected: shape.to_vec(), found }));
+            return Err(self.fault(name, TensorFault::Shape { expected: shape.to_vec(), found }));
         }
         let read = self.content.tensor(&mut self.reader, &gguf, &Device::Cpu);
-        let read = read.map_err(|error| TrainError::file(path, format!("tensor {gguf}: {error}")))?;
-        let values = tensor::values(&read.dequantize(&Device::Cpu)?)?;
+        read.map_err(|error| TrainError::file(self.path, format!("tensor {gguf}: {error}")))
+    }
+
+    fn floats(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let values = tensor::values(&self.read(name, shape)?.dequantize(&Device::Cpu)?)?;
         match values.iter().position(|value| !value.is_finite()) {
-            Some(index) => Err(fault(TensorFault::NotFinite { index })),
-            None => Ok(HostTensor { shape: shape.to_vec(), values }),
+            Some(index) => Err(self.fault(name, TensorFault::NotFinite { index })),
+            None => Ok(values),
         }
+    }
+
+    /// A parameter for a model that answers; the rows of reordered heads are put back. `is_factor`: it is multiplied
+    /// with, and not only looked up.
+    fn stored(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        heads: Option<usize>,
+        is_factor: bool,
+    ) -> Result<Stored> {
+        if let [_, _] = shape {
+            let mut read = self.read(name, shape)?;
+            if let Some(n_heads) = heads {
+                let rows = restore_rows(&read.data()?, n_heads, shape);
+                let storage = QStorage::from_data(Cow::Owned(rows), &Device::Cpu, read.dtype())?;
+                read = QTensor::new(storage, shape)?;
+            }
+            if let Some(matrix) = QuantizedMatrix::of(read, is_factor)? {
+                return match matrix.first_not_finite()? {
+                    Some(index) => Err(self.fault(name, TensorFault::NotFinite { index })),
+                    None => Ok(Stored::Quantized(matrix)),
+                };
+            }
+        }
+        let values = self.floats(name, shape)?;
+        let values = match heads {
+            Some(n_heads) => restore_rows(&values, n_heads, shape),
+            None => values,
+        };
+        Ok(Stored::Floats(HostTensor { shape: shape.to_vec(), values }))
     }
 }

@@ -58,7 +58,7 @@ impl Decoder {
     /// [`TrainError::Request`] for a position outside of the batch.
     pub fn logits(&self, forward: &Forward, positions: &[usize]) -> Result<Vec<f32>> {
         let hidden = gather(&forward.hidden, positions.iter().copied())?;
-        super::tensor::values(&hidden.matmul(&self.params.get(self.head)?.t()?)?)
+        super::tensor::values(&self.params.product(self.head, &hidden)?)
     }
 
     /// Scores targets under `softmax(logits / temperature)`.
@@ -116,7 +116,7 @@ impl Decoder {
 
     fn chunk_logits(&self, forward: &Forward, chunk: &[Target]) -> Result<(Tensor, Tensor)> {
         let hidden = gather(&forward.hidden, chunk.iter().map(|target| target.position))?;
-        let logits = hidden.matmul(&self.params.get(self.head)?.t()?)?;
+        let logits = self.params.product(self.head, &hidden)?;
         Ok((hidden, logits))
     }
 }

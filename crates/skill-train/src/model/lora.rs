@@ -74,7 +74,7 @@ impl Decoder {
                 if !lora.targets(name) {
                     continue;
                 }
-                let (out, input) = self.params.get(linear.weight)?.dims2()?;
+                let (out, input) = self.params.shape(linear.weight)?;
                 let mut matrix = |part: &str, shape: [usize; 2]| -> Result<_> {
                     let name = tensor_name(index, name, part);
                     let found = weight(&name, &shape)?;

@@ -2,8 +2,9 @@
 
 use candle_core::Tensor;
 
-use super::ops::{add_bias, sum_rows};
-use super::tensor::{Floats, add_in_place, edit};
+use super::ops::{add_bias, gather, sum_rows};
+use super::quantized::QuantizedMatrix;
+use super::tensor::{Floats, add_in_place, edit, zeros};
 use crate::error::TrainError;
 use crate::optim::squared_norm;
 
@@ -17,7 +18,9 @@ pub(crate) struct ParamId(usize);
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
+    /// Empty for a matrix that is quantized.
     pub(crate) value: Tensor,
+    pub(crate) quantized: Option<QuantizedMatrix>,
     pub(crate) is_trainable: bool,
 }
 
@@ -27,18 +30,76 @@ pub(crate) struct Parameters {
     all: Vec<Parameter>,
 }
 
+/// What needs the values of weights is refused for quantized ones.
+pub(crate) fn is_quantized() -> TrainError {
+    TrainError::model("weights", "they are quantized: they answer, and are not trained or written")
+}
+
 fn unknown() -> TrainError {
     TrainError::model("parameters", "a parameter of the layers does not exist")
 }
 
 impl Parameters {
     pub(crate) fn push(&mut self, name: String, value: Tensor) -> ParamId {
-        self.all.push(Parameter { name, value, is_trainable: true });
+        self.all.push(Parameter { name, value, quantized: None, is_trainable: true });
         ParamId(self.all.len() - 1)
     }
 
+    /// Adds a matrix that is never trained.
+    pub(crate) fn push_quantized(&mut self, name: String, matrix: QuantizedMatrix) -> Result<ParamId> {
+        let value = zeros(&[0])?;
+        self.all.push(Parameter { name, value, quantized: Some(matrix), is_trainable: false });
+        Ok(ParamId(self.all.len() - 1))
+    }
+
+    fn find(&self, id: ParamId) -> Result<&Parameter> {
+        self.all.get(id.0).ok_or_else(unknown)
+    }
+
+    /// The values of a parameter that is not quantized.
     pub(crate) fn get(&self, id: ParamId) -> Result<&Tensor> {
-        self.all.get(id.0).map(|parameter| &parameter.value).ok_or_else(unknown)
+        let Parameter { value, quantized, .. } = self.find(id)?;
+        if quantized.is_some() { Err(is_quantized()) } else { Ok(value) }
+    }
+
+    /// `[out, in]` of a matrix.
+    pub(crate) fn shape(&self, id: ParamId) -> Result<(usize, usize)> {
+        let Parameter { value, quantized, .. } = self.find(id)?;
+        match quantized {
+            Some(matrix) => matrix.shape(),
+            None => Ok(value.dims2()?),
+        }
+    }
+
+    /// `[tokens, in]` times the transposed matrix `[out, in]`.
+    pub(crate) fn product(&self, id: ParamId, input: &Tensor) -> Result<Tensor> {
+        let Parameter { value, quantized, .. } = self.find(id)?;
+        match quantized {
+            Some(matrix) => matrix.product(input),
+            None => Ok(input.matmul(&value.t()?)?),
+        }
+    }
+
+    /// Some rows of a matrix, `[rows, width]`.
+    pub(crate) fn rows(&self, id: ParamId, rows: &[u32]) -> Result<Tensor> {
+        let Parameter { value, quantized, .. } = self.find(id)?;
+        match quantized {
+            Some(matrix) => matrix.rows(rows),
+            None => gather(value, rows.iter().map(|row| *row as usize)),
+        }
+    }
+
+    /// Bytes of all values as they are kept.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        let bytes = |parameter: &Parameter| match &parameter.quantized {
+            Some(matrix) => matrix.n_bytes(),
+            None => (parameter.value.elem_count() * size_of::<f32>()) as u64,
+        };
+        self.all.iter().map(bytes).sum()
+    }
+
+    pub(crate) fn has_quantized(&self) -> bool {
+        self.all.iter().any(|parameter| parameter.quantized.is_some())
     }
 
     pub(crate) fn is_trainable(&self, id: ParamId) -> bool {
@@ -141,7 +202,7 @@ pub enum Adapters {
 impl Linear {
     /// `[tokens, in]` to `[tokens, out]`.
     pub(crate) fn forward(&self, params: &Parameters, input: &Tensor, adapters: Adapters) -> Result<Tensor> {
-        let output = input.matmul(&params.get(self.weight)?.t()?)?;
+        let output = params.product(self.weight, input)?;
         if let Some(bias) = self.bias {
             add_bias(&output, params.get(bias)?)?;
         }

@@ -6,7 +6,8 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use serde_json::json;
-use skill_train::model::{Adapters, Decoder};
+use skill_train::lora::LoraConfig;
+use skill_train::model::{Adapters, Cache, Continued, Decoder};
 use skill_train::weights::HostTensor;
 use skill_train::{TensorFault, TrainError};
 
@@ -123,6 +124,88 @@ fn quantized_weights_give_nearly_the_same_logits() {
     let errors = logits(&model).into_iter().zip(logits(&read)).map(|(a, b)| (a - b).abs());
     let largest = errors.fold(0.0, f32::max);
     assert!(largest > 0.0 && largest < 0.1, "the largest error is {largest}");
+}
+
+/// A model that stays quantized says nearly what the dequantized one says: the kernels round its inputs to 8 bits.
+#[test]
+fn a_model_that_stays_quantized_agrees_with_the_dequantized_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let size = |size: usize| {
+        [("hidden_size", json!(size)), ("intermediate_size", json!(2 * size)), ("head_dim", json!(size / 4))]
+    };
+    // Tied embeddings, an output matrix of its own, and rows that llama.cpp reorders.
+    let cases = [
+        ("llama", true, GgmlDType::Q8_0, 32),
+        ("llama", false, GgmlDType::Q5_0, 64),
+        ("qwen2", false, GgmlDType::Q4_0, 64),
+        ("qwen3", true, GgmlDType::Q4K, 256),
+        ("llama", true, GgmlDType::Q6K, 256),
+        ("qwen2", true, GgmlDType::F16, 32),
+    ];
+    for (family, is_tied, dtype, width) in cases {
+        let mut changes = size(width).to_vec();
+        changes.push(("tie_word_embeddings", json!(is_tied)));
+        write(&path, family, &small::model(family, &changes), dtype, "");
+        let floats = Decoder::open_gguf(&path).unwrap();
+        let quantized = Decoder::open_gguf_quantized(&path).unwrap();
+        let prompt = [1, 2, 3, 4, 5, 9, 7];
+        let expected = floats.next_logits(&prompt, Adapters::On).unwrap();
+        // A whole prompt at once, and its end token by token behind a cache.
+        let mut cache = Cache::default();
+        quantized.extend(&mut [Continued { cache: &mut cache, tokens: &prompt[..4] }], Adapters::On).unwrap();
+        let mut by_token = Vec::new();
+        for token in &prompt[4..] {
+            let row = Continued { cache: &mut cache, tokens: std::slice::from_ref(token) };
+            by_token = quantized.extend(&mut [row], Adapters::On).unwrap();
+        }
+        for found in [quantized.next_logits(&prompt, Adapters::On).unwrap(), by_token] {
+            let spread = expected.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+            let error =
+                expected.iter().zip(&found).fold(0.0_f32, |largest, (a, b)| largest.max((a - b).abs()));
+            assert!(error <= 0.06 * spread, "{family} {dtype:?}: {error} of {spread}");
+        }
+        let n_floats = 4 * floats.config().n_parameters() as u64;
+        assert_eq!(floats.n_weight_bytes(), n_floats);
+        assert_eq!(quantized.n_weight_bytes() < n_floats / 2, dtype != GgmlDType::F16, "{dtype:?}");
+    }
+}
+
+#[test]
+fn a_quantized_model_has_an_adapter_beside_it_and_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let wide = [("hidden_size", json!(32)), ("intermediate_size", json!(64)), ("head_dim", json!(8))];
+    write(&path, "llama", &small::model("llama", &wide), GgmlDType::Q8_0, "");
+    let lora = LoraConfig::new(4, 64.0, &["q_proj", "v_proj", "down_proj"], "").unwrap();
+    let attach = |mut model: Decoder| {
+        model.attach_new(lora.clone(), 3).unwrap();
+        let changed: Vec<_> = model
+            .trainable()
+            .unwrap()
+            .into_iter()
+            .map(|(name, mut tensor)| {
+                tensor
+                    .values
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(at, value)| *value = ((at % 7) as f32 - 3.0) / 20.0);
+                (name, tensor)
+            })
+            .collect();
+        model.replace(&changed).unwrap();
+        model
+    };
+    let quantized = attach(Decoder::open_gguf_quantized(&path).unwrap());
+    let floats = attach(Decoder::open_gguf(&path).unwrap());
+    let logits = |model: &Decoder, adapters| model.next_logits(&[1, 2, 3, 4, 5], adapters).unwrap();
+    let difference =
+        |a: Vec<f32>, b: Vec<f32>| a.iter().zip(&b).fold(0.0_f32, |most, (a, b)| most.max((a - b).abs()));
+    let by_adapter = difference(logits(&floats, Adapters::On), logits(&floats, Adapters::Off));
+    let by_rounding = difference(logits(&quantized, Adapters::On), logits(&floats, Adapters::On));
+    assert!(by_rounding < 0.1 * by_adapter, "{by_rounding} of {by_adapter}");
+    assert!(matches!(quantized.base(), Err(TrainError::Model { .. })));
+    assert!(matches!(quantized.merged(), Err(TrainError::Model { .. })));
 }
 
 #[test]

@@ -112,26 +112,33 @@ fn description(model: &skill_train::chat_model::LocalModel) -> String {
     )
 }
 
+/// The vector instructions of this processor that products of matrices use; they are chosen when the program runs.
+#[cfg(feature = "weights")]
+fn instructions() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    let found = [
+        (std::arch::is_x86_feature_detected!("avx2"), "AVX2"),
+        (std::arch::is_x86_feature_detected!("fma"), "FMA"),
+        (std::arch::is_x86_feature_detected!("avx512f"), "AVX-512"),
+        (std::arch::is_x86_feature_detected!("avx512vnni"), "AVX-512 VNNI"),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let found = [(cfg!(target_feature = "neon"), "NEON")];
+    found.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+}
+
 /// The lines that `doctor` shows of a local model: its files with the memory that it needs, and the instructions of
-/// the processor that this build uses.
+/// the processor that are used.
 #[cfg(feature = "weights")]
 pub(crate) fn findings(asked: &LocalConfig, loaded: &LoadedConfig) -> Vec<String> {
     use skill_train::chat_model::LocalModel;
     let model = LocalModel::open(options(asked, loaded));
     let about = model.as_ref().map(description).ok();
-    let uses = |has: bool, name: &'static str| has.then_some(name);
-    let compiled: Vec<&str> = [
-        uses(cfg!(target_feature = "avx2"), "AVX2"),
-        uses(cfg!(target_feature = "fma"), "FMA"),
-        uses(cfg!(target_feature = "neon"), "NEON"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let compiled = if compiled.is_empty() { "the baseline alone".to_owned() } else { compiled.join(", ") };
-    let cpu = format!(
-        "quantized weights are computed with the instructions of this build: {compiled}; products of f32 choose theirs at run time"
-    );
+    let instructions = match instructions().as_slice() {
+        [] => "the baseline of this architecture".to_owned(),
+        found => found.join(", "),
+    };
+    let cpu = format!("instructions of this processor that its products use: {instructions}");
     about.into_iter().chain([cpu, "its calls cost nothing".to_owned()]).collect()
 }
 
