@@ -1,7 +1,8 @@
 //! From a configuration to the fine-tuning of its target, where that runs on this machine.
 
 use crate::assemble;
-use crate::config::{LoadedConfig, LocalConfig, ModelConfig};
+use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::{Config, LoadedConfig, LocalConfig, ModelConfig};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
@@ -65,6 +66,20 @@ pub struct SftRequest {
 }
 
 impl SftRequest {
+    /// A request with the settings of `[sft]`, or their defaults where there is no such section.
+    pub fn of_config(config: &Config, demonstrator: Demonstrator, out: impl Into<PathBuf>) -> Self {
+        let asked = config.sft.clone().unwrap_or_default();
+        let mut request = Self::new(demonstrator, out);
+        asked.fill(&mut request.settings);
+        request.settings.seed = config.run.seed;
+        request.n_games = asked.games.carry();
+        request.method = match asked.lora_rank.carry() {
+            0 => Method::Full,
+            rank => Method::Lora { rank, alpha: asked.alpha() },
+        };
+        request
+    }
+
     /// A request with the defaults, which trains an adapter of rank 16 and plays no games.
     pub fn new(demonstrator: Demonstrator, out: impl Into<PathBuf>) -> Self {
         Self {

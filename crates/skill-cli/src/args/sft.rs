@@ -10,7 +10,7 @@ pub(crate) struct SftArgs {
     pub(crate) config: ConfigArgs,
 
     /// The demonstrations: a file of `skillrl collect`, or of another program. Each is played again in the environment,
-    /// and what does not reach its goal is left out.
+    /// and what does not reach its goal is left out. Without it the expert of the world plays the training split.
     #[arg(long, value_name = "FILE")]
     pub(crate) demos: Option<PathBuf>,
 
@@ -22,41 +22,45 @@ pub(crate) struct SftArgs {
     #[arg(long, value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
-    /// Examples at most.
-    #[arg(long, value_name = "N", default_value_t = 7_500)]
-    pub(crate) num_examples: usize,
+    /// Examples at most: `sft.examples`.
+    #[arg(long, value_name = "N")]
+    num_examples: Option<u32>,
 
-    /// Passes over the examples.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) epochs: u32,
+    /// Passes over the examples: `sft.epochs`.
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
 
-    /// Examples per step.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) batch_size: usize,
+    /// Examples per step: `sft.batch_size`.
+    #[arg(long, value_name = "N")]
+    batch_size: Option<u32>,
 
-    /// The highest learning rate.
-    #[arg(long, value_name = "RATE", default_value_t = 1e-4)]
-    pub(crate) learning_rate: f64,
+    /// The highest learning rate: `sft.learning_rate`.
+    #[arg(long, value_name = "RATE")]
+    learning_rate: Option<f64>,
 
-    /// The rank of the adapter that is trained; 0 trains all weights.
-    #[arg(long, value_name = "RANK", default_value_t = 16)]
-    pub(crate) lora_rank: usize,
+    /// The rank of the adapter that is trained; 0 trains all weights: `sft.lora_rank`.
+    #[arg(long, value_name = "RANK")]
+    lora_rank: Option<u32>,
 
-    /// The longest example in tokens; longer ones lose their end.
-    #[arg(long, value_name = "N", default_value_t = 4_096)]
-    pub(crate) max_tokens: usize,
+    /// The scale of the adapter times its rank: `sft.lora_alpha`.
+    #[arg(long, value_name = "ALPHA")]
+    lora_alpha: Option<f64>,
 
-    /// Steps between two measurements of the validation part.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub(crate) validation_interval: u64,
+    /// The longest example in tokens; longer ones lose their end: `sft.max_tokens`.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u32>,
 
-    /// Steps between two checkpoints.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub(crate) checkpoint_interval: u64,
+    /// Steps between two measurements of the validation part: `sft.validation_interval`.
+    #[arg(long, value_name = "N")]
+    validation_interval: Option<u32>,
 
-    /// Games of the selection split that are played with each measurement.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) games: usize,
+    /// Steps between two checkpoints: `sft.checkpoint_interval`.
+    #[arg(long, value_name = "N")]
+    checkpoint_interval: Option<u32>,
+
+    /// Games of the selection split that are played with each measurement: `sft.games`.
+    #[arg(long, value_name = "N")]
+    games: Option<u32>,
 
     /// Fails if there is no run to continue. Without it the same command starts a run, or continues it.
     #[arg(long)]
@@ -73,4 +77,27 @@ pub(crate) struct SftArgs {
     /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl SftArgs {
+    /// The configuration with the options as settings of `[sft]`; `--set` has the last word.
+    #[cfg(feature = "weights")]
+    pub(crate) fn config(&self) -> ConfigArgs {
+        let whole = [
+            ("examples", self.num_examples),
+            ("epochs", self.epochs),
+            ("batch_size", self.batch_size),
+            ("lora_rank", self.lora_rank),
+            ("max_tokens", self.max_tokens),
+            ("validation_interval", self.validation_interval),
+            ("checkpoint_interval", self.checkpoint_interval),
+            ("games", self.games),
+        ];
+        let numbers = [("learning_rate", self.learning_rate), ("lora_alpha", self.lora_alpha)];
+        let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
+        let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
+        let options = whole.chain(numbers).map(|(key, value)| format!("sft.{key}={value}"));
+        let overrides = options.chain(self.config.overrides.iter().cloned()).collect();
+        ConfigArgs { config: self.config.config.clone(), overrides }
+    }
 }

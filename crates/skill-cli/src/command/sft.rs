@@ -21,34 +21,29 @@ mod built_in {
     use skillrl::assemble;
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::LoadedConfig;
+    use skillrl::engine::Engine;
     use skillrl::pipeline::sft::demos::Demonstrator;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
-    use skillrl::pipeline::sft::{SftSettings, StepCost, measured_step};
+    use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
-    use skillrl::sft::{Method, SftRequest, prepare};
+    use skillrl::sft::{SftRequest, prepare};
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
 
     pub(super) fn run(args: &SftArgs) -> anyhow::Result<()> {
-        let loaded = load_to_run(&args.config)?;
+        let loaded = load_to_run(&args.config())?;
         let out = args.out.clone().unwrap_or_else(|| assemble::run_dir(&loaded));
         if args.resume && !is_sft_run(&out) {
             let error = PipelineError::NoRun { path: out };
             return Err(skillrl::Error::Pipeline(error).into());
         }
-        let Some(demos) = &args.demos else {
-            let hint = "name a file that `skillrl collect` has written as --demos";
-            return Err(UsageError::new("no demonstrations are named").with_hint(hint).into());
+        let demonstrator = match &args.demos {
+            Some(path) => Demonstrator::Episodes(episodes(path)?),
+            None => expert(&loaded)?,
         };
-        let mut request = SftRequest::new(Demonstrator::Episodes(episodes(demos)?), &out);
-        request.settings = settings(args, &loaded);
+        let mut request = SftRequest::of_config(&loaded.config, demonstrator, &out);
         request.bank.clone_from(&args.skill_bank);
-        request.n_games = args.games;
-        request.method = match args.lora_rank {
-            0 => Method::Full,
-            rank => Method::Lora { rank, alpha: 2.0 * rank as f64 },
-        };
         let show = match (args.json, args.quiet) {
             (true, _) => Show::Json,
             (false, true) => Show::Quiet,
@@ -88,17 +83,18 @@ mod built_in {
         Trained(Box<SftSummary>),
     }
 
-    fn settings(args: &SftArgs, loaded: &LoadedConfig) -> SftSettings {
-        let mut settings = SftSettings::default();
-        settings.seed = loaded.config.run.seed;
-        settings.epochs = args.epochs;
-        settings.batch_size = args.batch_size;
-        settings.max_examples = args.num_examples;
-        settings.learning_rate = args.learning_rate;
-        settings.max_tokens = args.max_tokens;
-        settings.validation_interval = args.validation_interval;
-        settings.checkpoint_interval = args.checkpoint_interval;
-        settings
+    /// The expert of the world, which plays the training split.
+    fn expert(loaded: &LoadedConfig) -> anyhow::Result<Demonstrator> {
+        match Engine::new(loaded).expert() {
+            Ok(expert) => Ok(Demonstrator::Expert(expert)),
+            Err(skillrl::Error::NoExpert { env }) => {
+                let message =
+                    format!("no demonstrations are named, and the environment \"{env}\" has no expert");
+                let hint = "name a file that `skillrl collect` has written as --demos";
+                Err(UsageError::new(message).with_hint(hint).into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {

@@ -95,6 +95,30 @@ mod built_in {
     }
 
     #[test]
+    fn the_expert_of_a_world_demonstrates_and_options_override_the_section() {
+        let context = TestContext::new();
+        let text = format!(
+            "[run]\ndir = \"run\"\n\n[models.target]\nkind = \"local\"\npath = \"{MODEL}\"\n\n\
+             [models.optimizer]\nkind = \"simulated\"\n\n[env]\nkind = \"alfworld\"\nmax_train = 3\nmax_val = 1\n\
+             max_test = 1\n\n[sft]\nepochs = 1\nbatch_size = 4\nexamples = 8\nmax_tokens = 2048\nlora_rank = 2\n"
+        );
+        context.write("household.toml", &text);
+        let said = context.run(&["sft", "household.toml", "--batch-size", "2", "--learning-rate", "0.001"]);
+        said.assert_code(code::SUCCESS);
+        let summary: Value = serde_json::from_str(&context.read("run/sft_summary.json")).unwrap();
+        assert!(summary["counts"]["used"].as_u64() > Some(0), "{summary}");
+        let recorded: Value = serde_json::from_str(&context.read("run/config.json")).unwrap();
+        let sft = &recorded["config"]["sft"];
+        assert_eq!(
+            [&sft["batch_size"], &sft["learning_rate"], &sft["epochs"]],
+            [&json!(2), &json!(0.001), &json!(1)]
+        );
+        // Another setting is another run, and what is no number of examples is refused.
+        context.run(&["sft", "household.toml", "--epochs", "2"]).assert_code(code::OTHER_RUN);
+        context.run(&["sft", "household.toml", "--num-examples", "0"]).assert_code(code::USAGE);
+    }
+
+    #[test]
     fn what_cannot_be_trained_is_refused() {
         let context = task();
         let cases = [

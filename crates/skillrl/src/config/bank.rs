@@ -156,7 +156,7 @@ impl Default for EvolutionConfig {
     clippy::expect_used,
     reason = "the declaration of the keys has checked it; a test reads each section so"
 )]
-fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
+pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
     let fields = keys.iter().filter_map(|key| match key.default {
         KeyDefault::Value(default) => Some((key.name.to_owned(), value_of(key, default)?)),
         KeyDefault::Required { .. } | KeyDefault::Absent { .. } | KeyDefault::Suggested { .. } => None,

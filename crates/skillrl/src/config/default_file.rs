@@ -68,7 +68,10 @@ fn write_section(file: &mut String, draft: &Draft, section: &SectionSpec) {
 fn write_absent_section(file: &mut String, section: &SectionSpec) {
     let _ = writeln!(file, "\n# {}\n#[{}]", section.doc, section.path);
     for key in section.keys() {
-        if key.name == "kind" || matches!(key.default, KeyDefault::Required { .. }) && key.kinds.has("openai")
+        // A section of defaults shows all of them.
+        if section.mode.is_none() && section.key("kind").is_none()
+            || key.name == "kind"
+            || matches!(key.default, KeyDefault::Required { .. }) && key.kinds.has("openai")
         {
             let _ = writeln!(file, "#{} = {}", key.name, key.default.toml());
         }

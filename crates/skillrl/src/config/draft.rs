@@ -342,6 +342,7 @@ impl Draft {
         self.check_prices();
         self.check_env();
         self.check_models();
+        self.check_sft();
     }
 
     /// The least edit budget may not be above the greatest; where it is left out, it follows.

@@ -24,6 +24,7 @@ pub mod path;
 pub mod recorded;
 pub mod reference;
 mod secret;
+pub mod sft;
 mod show;
 mod suggest;
 pub mod tasks;
@@ -44,6 +45,7 @@ pub use models::{
     ScriptedConfig, SeedField, ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
+pub use sft::SftConfig;
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use types::{
@@ -220,6 +222,7 @@ impl Config {
             bank,
             retrieval,
             evolution,
+            sft,
             eval,
             prompts,
             limits,
@@ -250,6 +253,9 @@ impl Config {
         }
         if let Some(evolution) = evolution {
             evolution.visit_paths("evolution", visit);
+        }
+        if let Some(sft) = sft {
+            sft.visit_paths("sft", visit);
         }
         eval.visit_paths("eval", visit);
         prompts.visit_paths("prompts", visit);

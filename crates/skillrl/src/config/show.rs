@@ -43,6 +43,8 @@ impl Config {
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
+            // Another command has these settings in its own identity: a change of them is none of what is trained here.
+            .filter(|(section, _)| section.path != "sft")
             .filter(|(section, key)| {
                 let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
                 decides && has_key(&json, section, key)

@@ -13,6 +13,7 @@ use super::keys::{
 };
 use super::models::ModelConfig;
 use super::path::AskedPath;
+use super::sft::SftConfig;
 use serde::{Deserialize, Serialize};
 use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
@@ -48,6 +49,9 @@ pub struct Config {
     /// How a bank is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionConfig>,
+    /// Fine-tuning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sft: Option<SftConfig>,
     /// What is measured after training.
     pub eval: EvalConfig,
     /// The optimizer's prompts.

@@ -86,6 +86,9 @@ impl Draft {
                 self.amend_key(&kind, SIMULATED_KIND);
             }
         }
+        // Simulated models have no weights.
+        self.given.retain(|path| !path.starts_with("sft."));
+        self.entries.retain(|path, _| !path.starts_with("sft."));
         const MODE: &str = "retrieval.mode";
         if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str()) {
             self.amend_key(MODE, RetrievalMode::Template.as_str());

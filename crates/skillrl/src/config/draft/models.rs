@@ -2,7 +2,7 @@
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
 use crate::config::keys;
-use crate::config::models::AGENT_KIND;
+use crate::config::models::{AGENT_KIND, LOCAL_KIND};
 use crate::config::suggest::any_of;
 use serde_json::{Map, Value, json};
 use skill_llm::{Dialect, KeyHeader, Provider};
@@ -11,6 +11,31 @@ use skill_llm::{Dialect, KeyHeader, Provider};
 pub(super) const ROLES: [&str; 4] = ["target", "optimizer", "judge", "teacher"];
 
 impl Draft {
+    /// Fine-tuning needs weights that are on this machine, and a scale needs an adapter.
+    pub(super) fn check_sft(&mut self) {
+        let first = keys::section("sft").and_then(|section| {
+            section.keys().find_map(|key| {
+                let path = section.path_of(key);
+                self.entry(&path).filter(|_| self.given.contains(&path)).map(|entry| (path, entry))
+            })
+        });
+        let Some((path, entry)) = first else { return };
+        let place = entry.place.clone();
+        let kind = self.model_kind("target").unwrap_or_default();
+        if kind != LOCAL_KIND {
+            let message = format!(
+                "`{path}` is for fine-tuning, which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""
+            );
+            self.report(place, ProblemKind::Conflict { message });
+        }
+        let is_full = self.entry("sft.lora_rank").is_some_and(|entry| entry.value == 0);
+        if let (true, Some(alpha)) = (is_full, self.entry("sft.lora_alpha")) {
+            let place = alpha.place.clone();
+            let message = "`sft.lora_alpha` has no meaning where `sft.lora_rank` is 0: all weights are trained, without an adapter".to_owned();
+            self.report(place, ProblemKind::Conflict { message });
+        }
+    }
+
     /// Sets the kind that a provider's interface has, where nobody has given one.
     pub(super) fn fill_kinds_of_providers(&mut self) {
         for role in ROLES {

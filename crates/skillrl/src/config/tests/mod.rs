@@ -43,6 +43,10 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
         settings.retain(|setting| !setting.starts_with("train."));
         settings.push("train.mode=bank".to_owned());
     }
+    if section.path == "sft" {
+        settings.retain(|setting| !setting.starts_with("models.target."));
+        settings.extend(["models.target.kind=local".to_owned(), "models.target.path=m".to_owned()]);
+    }
     if ["retrieval", "models.embedding"].contains(&section.path) {
         let is_local = settings.iter().any(|setting| setting == "models.embedding.kind=local");
         let name = if is_local { "path" } else { "model" };

@@ -308,3 +308,27 @@ fn the_default_file_of_tasks_can_be_read() {
     assert_eq!(config.env.kind(), "tasks");
     assert!(file.contains("\nscorer = \"em_f1\"\n") && file.contains("\n#rubric = \""), "{file}");
 }
+
+/// A target that can be fine-tuned.
+const LOCAL: &str = "[models]\ntarget = { kind = \"local\", path = \"m\" }\n\
+                     optimizer = { kind = \"simulated\" }\n[env]\ndata = \"data\"\n";
+
+#[test]
+fn fine_tuning_needs_weights_and_a_scale_needs_an_adapter() {
+    for (text, overrides, named) in [
+        (MINIMAL, &["sft.epochs=2"][..], ["`sft.epochs`", "\"local\"", "\"openai\""]),
+        (LOCAL, &["sft.lora_rank=0", "sft.lora_alpha=8"], ["`sft.lora_alpha`", "`sft.lora_rank`", "0"]),
+    ] {
+        let found = super::error(text, overrides);
+        assert!(named.iter().all(|name| found.contains(name)), "{found}");
+    }
+}
+
+#[test]
+fn fine_tuning_is_no_setting_of_what_is_trained_otherwise() {
+    let identity = |overrides: &[&str]| parse(LOCAL, overrides).config.identity_entries();
+    assert_eq!(identity(&["sft.epochs=2"]), identity(&[]));
+    let recorded = parse(LOCAL, &["sft.epochs=2", "sft.checkpoint_interval=9"]).config.decisive_json();
+    assert_eq!((&recorded["sft"]["epochs"], &recorded["sft"]["batch_size"]), (&2.into(), &16.into()));
+    assert!(recorded["sft"]["checkpoint_interval"].is_null());
+}

@@ -1,0 +1,65 @@
+//! The section of fine-tuning.
+
+use super::keys::KeyDefault::{Absent, Value};
+use super::keys::declare::{decisive, integer, number, process, settings};
+use super::keys::{MAX_COUNT, MAX_TOKENS};
+use skill_pipeline::sft::SftSettings;
+
+/// The largest rank of an adapter.
+const MAX_RANK: u64 = 4_096;
+
+settings! {
+    /// `[sft]`.
+    SftConfig for SftSettings {
+        /// Examples at most, training and validation together.
+        examples: u32 = decisive(integer(1, MAX_COUNT), Value("7500")) => max_examples;
+        /// Passes over the examples.
+        epochs: u32 = decisive(integer(1, MAX_COUNT), Value("3")) => epochs;
+        /// Examples per step. The loss of a step is the mean over its learnt tokens.
+        batch_size: u32 = decisive(integer(1, MAX_COUNT), Value("16")) => batch_size;
+        /// The highest learning rate: reached after the warm-up, then falling along half a cosine to 0.
+        learning_rate: f64 = decisive(number(1e-12, 10.0), Value("1e-4")) => learning_rate;
+        /// The share of all steps that the warm-up takes.
+        warmup_share: f64 = decisive(number(0.0, 1.0), Value("0.03")) => warmup_share;
+        /// The rank of the LoRA adapter on all linear layers. 0 trains all weights, which needs a folder with
+        /// safetensors.
+        lora_rank: u32 = decisive(integer(0, MAX_RANK), Value("16"));
+        /// The scale of the adapter times its rank; without it, twice the rank.
+        lora_alpha: Option<f64> = decisive(number(1e-6, 1e6), Absent { example: "32.0" });
+        /// The longest example in tokens; longer ones lose their end.
+        max_tokens: u32 = decisive(integer(2, MAX_TOKENS), Value("4096")) => max_tokens;
+        /// Steps between two measurements of the validation part.
+        validation_interval: u64 = decisive(integer(1, MAX_COUNT), Value("50")) => validation_interval;
+        /// Steps between two checkpoints.
+        checkpoint_interval: u64 = process(integer(1, MAX_COUNT), Value("50")) => checkpoint_interval;
+        /// Games of the selection split that are played greedily with each measurement.
+        games: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
+    }
+}
+
+impl SftConfig {
+    /// The scale of the adapter times its rank.
+    pub fn alpha(&self) -> f64 {
+        self.lora_alpha.unwrap_or(2.0 * f64::from(self.lora_rank))
+    }
+}
+
+impl Default for SftConfig {
+    fn default() -> Self {
+        super::bank::of_defaults(Self::KEYS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::declare::Fill as _;
+
+    #[test]
+    fn the_defaults_of_the_section_are_those_of_the_library() {
+        let mut settings = SftSettings::default();
+        SftConfig::default().fill(&mut settings);
+        assert_eq!(settings, SftSettings::default());
+        assert_eq!((SftConfig::default().lora_rank, SftConfig::default().alpha()), (16, 32.0));
+    }
+}
