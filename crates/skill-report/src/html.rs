@@ -4,7 +4,7 @@
 //! and words of its own alone.
 
 use crate::data::headline::{p_words, percent, points};
-use crate::{AnyReport, BankReport, Report, ReportError, RunComparison, chart, difference};
+use crate::{AnyReport, BankReport, Report, ReportError, RunComparison, SftReport, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
@@ -14,6 +14,7 @@ use skill_core::usage::grouped;
 
 const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
+const SFT: &str = include_str!("../assets/sft.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
 /// What both have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
@@ -68,6 +69,40 @@ fn render_bank(report: &BankReport, part: Part) -> Result<String, ReportError> {
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         scores => Value::from_safe_string(chart::rounds(report.baseline, &report.rounds)),
+    });
+    Ok(rendered?)
+}
+
+/// The report of a run that fine-tunes as one HTML page, as self-contained as a [`page`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn sft_page(report: &SftReport) -> Result<String, ReportError> {
+    render_sft(report, Part::Page)
+}
+
+/// What [`sft_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn sft_content(report: &SftReport) -> Result<String, ReportError> {
+    render_sft(report, Part::Content)
+}
+
+fn render_sft(report: &SftReport, part: Part) -> Result<String, ReportError> {
+    let SftReport { steps, validations, brief, .. } = report;
+    let total = brief.total_steps;
+    let rendered = environment()?.get_template("sft.html")?.render(context! {
+        is_page => part == Part::Page,
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        losses => Value::from_safe_string(chart::curve::losses(steps, validations, total)),
+        games_chart => Value::from_safe_string(chart::curve::games(steps, validations, total)),
+        rates => Value::from_safe_string(chart::curve::learning_rates(steps, total)),
+        norms => Value::from_safe_string(chart::curve::grad_norms(steps, total)),
     });
     Ok(rendered?)
 }
@@ -135,6 +170,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("skill_id", |named: String| skill_id(&named));
     environment.add_template("parts.html", PARTS)?;
     environment.add_template("bank.html", BANK)?;
+    environment.add_template("sft.html", SFT)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)

@@ -35,9 +35,12 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
+pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
-pub use html::{SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page};
+pub use html::{
+    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, sft_content, sft_page,
+};
 pub use skill_core::usage::grouped;
 
 /// The confidence level of all intervals.
@@ -50,6 +53,12 @@ pub enum ReportError {
     /// A file of the run cannot be read, or is not what it should be.
     #[error(transparent)]
     Run(#[from] skill_pipeline::PipelineError),
+    /// A run that fine-tunes has no skill and no bank to compare.
+    #[error("{name} fine-tunes a model, and runs of skills and banks are compared")]
+    NotCompared {
+        /// The name of the run.
+        name: String,
+    },
     /// The page's template does not fit its data.
     #[error("the page cannot be rendered")]
     Page(#[from] minijinja::Error),

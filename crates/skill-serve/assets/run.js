@@ -127,6 +127,33 @@ function showBank() {
   }
 }
 
+function showSft() {
+  byId("sft-tile").hidden = !now.sft;
+  if (!now.sft) return;
+  const sft = now.sft;
+  const known = (value) => value !== null && value !== undefined;
+  const loss = (first, last) => (known(first) ? first.toFixed(4) + " → " : "") + last.toFixed(4);
+  const games = (of) => of.won + " of " + of.played + " (" + of.interval.map(percent).join(" to ") + ")";
+  const rows = [
+    ["loss", known(sft.loss) && loss(sft.first_loss, sft.loss)],
+    ["validation loss", known(sft.validation_loss) && loss(sft.first_validation_loss, sft.validation_loss)],
+    ["games won", sft.games && games(sft.games)],
+    ["learning rate", known(sft.learning_rate) && sft.learning_rate.toExponential(2)],
+    ["gradient norm", known(sft.grad_norm) && sft.grad_norm.toFixed(3)],
+    ["tokens/s", known(sft.tokens_per_second) && grouped(sft.tokens_per_second)],
+    ["memory", known(sft.peak_memory) && (sft.peak_memory / 1e9).toFixed(2) + " GB"],
+    ["left", known(sft.seconds_left) && "about " + duration(sft.seconds_left)],
+  ];
+  const table = byId("sft");
+  table.replaceChildren();
+  for (const [what, value] of rows) {
+    if (!value) continue;
+    const row = table.insertRow();
+    row.insertCell().textContent = what;
+    row.insertCell().textContent = value;
+  }
+}
+
 const VERDICTS = { admit: "admitted", reject: "rejected", undecided: "undecided" };
 
 function showTrials() {
@@ -278,6 +305,7 @@ source.addEventListener("now", (event) => {
   showStage();
   showTrial();
   showBank();
+  showSft();
   showTrials();
   showSpent();
   followReport();

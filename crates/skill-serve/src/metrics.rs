@@ -1,6 +1,6 @@
 //! Runs as numbers, in the text format of Prometheus.
 
-use skill_report::{BankBrief, RunPhase};
+use skill_report::{BankBrief, RunPhase, SftBrief};
 use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
 
@@ -92,6 +92,34 @@ const FAMILIES: &[Family] = &[
     ("skillrl_run_trial_rollouts_total", "counter", "Rollouts of the trials of finished rounds.", |run| {
         of_bank(run, |bank| Some(bank.trial_rollouts as f64))
     }),
+    ("skillrl_run_loss", "gauge", "Losses of a run that fine-tunes, in nats per learnt token.", |run| {
+        let Some(sft) = &run.files.sft else { return Vec::new() };
+        let losses = [("train", sft.loss), ("validation", sft.validation_loss)];
+        losses.into_iter().filter_map(|(part, loss)| Some((format!("part=\"{part}\""), loss?))).collect()
+    }),
+    ("skillrl_run_learning_rate", "gauge", "The learning rate of the last step of fine-tuning.", |run| {
+        of_sft(run, |sft| sft.learning_rate)
+    }),
+    ("skillrl_run_grad_norm", "gauge", "The norm of the last step's gradient, before clipping.", |run| {
+        of_sft(run, |sft| sft.grad_norm)
+    }),
+    ("skillrl_run_tokens_per_second", "gauge", "Tokens per second of the last step of fine-tuning.", |run| {
+        of_sft(run, |sft| sft.tokens_per_second)
+    }),
+    ("skillrl_run_trained_tokens_total", "counter", "Tokens that were trained on.", |run| {
+        of_sft(run, |sft| Some(sft.tokens as f64))
+    }),
+    (
+        "skillrl_run_peak_memory_bytes",
+        "gauge",
+        "The most memory that a process of fine-tuning used.",
+        |run| of_sft(run, |sft| sft.peak_memory.map(|bytes| bytes as f64)),
+    ),
+    ("skillrl_run_games", "gauge", "Games of the last measurement of a fine-tuned model.", |run| {
+        let Some(games) = run.files.sft.as_ref().and_then(|sft| sft.games) else { return Vec::new() };
+        let counts = [("won", games.won), ("played", games.played)];
+        counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
+    }),
     (
         "skillrl_run_calls_total",
         "counter",
@@ -161,6 +189,10 @@ fn of_files(run: &Row, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
 
 fn of_bank(run: &Row, value: fn(&BankBrief) -> Option<f64>) -> Vec<(String, f64)> {
     run.files.bank.as_deref().and_then(value).map(plain).unwrap_or_default()
+}
+
+fn of_sft(run: &Row, value: fn(&SftBrief) -> Option<f64>) -> Vec<(String, f64)> {
+    run.files.sft.as_deref().and_then(value).map(plain).unwrap_or_default()
 }
 
 fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {

@@ -37,6 +37,7 @@ impl Pages {
             let bounds: Vec<String> = bounds.iter().map(|bound| format!("{:.1}", bound * 100.0)).collect();
             format!("{} %", bounds.join(" to "))
         });
+        environment.add_filter("loss", |loss: f64| format!("{loss:.4}"));
         environment.add_filter("money", |money: f64| format!("{money:.4}"));
         environment.add_filter("grouped", |number: u64| skill_report::grouped(number));
         environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));

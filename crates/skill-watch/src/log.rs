@@ -178,9 +178,11 @@ impl Position {
                     began_unix_ms: unix_ms(event),
                 });
             }
-            "stage_finished" | "step_finished" => self.stage = None,
+            "stage_finished" | "step_finished" | "sft_step_finished" => self.stage = None,
             "round_finished" => (self.step, self.stage) = (None, None),
-            "run_finished" | "bank_finished" | "run_stopped" => (self.step, self.stage) = (None, None),
+            "run_finished" | "bank_finished" | "sft_finished" | "run_stopped" => {
+                (self.step, self.stage) = (None, None)
+            }
             // What is told besides these changes no place; later versions may tell more.
             _ => {}
         }
@@ -226,6 +228,9 @@ fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
             let split = if stage.starts_with("test") { "test" } else { "selection" };
             ("", format!("{stage}: {:.4} on the {split} split", number("/score/hard")))
         }
+        "sft_step_finished" => ("", sft_step(event)),
+        "sft_validated" => ("", sft_validation(event)),
+        "sft_finished" => ("good", "the model is fine-tuned".to_owned()),
         "warning" => ("warning", format!("{place}{}", text(event, "message"))),
         "run_finished" => ("good", "the run is finished".to_owned()),
         "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
@@ -242,6 +247,26 @@ fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
         event: name_of(event).to_owned(),
         text: clip(&text, MAX_CHARACTERS),
     })
+}
+
+fn sft_step(event: &Value) -> String {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
+    let speed = number("/record/tokens") / number("/seconds").max(1e-9);
+    format!(
+        "step {}: loss {:.4}, rate {:.2e}, gradient norm {:.3}, {speed:.0} tokens/s",
+        number("/record/step"),
+        number("/record/loss"),
+        number("/record/learning_rate"),
+        number("/record/grad_norm")
+    )
+}
+
+fn sft_validation(event: &Value) -> String {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64);
+    let loss = number("/record/loss").map(|loss| format!(" loss {loss:.4}")).unwrap_or_default();
+    let games = number("/record/games/won").zip(number("/record/games/played"));
+    let games = games.map(|(won, played)| format!(", {won} of {played} games won")).unwrap_or_default();
+    format!("validation after step {}:{loss}{games}", number("/record/step").unwrap_or_default())
 }
 
 fn finished_step(record: &Value) -> (&'static str, String) {

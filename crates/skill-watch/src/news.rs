@@ -15,7 +15,7 @@ use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
-use skill_report::{BankBrief, RunPhase};
+use skill_report::{BankBrief, RunPhase, SftBrief};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -87,6 +87,8 @@ pub struct Now {
     pub progress: Option<Box<BankProgress>>,
     /// The bank by the files of the run.
     pub bank: Option<Box<BankBrief>>,
+    /// The course of a run that fine-tunes, by its files.
+    pub sft: Option<Box<SftBrief>>,
 }
 
 impl StageNow {
@@ -310,6 +312,7 @@ impl Seen {
             }
             .filter(|_| is_training),
             bank: row.files.bank.clone(),
+            sft: row.files.sft.clone(),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
         self.now = Some(now);
@@ -399,6 +402,7 @@ impl Now {
             report: String::new(),
             progress: None,
             bank: None,
+            sft: None,
         }
     }
 }

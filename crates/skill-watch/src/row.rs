@@ -8,14 +8,14 @@ use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
 use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
-use skill_report::{BankBrief, BankScore, RunPhase};
+use skill_report::{BankBrief, BankScore, RunPhase, SftBrief, fine_tunes};
 use skillrl::spend::Spending;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The files on which a row stands.
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     "config.json",
     "config.toml",
     "runtime_state.json",
@@ -27,6 +27,10 @@ const FILES: [&str; 10] = [
     "bank_summary.json",
     "bank/log.jsonl",
     "timings.jsonl",
+    // Those of a run that fine-tunes.
+    "steps.jsonl",
+    "validation.jsonl",
+    "sft_summary.json",
 ];
 
 /// Whether the files of a run are those of before: their times and lengths.
@@ -106,6 +110,9 @@ pub struct Files {
     /// without the bank and with the bank of the last validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<Box<BankBrief>>,
+    /// The course of a run that fine-tunes: the optimizer's steps are its steps, and it has none of the scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sft: Option<Box<SftBrief>>,
 }
 
 impl Row {
@@ -170,6 +177,17 @@ impl Files {
         }
     }
 
+    fn with_sft(self, sft: SftBrief) -> Self {
+        let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
+        Self {
+            is_finished: sft.is_finished,
+            n_steps: steps(sft.step),
+            total_steps: sft.total_steps.map(steps),
+            sft: Some(Box::new(sft)),
+            ..self
+        }
+    }
+
     fn of_run(path: &Path) -> Result<Self, PipelineError> {
         let run = RunReader::open(path)?;
         let (state, summary) = (run.state()?, run.summary()?);
@@ -183,6 +201,9 @@ impl Files {
         };
         if is_bank_run(path) {
             return Ok(files.with_bank(BankBrief::read(&run)?));
+        }
+        if fine_tunes(path) {
+            return Ok(files.with_sft(SftBrief::read(&run)?));
         }
         let Some(state) = state else { return Ok(files) };
         let RunTotals { n_accepted, n_rejected, n_skipped, tokens, .. } = run.totals()?;

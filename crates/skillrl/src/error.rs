@@ -212,6 +212,9 @@ impl Error {
             Self::Pipeline(error) => hint::of_pipeline(error).to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
+            Self::Report(error) if matches!(**error, ReportError::NotCompared { .. }) => {
+                "`skillrl report` shows each run, and `skillrl eval --policy` measures its policy".to_owned()
+            }
             Self::Report(_) => "this is a fault of the program: please report it".to_owned(),
         }
     }

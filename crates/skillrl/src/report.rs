@@ -8,7 +8,7 @@ use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
     AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview,
-    bank_page, comparison_page, page, trains_bank,
+    SftReport, bank_page, comparison_page, fine_tunes, page, sft_page, trains_bank,
 };
 use std::path::{Path, PathBuf};
 
@@ -121,6 +121,15 @@ pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunC
     Ok(comparison)
 }
 
+/// Gathers the report of a run that fine-tunes, also of one in progress.
+///
+/// # Errors
+///
+/// A directory without a run, and files of the run that cannot be read.
+pub fn sft(run: &Path) -> Result<SftReport, Error> {
+    SftReport::read(&RunReader::open(run)?).map_err(of_report)
+}
+
 /// Gathers the report of a run, whatever it trains.
 ///
 /// # Errors
@@ -134,6 +143,12 @@ pub fn any(run: &Path) -> Result<AnyReport, Error> {
 }
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
+    for run in [first, second] {
+        if fine_tunes(run) {
+            let name = run.display().to_string();
+            return Err(of_report(ReportError::NotCompared { name }));
+        }
+    }
     let reports = [any(first)?, any(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
     let gate = match &reports[0] {
@@ -153,6 +168,7 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = match trains_bank(run) {
         true => bank_page(&bank(run)?),
+        false if fine_tunes(run) => sft_page(&sft(run)?),
         false => page(&read(run)?),
     };
     let page = page.map_err(of_report)?;

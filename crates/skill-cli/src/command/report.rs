@@ -3,13 +3,19 @@
 use crate::args::ReportArgs;
 use skillrl::pipeline::bank::record::BankSummary;
 use skillrl::pipeline::run_dir::is_bank_run;
+#[cfg(feature = "weights")]
+use skillrl::pipeline::sft::record::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
+use skillrl::reports::fine_tunes;
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
         let report = match is_bank_run(&args.run) {
             true => serde_json::to_string_pretty(&skillrl::report::bank(&args.run)?)?,
+            false if fine_tunes(&args.run) => {
+                serde_json::to_string_pretty(&skillrl::report::sft(&args.run)?)?
+            }
             false => serde_json::to_string_pretty(&skillrl::report::read(&args.run)?)?,
         };
         return super::print(&format!("{report}\n"));
@@ -21,6 +27,15 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
 /// As [`write_after_run`], for a run that trains a bank.
 pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, PipelineError>) {
     if is_own(outcome) && is_bank_run(dir) {
+        write_or_warn(dir);
+    }
+}
+
+/// As [`write_after_run`], for a run that fine-tunes.
+#[cfg(feature = "weights")]
+pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineError>) {
+    let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
+    if (is_capped || is_own(outcome)) && fine_tunes(dir) {
         write_or_warn(dir);
     }
 }

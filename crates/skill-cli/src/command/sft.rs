@@ -16,6 +16,7 @@ pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::SftArgs;
+    use crate::command::report::write_after_sft;
     use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
     use skillrl::assemble;
@@ -63,7 +64,9 @@ mod built_in {
                 let cost = measured_step(&prepared.backend, &prepared.data, &request.settings).await?;
                 return Ok(Outcome::Estimate(cost));
             }
-            Ok(Outcome::Trained(Box::new(prepared.trainer.train(&out).await?)))
+            let trained = prepared.trainer.train(&out).await;
+            write_after_sft(&out, &trained);
+            Ok(Outcome::Trained(Box::new(trained?)))
         };
         let outcome: Result<Outcome, skillrl::Error> = block_on(
             stop.clone(),

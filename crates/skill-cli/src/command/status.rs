@@ -3,6 +3,7 @@
 use crate::args::StatusArgs;
 use crate::bank_now;
 use crate::report_line::metric_words;
+use crate::sft_now;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::is_bank_run;
@@ -63,7 +64,12 @@ pub(crate) fn described(status: &RunOverview) -> String {
     if let (Some([before, after]), None) = (status.test, &status.bank) {
         let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.metric));
     }
+    for (name, words) in status.sft.iter().flat_map(|sft| sft_now::brief(sft)) {
+        let _ = writeln!(text, "  {name:<6} {words}");
+    }
     match &status.live {
+        // A run that fine-tunes has said it, and sends nothing.
+        _ if status.sft.is_some() => {}
         Some(live) => {
             let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
         }
@@ -99,7 +105,11 @@ fn next(status: &RunOverview) -> Option<String> {
 }
 
 fn steps_of(status: &RunOverview) -> String {
-    let (unit, what) = if is_bank_run(&status.path) { ("round", "a bank, ") } else { ("step", "") };
+    let (unit, what) = match (is_bank_run(&status.path), &status.sft) {
+        (true, _) => ("round", "a bank, "),
+        (false, Some(_)) => ("step", "fine-tuning, "),
+        (false, None) => ("step", ""),
+    };
     match status.total_steps {
         Some(total) => format!("{what}{}/{total} {unit}s", status.n_steps),
         None => format!("{what}{}", counted(u64::from(status.n_steps), unit)),
@@ -204,7 +214,7 @@ fn listed(statuses: &[RunOverview]) -> String {
         let what = match (&status.live, &status.reason) {
             (Some(live), _) => now(live),
             (None, Some(reason)) => harmless(reason).replace('\n', " "),
-            (None, None) => String::new(),
+            (None, None) => status.sft.as_deref().and_then(sft_now::short).unwrap_or_default(),
         };
         vec![
             status.path.display().to_string(),

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that ends with its test.
-struct Serving(Child);
+pub(crate) struct Serving(Child);
 
 impl Serving {
     /// Starts it; returns its URL too.
-    fn start(context: &TestContext, args: &[&str]) -> (Self, String) {
+    pub(crate) fn start(context: &TestContext, args: &[&str]) -> (Self, String) {
         let all: Vec<&str> = [&["serve"], args].concat();
         let mut child = context.command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut url = String::new();
@@ -35,7 +35,7 @@ impl Drop for Serving {
 }
 
 /// The answer to a request for a path of the server.
-fn get(url: &str, path: &str) -> String {
+pub(crate) fn get(url: &str, path: &str) -> String {
     let host = url.trim_start_matches("http://").split('/').next().unwrap();
     let mut stream = TcpStream::connect(host.replace("0.0.0.0", "127.0.0.1")).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
@@ -46,7 +46,7 @@ fn get(url: &str, path: &str) -> String {
 
 /// Asks for the list until it holds a run: runs are read when the server listens already.
 #[track_caller]
-fn wait_for(url: &str, run: &str) {
+pub(crate) fn wait_for(url: &str, run: &str) {
     let began = Instant::now();
     while !get(url, "/").contains(&format!("data-run=\"{run}\"")) {
         assert!(began.elapsed() < PATIENCE, "{run} is not listed: {}", get(url, "/"));

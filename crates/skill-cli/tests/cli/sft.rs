@@ -1,6 +1,8 @@
 //! `skillrl sft`, and policies that play.
 
 use crate::context::{TestContext, code};
+use crate::serve::{Serving, get, wait_for};
+use serde_json::{Value, json};
 
 #[cfg(not(feature = "weights"))]
 #[test]
@@ -13,6 +15,82 @@ fn a_program_without_local_models_says_how_to_get_fine_tuning() {
         let outcome = context.run(args);
         outcome.assert_code(code::USAGE);
         assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+    }
+}
+
+/// The files of a run that was killed after four of eight steps.
+fn killed_run(context: &TestContext) {
+    let write = |name: &str, text: &str| context.write(&format!("runs/tuned/{name}"), text);
+    let identity = json!({"sft.epochs": 2, "sft.method": {"lora": {"rank": 4, "alpha": 8.0}}});
+    let config =
+        json!({"format_version": "2.0", "config": {"env": {"kind": "alfworld"}}, "identity": identity});
+    write("config.json", &config.to_string());
+    write("examples.jsonl", "");
+    let step = |number: u32| {
+        json!({"step": number, "epoch": 1, "loss": 2.0 / f64::from(number), "learning_rate": 1e-4,
+               "grad_norm": 0.5, "examples": 4, "tokens": 100, "targets": 10})
+    };
+    let lines: String = (1..=4).map(|number| format!("{}\n", step(number))).collect();
+    // The end of a line that was being written.
+    write("steps.jsonl", &format!("{lines}{{\"step\": 5, "));
+    let games = |won: u32| json!({"won": won, "played": 10, "score": 0.3, "interval": [0.11, 0.6]});
+    let validation = |step: u32, loss: f64, won: u32| json!({"step": step, "loss": loss, "targets": 9, "games": games(won)});
+    write("validation.jsonl", &format!("{}\n{}\n", validation(0, 2.5, 0), validation(4, 0.75, 3)));
+    let started = json!({"event": "run_started", "total_steps": 8, "finished_steps": 0});
+    let finished = json!({"event": "sft_step_finished", "record": step(4), "seconds": 0.5,
+                          "peak_memory": 2_000_000_000_u64});
+    write("events.jsonl", &format!("{started}\n{finished}\n"));
+}
+
+#[test]
+fn a_run_that_fine_tunes_is_shown_by_every_program() {
+    let context = TestContext::new();
+    killed_run(&context);
+    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/tuned", "--json"])).unwrap();
+    assert_eq!(
+        (&status["phase"], &status["n_steps"], &status["total_steps"]),
+        (&json!("interrupted"), &json!(4), &json!(8))
+    );
+    let sft = &status["sft"];
+    assert_eq!((&sft["loss"], &sft["validation_loss"]), (&json!(0.5), &json!(0.75)));
+    assert_eq!((&sft["tokens_per_second"], &sft["games"]["won"]), (&json!(200.0), &json!(3)));
+    let said = context.succeed(&["status", "runs/tuned"]);
+    for part in
+        ["fine-tuning, 4/8 steps", "2.0000 → 0.5000", "3 of 10 won (11 to 60 %)", "200 tokens/s, 2.00 GB"]
+    {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "runs/tuned", "--json"])).unwrap();
+    assert_eq!(report["steps"].as_array().map(Vec::len), Some(4));
+    context.succeed(&["report", "runs/tuned", "--output", "page.html"]);
+    let page = context.read("page.html");
+    let shown = [
+        "Loss by step",
+        "Games won by step",
+        "Learning rate by step",
+        "Norm of the gradient",
+        "0.7500",
+        "lora",
+    ];
+    for part in shown {
+        assert!(page.contains(part), "{part}");
+    }
+    let compared = context.run(&["compare", "runs/tuned", "runs/tuned"]);
+    compared.assert_code(code::RUN_DIR);
+    assert!(compared.stderr.contains("fine-tunes"), "{}", compared.stderr);
+
+    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    wait_for(&url, "tuned");
+    assert!(get(&url, "/").contains("fine-tuning") && get(&url, "/report/tuned").contains("Loss by step"));
+    let metrics = get(&url, "/metrics");
+    let lines = [
+        "skillrl_run_loss{run=\"tuned\",part=\"train\"} 0.5",
+        "skillrl_run_loss{run=\"tuned\",part=\"validation\"} 0.75",
+        "skillrl_run_steps_total{run=\"tuned\"} 4",
+        "skillrl_run_games{run=\"tuned\",what=\"won\"} 3",
+    ];
+    for line in lines {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
     }
 }
 

@@ -3,12 +3,14 @@
 use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
 use super::name_of;
+use super::sft::{SftBrief, fine_tunes};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::bank::record::SUMMARY_FILE as BANK_SUMMARY_FILE;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_bank_run, is_held, is_run, is_stop_requested};
+use skill_pipeline::sft::record::SUMMARY_FILE as SFT_SUMMARY_FILE;
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,9 @@ pub struct RunOverview {
     /// with the bank of the last validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<Box<BankBrief>>,
+    /// The course of a run that fine-tunes, whose optimizer steps are the steps above; it has none of the scores above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sft: Option<Box<SftBrief>>,
 }
 
 /// What a run is doing.
@@ -111,7 +116,9 @@ impl Standing {
     /// Of a run whose files can be read.
     pub(super) fn of(run_dir: &Path, is_finished: bool) -> Self {
         let goes_on = |phase| Self { phase, reason: None, hint: None };
-        if is_finished || run_dir.join(BANK_SUMMARY_FILE).is_file() {
+        if is_finished
+            || [BANK_SUMMARY_FILE, SFT_SUMMARY_FILE].iter().any(|name| run_dir.join(name).is_file())
+        {
             return goes_on(RunPhase::Finished);
         }
         if is_held(run_dir) {
@@ -140,6 +147,7 @@ impl RunOverview {
     pub fn read(path: &Path) -> Result<Self, PipelineError> {
         let found = RunReader::open(path).and_then(|run| match is_bank_run(path) {
             true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
+            false if fine_tunes(path) => Ok(status(&run)?.with_sft(SftBrief::read(&run)?)),
             false => status(&run),
         });
         match found {
@@ -161,6 +169,17 @@ impl RunOverview {
             test: bank.test.map(|scores| scores.map(|score| score.hard)),
             metric: GateMetric::Hard,
             bank: Some(Box::new(bank)),
+            ..self
+        }
+    }
+
+    fn with_sft(self, sft: SftBrief) -> Self {
+        let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
+        Self {
+            n_steps: steps(sft.step),
+            total_steps: sft.total_steps.map(steps),
+            tokens: sft.tokens,
+            sft: Some(Box::new(sft)),
             ..self
         }
     }
@@ -191,6 +210,7 @@ impl RunOverview {
             reason: None,
             hint: None,
             bank: None,
+            sft: None,
         }
     }
 }

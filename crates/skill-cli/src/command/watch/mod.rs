@@ -2,6 +2,7 @@
 
 mod bank;
 mod screen;
+mod sft;
 
 use super::UsageError;
 use crate::args::WatchArgs;
@@ -12,7 +13,7 @@ use screen::View;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::format::StepRecord;
 use skillrl::pipeline::run_dir::is_bank_run;
-use skillrl::reports::RunOverview;
+use skillrl::reports::{RunOverview, SftReport, fine_tunes};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -39,9 +40,12 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
     let mut scrolled = 0;
     loop {
         watched.refresh()?;
-        terminal.draw(|frame| match watched.bank() {
-            Some(view) => bank::draw(frame, &view, scrolled),
-            None => screen::draw(frame, &watched.view(scrolled)),
+        terminal.draw(|frame| match (watched.bank(), &watched.sft) {
+            (Some(view), _) => bank::draw(frame, &view, scrolled),
+            (None, Some(report)) => {
+                sft::draw(frame, &sft::View { overview: &watched.overview, report, scrolled });
+            }
+            (None, None) => screen::draw(frame, &watched.view(scrolled)),
         })?;
         if !event::poll(PERIOD)? {
             continue;
@@ -78,19 +82,30 @@ struct Watched {
     warnings: Vec<String>,
     /// For a run that trains a bank.
     bank: Option<BankWatched>,
+    /// For a run that fine-tunes.
+    sft: Option<SftReport>,
     state_changed: Option<SystemTime>,
 }
 
 /// The files that change when what is shown does.
-const FILES: [&str; 5] =
-    ["runtime_state.json", "summary.json", "timings.jsonl", "bank_summary.json", "bank/log.jsonl"];
+const FILES: [&str; 8] = [
+    "runtime_state.json",
+    "summary.json",
+    "timings.jsonl",
+    "bank_summary.json",
+    "bank/log.jsonl",
+    "steps.jsonl",
+    "validation.jsonl",
+    "sft_summary.json",
+];
 
 impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
         let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
         let bank = is_bank_run(path).then(BankWatched::default);
-        Ok(Self { run, overview, history: Vec::new(), warnings: Vec::new(), bank, state_changed: None })
+        let (history, warnings) = (Vec::new(), Vec::new());
+        Ok(Self { run, overview, history, warnings, bank, sft: None, state_changed: None })
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
@@ -108,6 +123,10 @@ impl Watched {
             if let Some(bank) = &mut self.bank {
                 bank.read(self.run.path());
             }
+            if fine_tunes(self.run.path()) {
+                // A file that is being replaced is there the next time.
+                self.sft = SftReport::read(&self.run).ok().or_else(|| self.sft.take());
+            }
             self.state_changed = changed;
         }
         self.overview.live = live;
@@ -121,7 +140,11 @@ impl Watched {
 
     /// Lines that can be scrolled through.
     fn n_lines(&self) -> usize {
-        self.bank().map_or(self.history.len(), |view| view.n_lines())
+        match (self.bank(), &self.sft) {
+            (Some(view), _) => view.n_lines(),
+            (None, Some(report)) => report.steps.len(),
+            (None, None) => self.history.len(),
+        }
     }
 
     fn toggle_skills(&mut self) {

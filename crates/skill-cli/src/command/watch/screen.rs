@@ -77,22 +77,26 @@ fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     head(overview, &[scores], width)
 }
 
-/// What the run is, what it has come to, and what it has spent.
-pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> Vec<Line<'static>> {
+/// What the run is doing, and where and what it is.
+pub(super) fn title(overview: &RunOverview) -> Line<'static> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
         RunPhase::Stopped | RunPhase::Interrupted => Style::new().fg(Color::Yellow),
         RunPhase::Damaged => Style::new().fg(Color::Red),
     };
-    let title = vec![
+    Line::from(vec![
         Span::styled(overview.phase.as_str(), style.add_modifier(Modifier::BOLD)),
         Span::raw(format!(
             "  {}  {}",
             harmless(&overview.path.display().to_string()),
             harmless(&overview.env)
         )),
-    ];
+    ])
+}
+
+/// What the run is, what it has come to, and what it has spent.
+pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> Vec<Line<'static>> {
     let last = match (&overview.live, &overview.reason) {
         (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
         (None, Some(reason)) => harmless(reason).replace('\n', " "),
@@ -101,7 +105,7 @@ pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> V
         }
     };
     let said = scores.iter().chain([&last]).flat_map(|text| broken(text, width)).map(Line::from);
-    std::iter::once(Line::from(title)).chain(said).collect()
+    std::iter::once(title(overview)).chain(said).collect()
 }
 
 /// A text on lines of at most this width, broken between its words; what has no room on [`HEAD_LINES`] is cut.
@@ -264,6 +268,7 @@ pub(super) mod tests {
             reason: None,
             hint: None,
             bank: None,
+            sft: None,
         }
     }
 
