@@ -55,6 +55,7 @@ pub mod seam;
 #[cfg(feature = "candle")]
 mod state;
 pub mod tokenizer;
+pub mod training_memory;
 pub mod weights;
 
 pub use error::{TensorFault, TrainError};

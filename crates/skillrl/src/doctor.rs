@@ -7,6 +7,7 @@
 mod data;
 mod models;
 mod plan;
+mod training;
 
 use crate::assemble::{self, ModelRole};
 use crate::config::{Config, LoadedConfig};
@@ -80,6 +81,8 @@ pub enum Check {
     Prompts,
     /// What the run will take.
     Cost,
+    /// Whether this machine can fine-tune the target.
+    Training,
     /// A model's key.
     Key,
     /// A model's server, or the program that plays it.
@@ -216,6 +219,7 @@ pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> 
             None
         }
     };
+    findings.extend(training::examine(&loaded));
     models::examine(&loaded, first_request, asked, &mut findings).await;
     Report::of(findings)
 }

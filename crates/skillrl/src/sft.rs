@@ -1,5 +1,9 @@
 //! From a configuration to the fine-tuning of its target, where that runs on this machine.
 
+mod memory;
+
+pub use memory::{MemoryForecast, capacity};
+
 use crate::assemble;
 use crate::config::keys::declare::{Carry as _, Fill as _};
 use crate::config::{Config, LoadedConfig, LocalConfig, ModelConfig};
@@ -47,6 +51,29 @@ pub enum Method {
     Full,
 }
 
+impl Method {
+    /// The rank of the adapter; 0 where all weights are trained.
+    pub fn rank(self) -> usize {
+        match self {
+            Self::Lora { rank, .. } => rank,
+            Self::Full => 0,
+        }
+    }
+}
+
+/// The settings of `[sft]` and the weights that they train, or their defaults where there is no such section.
+fn method_of(config: &Config) -> (SftSettings, Method) {
+    let asked = config.sft.clone().unwrap_or_default();
+    let mut settings = SftSettings::default();
+    asked.fill(&mut settings);
+    settings.seed = config.run.seed;
+    let method = match asked.lora_rank.carry() {
+        0 => Method::Full,
+        rank => Method::Lora { rank, alpha: asked.alpha() },
+    };
+    (settings, method)
+}
+
 /// A request to fine-tune.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -68,15 +95,9 @@ pub struct SftRequest {
 impl SftRequest {
     /// A request with the settings of `[sft]`, or their defaults where there is no such section.
     pub fn of_config(config: &Config, demonstrator: Demonstrator, out: impl Into<PathBuf>) -> Self {
-        let asked = config.sft.clone().unwrap_or_default();
         let mut request = Self::new(demonstrator, out);
-        asked.fill(&mut request.settings);
-        request.settings.seed = config.run.seed;
-        request.n_games = asked.games.carry();
-        request.method = match asked.lora_rank.carry() {
-            0 => Method::Full,
-            rank => Method::Lora { rank, alpha: asked.alpha() },
-        };
+        (request.settings, request.method) = method_of(config);
+        request.n_games = config.sft.as_ref().map_or(0, |asked| asked.games.carry());
         request
     }
 
@@ -101,6 +122,8 @@ pub struct PreparedSft {
     pub backend: Arc<dyn TrainBackend>,
     /// Its examples.
     pub data: SftData,
+    /// The memory that was predicted before the weights were read.
+    pub forecast: MemoryForecast,
     /// The first demonstrations that were left out, in words.
     pub notes: Vec<String>,
 }
@@ -141,6 +164,11 @@ pub async fn prepare(
     };
     let played = demonstrations.play(&request.demonstrator, enough).await?;
     let data = SftData::new(&played, &text, &settings)?;
+    let all = data.train.iter().chain(&data.validation);
+    let longest = all.map(|example| example.tokens.len()).max().unwrap_or_default();
+    let forecast = MemoryForecast::of_request(&files, request, longest);
+    tracing::info!("fine-tuning {} takes {}", files.name(), forecast.describe());
+    forecast.check(&path)?;
     let (backend, writer) = backend(&path, &files, request)?;
     let backend: Arc<dyn TrainBackend> = Arc::new(backend);
     let budget = &loaded.config.budget;
@@ -167,7 +195,7 @@ pub async fn prepare(
         let games = EnvGames::new(env, source, text, request.n_games);
         trainer = trainer.with_games(Arc::new(games));
     }
-    Ok(PreparedSft { trainer, backend, data, notes: played.notes })
+    Ok(PreparedSft { trainer, backend, data, forecast, notes: played.notes })
 }
 
 /// The target, if it runs on this machine.

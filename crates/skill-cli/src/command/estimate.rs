@@ -3,12 +3,13 @@
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
-use skillrl::config::TrainMode;
+use skillrl::config::{LoadedConfig, TrainMode};
 use skillrl::estimate::{
     BankEstimate, Estimate, Prepared, Span, StageEstimate, approximate_caps, bank_estimate,
 };
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::reports::fine_tunes;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     for cap in approximate_caps(&loaded.config) {
         super::say(&format!("note: {}", cap.message()));
     }
+    for note in fine_tuning(&loaded) {
+        super::say(&format!("fine-tuning: {note}"));
+    }
     let dir = assemble::run_dir(&loaded);
     if run_status(&dir) != RunStatus::Absent {
         let dir = dir.display();
@@ -39,6 +43,43 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// What `skillrl sft` takes, where it is configured: by the run in `run.dir`, else by measuring a step.
+fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
+    if loaded.config.sft.is_none() {
+        return Vec::new();
+    }
+    let dir = assemble::run_dir(loaded);
+    let brief =
+        if fine_tunes(&dir) { skillrl::report::overview(&dir).ok().and_then(|run| run.sft) } else { None };
+    let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {
+        Some((seconds, total, done)) => {
+            let hours = |steps: u64| seconds * steps as f64 / 3_600.0;
+            format!(
+                "a step of the run in {} took {seconds:.2} s: {total} steps take about {:.2} hours, of which {:.2} are left",
+                dir.display(),
+                hours(total),
+                hours(total.saturating_sub(done))
+            )
+        }
+        None => "measure one step with `skillrl sft --estimate`".to_owned(),
+    };
+    forecast(loaded).into_iter().chain([time]).collect()
+}
+
+/// The memory that it takes.
+#[cfg(feature = "weights")]
+fn forecast(loaded: &LoadedConfig) -> Option<String> {
+    let forecast = skillrl::sft::MemoryForecast::of_config(loaded).ok()?;
+    let verdict = if forecast.is_too_much() { ", which is too little" } else { "" };
+    Some(format!("{}{verdict}", forecast.describe()))
+}
+
+/// Nothing: this build reads no models.
+#[cfg(not(feature = "weights"))]
+fn forecast(_: &LoadedConfig) -> Option<String> {
+    None
 }
 
 fn describe(estimate: &Estimate, width: Option<usize>) -> String {

@@ -60,6 +60,9 @@ mod built_in {
                     say(&format!("left out: {note}"));
                 }
             }
+            if !args.quiet {
+                say(&format!("predicted: {}", prepared.forecast.describe()));
+            }
             if args.estimate {
                 let cost = measured_step(&prepared.backend, &prepared.data, &request.settings).await?;
                 return Ok(Outcome::Estimate(cost));

@@ -197,6 +197,23 @@ mod built_in {
     }
 
     #[test]
+    fn memory_is_predicted_and_a_measured_step_is_used() {
+        let context = task();
+        let config = ["task/skillrl.toml", "--set", "sft.epochs=6", "--set", "run.dir=whole"];
+        let doctor = context.run(&[&["doctor"][..], &config, &["--offline", "--json"]].concat());
+        let found: Value = serde_json::from_str(&doctor.stdout).unwrap();
+        let of_training = |finding: &&Value| finding["check"] == "training" && finding["status"] == "ok";
+        let said: Vec<&Value> = found["findings"].as_array().unwrap().iter().filter(of_training).collect();
+        assert_eq!(said.len(), 2, "{found}");
+        let estimate = || context.run(&[&["estimate"][..], &config].concat()).stderr;
+        let before = estimate();
+        assert!(before.contains("of memory") && before.contains("skillrl sft --estimate"), "{before}");
+        context.run(&sft("whole", &["--quiet"])).assert_code(code::SUCCESS);
+        let after = estimate();
+        assert!(after.contains("a step of the run in"), "{after}");
+    }
+
+    #[test]
     fn what_cannot_be_trained_is_refused() {
         let context = task();
         let cases = [
