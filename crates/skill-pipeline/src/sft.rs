@@ -16,6 +16,7 @@ pub mod demos;
 mod games;
 #[cfg(feature = "weights")]
 mod measure;
+pub mod reasons;
 pub mod record;
 #[cfg(feature = "weights")]
 mod rows;

@@ -20,6 +20,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
+use skill_pipeline::sft::reasons::Reasoner;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
 use skill_pipeline::sft::{
     EnvGames, PolicyFile, PolicyText, PolicyWriter, SftCaps, SftData, SftSettings, SftTrainer,
@@ -90,6 +91,8 @@ pub struct SftRequest {
     pub n_games: usize,
     /// The directory of the run.
     pub out: PathBuf,
+    /// The teacher that writes a reason for each action, where that is requested.
+    pub reasoner: Option<Reasoner>,
 }
 
 impl SftRequest {
@@ -110,6 +113,7 @@ impl SftRequest {
             bank: None,
             n_games: 0,
             out: out.into(),
+            reasoner: None,
         }
     }
 }
@@ -155,6 +159,7 @@ pub async fn prepare(
     settings.max_tokens = settings.max_tokens.min(files.config().max_positions);
     let demonstrations = Demonstrations::new(env.as_ref(), source.as_ref())
         .with_wins_only(settings.wins_only)
+        .with_reasons(request.reasoner.clone())
         .with_cancel(stop.now.clone());
     // An episode gives at least one example.
     let mut n_played = 0;
@@ -172,13 +177,17 @@ pub async fn prepare(
     let (backend, writer) = backend(&path, &files, request)?;
     let backend: Arc<dyn TrainBackend> = Arc::new(backend);
     let budget = &loaded.config.budget;
+    let mut identity = vec![
+        ("models.policy".to_owned(), json!(files.revision())),
+        ("sft.method".to_owned(), method_value(request.method)),
+    ];
+    identity.extend(
+        request.reasoner.as_ref().map(|teacher| ("sft.reasons".to_owned(), json!(teacher.identity()))),
+    );
     let config = RunConfig {
         source_text: Some(loaded.source_text.clone()),
         resolved: loaded.config.decisive_json(),
-        identity: vec![
-            ("models.policy".to_owned(), json!(files.revision())),
-            ("sft.method".to_owned(), method_value(request.method)),
-        ],
+        identity,
         dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
         simulated_models: Vec::new(),
     };

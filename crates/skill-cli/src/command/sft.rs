@@ -16,14 +16,16 @@ pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::SftArgs;
+    use crate::command::kept::KeptCalls;
     use crate::command::report::write_after_sft;
     use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
-    use skillrl::assemble;
+    use skillrl::assemble::{self, ModelRole};
     use skillrl::bank::{Episode, read_episodes};
-    use skillrl::config::LoadedConfig;
+    use skillrl::config::{LoadedConfig, SftReasoning};
     use skillrl::engine::Engine;
     use skillrl::pipeline::sft::demos::Demonstrator;
+    use skillrl::pipeline::sft::reasons::Reasoner;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
@@ -45,6 +47,9 @@ mod built_in {
         };
         let mut request = SftRequest::of_config(&loaded.config, demonstrator, &out);
         request.bank.clone_from(&args.skill_bank);
+        // The calls are held until the run has ended.
+        let (reasoner, _kept) = teacher(&loaded, &out)?.unzip();
+        request.reasoner = reasoner;
         let show = match (args.json, args.quiet) {
             (true, _) => Show::Json,
             (false, true) => Show::Quiet,
@@ -101,6 +106,20 @@ mod built_in {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The teacher that writes reasons, with its calls, which are kept beside the run; `None` where none is configured.
+    fn teacher(loaded: &LoadedConfig, out: &Path) -> anyhow::Result<Option<(Reasoner, KeptCalls)>> {
+        if loaded.config.sft.as_ref().is_none_or(|asked| asked.reasoning != SftReasoning::Teacher) {
+            return Ok(None);
+        }
+        let mut engine = Engine::new(loaded);
+        let model = engine.model(ModelRole::Teacher)?;
+        let kept = KeptCalls::beside(out)?;
+        kept.count_spent(&engine);
+        let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
+        let reasoner = Reasoner::new(kept.chat(model), workers).map_err(skillrl::Error::Prompt)?;
+        Ok(Some((reasoner, kept)))
     }
 
     fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {

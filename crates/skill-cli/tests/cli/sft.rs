@@ -172,15 +172,43 @@ mod built_in {
         assert!(!context.path("run").exists());
     }
 
-    #[test]
-    fn the_expert_of_a_world_demonstrates_and_options_override_the_section() {
+    /// A household with few games, whose optimizer is scripted: it says the same whatever it is asked.
+    fn household(sft: &str) -> TestContext {
         let context = TestContext::new();
         let text = format!(
             "[run]\ndir = \"run\"\n\n[models.target]\nkind = \"local\"\npath = \"{MODEL}\"\n\n\
-             [models.optimizer]\nkind = \"simulated\"\n\n[env]\nkind = \"alfworld\"\nmax_train = 3\nmax_val = 1\n\
-             max_test = 1\n\n[sft]\nepochs = 1\nbatch_size = 4\nexamples = 8\nmax_tokens = 2048\nlora_rank = 2\n"
+             [models.optimizer]\nkind = \"scripted\"\nfile = \"teacher.json\"\n\n[env]\nkind = \"alfworld\"\nmax_train = 3\n\
+             max_val = 1\nmax_test = 1\n\n[sft]\nepochs = 1\nbatch_size = 4\nexamples = 8\nlora_rank = 2\n{sft}"
         );
         context.write("household.toml", &text);
+        let reason = json!({"reason": "I do the next thing that the task needs."}).to_string();
+        let script = json!({"version": 1, "rules": [], "otherwise": {"reply": reason}});
+        context.write("teacher.json", &script.to_string());
+        context
+    }
+
+    #[test]
+    fn a_teacher_writes_reasons_that_are_kept_and_one_that_refuses_ends_the_run() {
+        let context = household("reasoning = \"teacher\"\n");
+        context.run(&["sft", "household.toml"]).assert_code(code::SUCCESS);
+        let summary: Value = serde_json::from_str(&context.read("run/sft_summary.json")).unwrap();
+        let counts = &summary["counts"];
+        assert!(counts["reasons"].as_u64() > Some(10), "{summary}");
+        assert_eq!(counts["reasons_refused"], 0);
+        assert!(context.path("run.calls/journal.sqlite").is_file());
+        let recorded: Value = serde_json::from_str(&context.read("run/config.json")).unwrap();
+        assert!(recorded["identity"]["sft.reasons"].is_string(), "{recorded}");
+        let script = json!({"version": 1, "rules": [], "otherwise": {"error": {"class": "authentication", "message": "no"}}});
+        context.write("teacher.json", &script.to_string());
+        context.run(&["sft", "household.toml", "--out", "other"]).assert_code(code::PROVIDER_REFUSED);
+        let conflict = context.run(&["sft", "household.toml", "--set", "env.think=false"]);
+        conflict.assert_code(code::USAGE);
+        assert!(conflict.stderr.contains("sft.reasoning"), "{}", conflict.stderr);
+    }
+
+    #[test]
+    fn the_expert_of_a_world_demonstrates_and_options_override_the_section() {
+        let context = household("");
         let said = context.run(&["sft", "household.toml", "--batch-size", "2", "--learning-rate", "0.001"]);
         said.assert_code(code::SUCCESS);
         let summary: Value = serde_json::from_str(&context.read("run/sft_summary.json")).unwrap();

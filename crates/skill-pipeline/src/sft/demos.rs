@@ -4,11 +4,13 @@
 //! selected for the task now, and what is recorded is the prompt that a model would have been shown. So an example
 //! cannot differ from what the trained model sees later, and a demonstration that does not do what it claims is found.
 
+use super::reasons::Reasoner;
 use super::record::SftCounts;
 use crate::error::PipelineError;
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use skill_bank::Episode;
-use skill_core::{ItemId, RolloutResult, SkillPartId};
+use skill_core::{ItemId, RolloutResult, SkillPartId, Trajectory, TrajectoryTurn, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Shown, SkillSource, Split, TaskView};
 use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::collections::BTreeMap;
@@ -35,6 +37,7 @@ pub struct Demonstrations<'run> {
     source: &'run dyn SkillSource,
     wins_only: bool,
     cancel: CancellationToken,
+    reasoner: Option<Reasoner>,
 }
 
 /// Rollouts of demonstrations, and what became of the others.
@@ -55,7 +58,7 @@ const MAX_NOTES: usize = 8;
 impl<'run> Demonstrations<'run> {
     /// Demonstrations in this environment; `source` selects the skills that each task is shown.
     pub fn new(env: &'run dyn Env, source: &'run dyn SkillSource) -> Self {
-        Self { env, source, wins_only: true, cancel: CancellationToken::new() }
+        Self { env, source, wins_only: true, cancel: CancellationToken::new(), reasoner: None }
     }
 
     /// Whether demonstrations that do not reach their goal are left out, which is the default.
@@ -68,6 +71,13 @@ impl<'run> Demonstrations<'run> {
     #[must_use]
     pub fn with_cancel(self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self }
+    }
+
+    /// Has a teacher write a reason for each action: the demonstrations are played once more with the reasons that are not
+    /// refused.
+    #[must_use]
+    pub fn with_reasons(self, reasoner: Option<Reasoner>) -> Self {
+        Self { reasoner, ..self }
     }
 
     /// Plays demonstrations of training tasks until `enough` says so of those that were played.
@@ -103,7 +113,10 @@ impl<'run> Demonstrations<'run> {
                         continue;
                     }
                     match self.rollout(item, &model).await {
-                        Ok(result) => is_enough = self.take(result, &mut played, &mut enough),
+                        Ok(result) => {
+                            let result = self.reasoned(item, result, &mut played).await?;
+                            is_enough = self.take(result, &mut played, &mut enough);
+                        }
                         Err(EnvError::Model(error)) if model.is_over() => {
                             played.leave_out(format!("{}: {error}", episode.id), |counts| {
                                 &mut counts.not_replayed
@@ -125,6 +138,7 @@ impl<'run> Demonstrations<'run> {
                         .rollout(item, expert.as_ref())
                         .await
                         .map_err(|source| self.failed(item, source))?;
+                    let result = self.reasoned(item, result, &mut played).await?;
                     is_enough = self.take(result, &mut played, &mut enough);
                 }
             }
@@ -147,6 +161,60 @@ impl<'run> Demonstrations<'run> {
         let is_enough = enough(&result);
         played.results.push(result);
         is_enough
+    }
+
+    /// The rollout with a teacher's reason before each action, where it is kept and the world takes the same course.
+    async fn reasoned(
+        &self,
+        item: &Item,
+        result: RolloutResult,
+        played: &mut Played,
+    ) -> Result<RolloutResult, PipelineError> {
+        let Some(reasoner) = &self.reasoner else { return Ok(result) };
+        if self.wins_only && !result.is_success() {
+            return Ok(result);
+        }
+        let trajectory = &result.trajectory;
+        let with_action: Vec<usize> = (0..)
+            .zip(&trajectory.turns)
+            .filter_map(|(place, turn)| turn.action.as_ref().map(|_| place))
+            .collect();
+        let asking = with_action.into_iter().map(|turn| async move {
+            let place = CallPlace::new(PLACE).child(&item.id).child("reason").child(turn);
+            let call = CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(place) };
+            Ok((turn, reasoner.reason(trajectory, turn, &call).await?))
+        });
+        let asked: Vec<_> = stream::iter(asking)
+            .buffered(reasoner.workers())
+            .try_collect()
+            .await
+            .map_err(|error: LlmError| self.failed(item, EnvError::Model(error)))?;
+        let n_refused = asked.iter().filter(|(_, reason)| reason.is_err()).count();
+        let reasons: BTreeMap<usize, String> =
+            asked.into_iter().filter_map(|(turn, reason)| Some((turn, reason.ok()?))).collect();
+        played.counts.reasons_refused += n_refused;
+        if reasons.is_empty() {
+            return Ok(result);
+        }
+        let model = Replayed::of(self.env, trajectory, &reasons);
+        let again = match self.rollout(item, &model).await {
+            Ok(again) => Some(again),
+            Err(EnvError::Model(_)) if model.is_over() => None,
+            Err(source) => return Err(self.failed(item, source)),
+        };
+        let actions = |result: &RolloutResult| {
+            result.trajectory.turns.iter().map(|turn| turn.action.clone()).collect::<Vec<_>>()
+        };
+        match again.filter(|again| actions(again) == actions(&result) && again.hard == result.hard) {
+            Some(again) => {
+                played.counts.reasons += reasons.len();
+                Ok(again)
+            }
+            None => {
+                played.counts.reasons_refused += reasons.len();
+                Ok(result)
+            }
+        }
     }
 
     async fn rollout(&self, item: &Item, target: &dyn ChatModel) -> Result<RolloutResult, EnvError> {
@@ -240,6 +308,21 @@ impl Replayed {
         let reply = |step: &skill_bank::episode::EpisodeStep| env.reply_of(&step.reasoning, &step.action);
         let replies = episode.steps.iter().map(reply).collect();
         Self { id: ModelId::new("demonstration", &episode.id), replies, n_asked: AtomicUsize::new(0) }
+    }
+
+    /// The agent of a rollout, with these reasons before its actions; other replies stay as they were.
+    fn of(env: &dyn Env, trajectory: &Trajectory, reasons: &BTreeMap<usize, String>) -> Self {
+        let reply = |(place, turn): (usize, &TrajectoryTurn)| match (reasons.get(&place), &turn.action) {
+            (Some(reason), Some(action)) => env.reply_of(reason, action),
+            _ => {
+                let said = trajectory.reply(turn);
+                let text = said.map(|said| said.content.as_str()).unwrap_or_default();
+                let calls = said.map(|said| said.tool_calls.clone()).unwrap_or_default();
+                ChatReply::text(text, Usage::default()).with_tool_calls(calls)
+            }
+        };
+        let replies = (0..).zip(&trajectory.turns).map(reply).collect();
+        Self { id: ModelId::new("demonstration", "reasoned"), replies, n_asked: AtomicUsize::new(0) }
     }
 
     /// True if it was asked for more than it has.

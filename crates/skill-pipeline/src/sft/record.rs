@@ -165,6 +165,10 @@ pub struct SftCounts {
     pub cut_away: usize,
     /// Examples that are used and whose end was cut off.
     pub cut: usize,
+    /// Actions with a reason that a teacher wrote.
+    pub reasons: usize,
+    /// Actions whose reason was refused; they stay as they were demonstrated.
+    pub reasons_refused: usize,
 }
 
 impl SftCounts {
@@ -180,6 +184,7 @@ impl SftCounts {
         ];
         let examples =
             [(self.empty, "empty"), (self.cut_away, "cut away"), (self.cut, "used without their end")];
+        let reasons = [(self.reasons, "written by the teacher"), (self.reasons_refused, "refused")];
         let named = |parts: &[(usize, &str)]| {
             let parts = parts.iter().filter(|(n, _)| *n > 0);
             parts.map(|(n, what)| format!("{n} {what}")).collect::<Vec<_>>().join(", ")
@@ -187,6 +192,9 @@ impl SftCounts {
         let mut text = format!("{} demonstrations ({})", self.demonstrations, named(&parts));
         if examples.iter().any(|(n, _)| *n > 0) {
             text.push_str(&format!("; examples: {}", named(&examples)));
+        }
+        if reasons.iter().any(|(n, _)| *n > 0) {
+            text.push_str(&format!("; reasons: {}", named(&reasons)));
         }
         text
     }

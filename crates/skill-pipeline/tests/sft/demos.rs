@@ -3,13 +3,20 @@
 use crate::codec::{ByteCodec, IM_END};
 use crate::setup::{play, settings, text};
 use crate::world::{Doors, walk, whole_history, wins};
+use serde_json::json;
 use skill_bank::{Author, Bank, BankEvent, BankSource, Basis, Content, Evidence, Source, Tier};
+use skill_core::{Role, SkillDoc, Usage};
 use skill_envs::AgentSettings;
+use skill_envs::source::document;
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{CallCtx, ChatReply, ChatRequest};
 use skill_pipeline::PipelineError;
 use skill_pipeline::sft::SftData;
 use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
+use skill_pipeline::sft::reasons::Reasoner;
 use skill_train::examples::SftExample;
 use skill_train::tokenizer::TokenCodec as _;
+use std::sync::Arc;
 
 /// The learnt parts of an example, in order.
 fn learnt(example: &SftExample) -> Vec<String> {
@@ -185,4 +192,33 @@ async fn each_example_has_the_skills_that_are_selected_for_its_task() {
         assert!(whole.contains("Look before you open a door."));
         assert!(!whole.contains("Close windows at night."));
     }
+}
+
+#[tokio::test]
+async fn a_teacher_writes_reasons_and_those_that_know_what_comes_are_refused() {
+    let teacher = ScriptedModel::from_fn("teacher", |request: &ChatRequest, _: &CallCtx| {
+        let asked = request.text_of(Role::User);
+        let reason = match asked.contains("<action>\nlook\n</action>") {
+            true => "I do not know the doors yet.",
+            // The world says so after the action.
+            false => "It opens, so I take this door.",
+        };
+        Ok(ChatReply::text(json!({"reason": reason}).to_string(), Usage::default()))
+    });
+    let reasoner = Reasoner::new(Arc::new(teacher), 2).unwrap();
+    let env = Doors::env(4, AgentSettings { think: true, ..whole_history() });
+    let source = document(&SkillDoc::new("Look first."));
+    let demonstrations = Demonstrations::new(env.as_ref(), source.as_ref()).with_reasons(Some(reasoner));
+    let played = demonstrations.play(&Demonstrator::Episodes(wins(2)), |_| false).await.unwrap();
+    assert_eq!((played.counts.used, played.counts.reasons, played.counts.reasons_refused), (2, 2, 2));
+    let mut settings = settings();
+    settings.validation_share = 0.0;
+    let data = SftData::new(&played, &text(), &settings).unwrap();
+    assert_eq!(
+        learnt(&data.train[0]),
+        [
+            "<think>I do not know the doors yet.</think>\n<action>look</action><|im_end|>\n",
+            "<action>open red</action><|im_end|>\n"
+        ]
+    );
 }

@@ -45,7 +45,7 @@ pub use models::{
     ScriptedConfig, SeedField, ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
-pub use sft::SftConfig;
+pub use sft::{SftConfig, SftReasoning};
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use types::{

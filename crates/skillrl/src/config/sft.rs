@@ -1,9 +1,20 @@
 //! The section of fine-tuning.
 
 use super::keys::KeyDefault::{Absent, Value};
-use super::keys::declare::{decisive, integer, number, process, settings};
+use super::keys::declare::{choice, decisive, integer, number, process, settings};
 use super::keys::{MAX_COUNT, MAX_TOKENS};
+use skill_core::named_enum;
 use skill_pipeline::sft::SftSettings;
+
+named_enum! {
+    /// The reasoning that examples hold before an action.
+    pub enum SftReasoning {
+        /// That of the demonstration, where it has one.
+        Demonstration = "demonstration",
+        /// A short reason for each action, which a teacher writes.
+        Teacher = "teacher",
+    }
+}
 
 /// The largest rank of an adapter.
 const MAX_RANK: u64 = 4_096;
@@ -34,6 +45,9 @@ settings! {
         checkpoint_interval: u64 = process(integer(1, MAX_COUNT), Value("50")) => checkpoint_interval;
         /// Games of the selection split that are played greedily with each measurement.
         games: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
+        /// The reasoning that examples hold before an action. demonstration: that of the demonstration, if it has one.
+        /// teacher: a short reason for each action, written by [models.teacher], else by [models.optimizer].
+        reasoning: SftReasoning = decisive(choice::<SftReasoning>(), Value("\"demonstration\""));
     }
 }
 

@@ -28,6 +28,13 @@ impl Draft {
             );
             self.report(place, ProblemKind::Conflict { message });
         }
+        let has_place = self.entry("env.think").is_some_and(|entry| entry.value == true);
+        let reasoning = self.entry("sft.reasoning").filter(|entry| entry.value == "teacher");
+        if let (Some(reasoning), false) = (reasoning, has_place) {
+            let place = reasoning.place.clone();
+            let message = "`sft.reasoning` is \"teacher\", and replies have no place for reasons: they need a world with `env.think = true`".to_owned();
+            self.report(place, ProblemKind::Conflict { message });
+        }
         let is_full = self.entry("sft.lora_rank").is_some_and(|entry| entry.value == 0);
         if let (true, Some(alpha)) = (is_full, self.entry("sft.lora_alpha")) {
             let place = alpha.place.clone();

@@ -44,8 +44,10 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
         settings.push("train.mode=bank".to_owned());
     }
     if section.path == "sft" {
-        settings.retain(|setting| !setting.starts_with("models.target."));
-        settings.extend(["models.target.kind=local".to_owned(), "models.target.path=m".to_owned()]);
+        settings.retain(|setting| !setting.starts_with("models.target.") && !setting.starts_with("env."));
+        // Reasons of a teacher need a world.
+        let needed = ["models.target.kind=local", "models.target.path=m", "env.kind=alfworld"];
+        settings.extend(needed.map(str::to_owned));
     }
     if ["retrieval", "models.embedding"].contains(&section.path) {
         let is_local = settings.iter().any(|setting| setting == "models.embedding.kind=local");

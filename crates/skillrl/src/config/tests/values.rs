@@ -317,6 +317,7 @@ const LOCAL: &str = "[models]\ntarget = { kind = \"local\", path = \"m\" }\n\
 fn fine_tuning_needs_weights_and_a_scale_needs_an_adapter() {
     for (text, overrides, named) in [
         (MINIMAL, &["sft.epochs=2"][..], ["`sft.epochs`", "\"local\"", "\"openai\""]),
+        (LOCAL, &["sft.reasoning=teacher"], ["`sft.reasoning`", "env.think", "reasons"]),
         (LOCAL, &["sft.lora_rank=0", "sft.lora_alpha=8"], ["`sft.lora_alpha`", "`sft.lora_rank`", "0"]),
     ] {
         let found = super::error(text, overrides);
