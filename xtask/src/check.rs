@@ -113,6 +113,12 @@ const CHECKS: &[Check] = &[
         run: weights,
     },
     Check {
+        name: "exports",
+        about: "writes training data and fine-tuned models, and loads them with torch, transformers, peft and TRL (minutes)",
+        is_external: IsExternal::No,
+        run: exports,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -271,6 +277,37 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
     Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: sft::")
         .run()?)
+}
+
+/// What other trainers read: data in every format, by the checkers here and by the packages themselves, and the policies of
+/// two short runs of fine-tuning, which transformers and peft load.
+fn exports(sh: &Shell) -> anyhow::Result<()> {
+    const LOADERS: &str = "crates/skill-train/tests/loaders";
+    const BASE: &str = "crates/skill-train/tests/data/own/chat-tiny";
+    let folder = sh.current_dir().join("target/exports");
+    sh.remove_path(&folder)?;
+    sh.create_dir(&folder)?;
+    let data = folder.join("data");
+    cmd!(sh, "cargo run --quiet --package skill-train --features parquet --example write_exports -- {data}")
+        .run()?;
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl --features weights").run()?;
+    let skillrl = crate::built(sh, "debug", "skillrl");
+    let base = sh.current_dir().join(BASE);
+    let config = folder.join("household.toml");
+    let path = base.display();
+    let text = format!(
+        "[models.target]\nkind = \"local\"\npath = '{path}'\n\n[models.optimizer]\nkind = \"simulated\"\n\n\
+         [env]\nkind = \"alfworld\"\nmax_train = 3\nmax_val = 1\nmax_test = 1\n\n\
+         [sft]\nexamples = 8\nbatch_size = 4\nlearning_rate = 0.01\n"
+    );
+    sh.write_file(&config, text)?;
+    for (run, rank) in [("adapter", "4"), ("full", "0")] {
+        let out = folder.join(run);
+        cmd!(sh, "{skillrl} sft {config} --lora-rank {rank} --out {out} --quiet").run()?;
+    }
+    let python = python(sh, &format!("{LOADERS}/requirements.txt"))?;
+    let [adapter, full] = ["adapter", "full"].map(|run| folder.join(run).join("policy"));
+    Ok(cmd!(sh, "{python} {LOADERS}/check.py {data} {base} {adapter} {full}").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

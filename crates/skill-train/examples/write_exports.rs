@@ -1,10 +1,10 @@
 //! Writes a small data set in every format of `export` into a folder, so that the real trainers can be asked whether
-//! they take it: `cargo run -p skill-train --features parquet --example write_exports -- FOLDER`.
+//! they take it, and reads each file back with its checker: `cargo run -p skill-train --features parquet --example write_exports -- FOLDER`.
 
 use skill_core::Role;
-use skill_train::export::{TaskPrompt, Turn, llama_factory, trl, verl};
+use skill_train::export::{Checked, TaskPrompt, Turn, llama_factory, trl, verl};
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder: PathBuf = std::env::args_os().nth(1).ok_or("a folder is missing")?.into();
@@ -28,6 +28,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (of_trainer, name, content) in written {
         std::fs::create_dir_all(folder.join(of_trainer))?;
         std::fs::write(folder.join(of_trainer).join(name), content)?;
+    }
+    check(&folder)
+}
+
+/// What lies on the disk, by the checkers of this project.
+fn check(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let checked =
+        |name: &str, checked: Checked| println!("{name}: {} rows of {:?}", checked.n_rows, checked.kind);
+    for name in ["trl/sft-messages.jsonl", "trl/sft-prompt-completion.jsonl", "trl/grpo.jsonl"] {
+        checked(name, trl::check(&std::fs::read_to_string(folder.join(name))?)?);
+    }
+    let of_llama_factory = folder.join("llamafactory");
+    let info = std::fs::read_to_string(of_llama_factory.join(llama_factory::INFO_FILE))?;
+    let read = |name: &str| std::fs::read_to_string(of_llama_factory.join(name)).ok();
+    for found in llama_factory::check(&info, read)? {
+        checked("llamafactory", found);
+    }
+    for name in ["verl/sft.parquet", "verl/train.parquet"] {
+        checked(name, verl::check(&std::fs::read(folder.join(name))?)?);
     }
     Ok(())
 }
