@@ -494,7 +494,7 @@ fn stand(last_step: u32, total_steps: u32) -> String {
     match last_step {
         0 => format!("before the first of {total_steps} steps was finished"),
         last_step => {
-            format!("after step {last_step} of {total_steps}; best_skill.md holds the best skill so far")
+            format!("after step {last_step} of {total_steps}; the run directory holds the best result so far")
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::Capped { .. } => OF_CAP,
         PipelineError::Journal(error) => of_journal(error),
         PipelineError::LostJournal { .. } => {
-            "bring it back from a copy, with its -wal file; `skillrl train --new-journal` goes on with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
+            "restore it from a copy, with its -wal file; a run that trains a document can continue without it by `skillrl train --new-journal`: requests that only the lost journal holds are not counted by caps, and are paid for again where they are needed"
         }
         PipelineError::Silent { .. } => {
             "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
