@@ -181,7 +181,7 @@ impl Position {
             "stage_finished" | "step_finished" | "sft_step_finished" => self.stage = None,
             "round_finished" => (self.step, self.stage) = (None, None),
             "run_finished" | "bank_finished" | "sft_finished" | "run_stopped" => {
-                (self.step, self.stage) = (None, None)
+                (self.step, self.stage) = (None, None);
             }
             // What is told besides these changes no place; later versions may tell more.
             _ => {}
