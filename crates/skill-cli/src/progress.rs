@@ -159,6 +159,23 @@ impl State {
                     record.step, self.total_steps, record.loss, record.learning_rate, record.grad_norm
                 ));
             }
+            Event::RlIterationFinished { record, seconds } => self.line(&format!(
+                "iteration {}/{}: {} of {} won, return {:.3}, {:.0} % of groups without signal, KL {:.4}, entropy {:.2}, clipped {:.1} %, gradient norm {:.3}, {seconds:.1} s",
+                record.iteration,
+                self.total_steps,
+                record.won,
+                record.episodes,
+                record.reward,
+                100.0 * record.groups_without_signal,
+                record.kl,
+                record.entropy,
+                100.0 * record.clipped,
+                record.grad_norm
+            )),
+            Event::RlValidated { record } => self.line(&format!(
+                "games after iteration {}: {} of {} won",
+                record.iteration, record.games.won, record.games.played
+            )),
             Event::SftValidated { record } => {
                 let loss = record.loss.map(|loss| format!(" loss {loss:.4}")).unwrap_or_default();
                 let games =

@@ -3,6 +3,7 @@
 //! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
 
 use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
+use crate::rl::record::{RlIteration, RlSummary, RlValidation};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
 use crate::sft::record::{SftStep, SftSummary, SftValidation};
@@ -276,6 +277,23 @@ pub enum Event {
     SftFinished {
         /// What it has reached.
         summary: Box<SftSummary>,
+    },
+    /// An iteration of GRPO is done.
+    RlIterationFinished {
+        /// What `iterations.jsonl` holds.
+        record: Box<RlIteration>,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// Games were played with the policy of GRPO.
+    RlValidated {
+        /// What `validation.jsonl` holds.
+        record: RlValidation,
+    },
+    /// The run of GRPO is complete.
+    RlFinished {
+        /// What it has reached.
+        summary: Box<RlSummary>,
     },
     /// A stage begins; `step` is absent outside of steps.
     StageStarted {

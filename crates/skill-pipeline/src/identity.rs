@@ -30,6 +30,9 @@ pub(crate) const MODE_BANK: &str = "bank";
 /// The mode of a run that fine-tunes a model.
 #[cfg(feature = "weights")]
 pub(crate) const MODE_SFT: &str = "sft";
+/// The mode of a run that trains a policy by GRPO.
+#[cfg(feature = "weights")]
+pub(crate) const MODE_RL: &str = "rl";
 /// The mode of a run that trains one document, and of every run that does not name its mode.
 const MODE_DOCUMENT: &str = "document";
 

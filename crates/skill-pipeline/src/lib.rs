@@ -56,6 +56,7 @@ pub mod noise;
 pub mod prompts;
 pub mod provenance;
 pub mod prune;
+pub mod rl;
 pub mod run_dir;
 pub mod settings;
 pub mod sft;

@@ -36,4 +36,6 @@ pub use games::{EnvGames, PolicyGames};
 pub use measure::{StepCost, measured_step, peak_memory};
 pub use settings::{SftCaps, SftSettings};
 #[cfg(feature = "weights")]
+pub(crate) use trainer::weights_error;
+#[cfg(feature = "weights")]
 pub use trainer::{PolicyFile, PolicyWriter, SftTrainer};

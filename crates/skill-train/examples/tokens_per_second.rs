@@ -5,7 +5,7 @@
 //! ```
 //!
 //! With `generation` behind the file, only the generation of one request is measured, to take turns with
-//! `tokens_per_second.py`, which measures llama.cpp. `RAYON_NUM_THREADS` sets the threads. Replies are greedy.
+//! `tokens_per_second.py`, which measures llama.cpp; with `questions`, only what a common beginning saves. `RAYON_NUM_THREADS` sets the threads. Replies are greedy.
 
 #![expect(clippy::print_stdout, reason = "the example prints what it measures")]
 
@@ -72,12 +72,16 @@ fn text(n_words: usize, salt: usize) -> String {
 async fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("name a GGUF file")?;
+    let part = arguments.next();
+    if part.as_deref() == Some("questions") {
+        return common_beginning(&path).await;
+    }
     let chat = model(&path, 0)?;
     println!("weights need {} MB", chat.model().need().weights / 1_000_000);
     // Loads the weights, and leaves the first pass out of the measurement.
     timed(&chat, vec![request("Hello.", "Count.", 4)]).await?;
 
-    let is_whole = arguments.next().as_deref() != Some("generation");
+    let is_whole = part.is_none();
     if is_whole {
         let (seconds, prompt, _) = timed(&chat, vec![request(&text(500, 1), "Why?", 1)]).await?;
         println!("prompt: {prompt} tokens in {seconds:.2} s, {:.1} tokens/s", prompt as f64 / seconds);
@@ -112,8 +116,9 @@ async fn common_beginning(path: &str) -> Outcome<()> {
         let chat = model(path, bytes)?;
         timed(&chat, vec![request("Hello.", "Count.", 4)]).await?;
         let (seconds, prompts, replies) = timed(&chat, questions()).await?;
+        let computed = chat.model().work_done().computed_tokens;
         println!(
-            "{QUESTIONS} questions {name} a kept beginning: {prompts} and {replies} tokens in {seconds:.2} s"
+            "{QUESTIONS} questions {name} a kept beginning: {prompts} and {replies} tokens, {computed} computed, in {seconds:.2} s"
         );
         took.push(seconds);
     }

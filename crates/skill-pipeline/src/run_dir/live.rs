@@ -202,6 +202,10 @@ impl LiveState {
                 self.finished_steps = u32::try_from(record.step).unwrap_or(u32::MAX);
                 self.step = None;
             }
+            Event::RlIterationFinished { record, .. } => {
+                self.finished_steps = u32::try_from(record.iteration).unwrap_or(u32::MAX);
+                self.step = None;
+            }
             _ => {}
         }
     }

@@ -211,6 +211,6 @@ pub(super) fn micro_batches(examples: &[&SftExample], max_tokens: usize) -> Vec<
 }
 
 /// What a failure of the model is at this step of so many.
-pub(super) fn weights_error(step: u64, total_steps: u64) -> impl Fn(TrainError) -> PipelineError {
+pub(crate) fn weights_error(step: u64, total_steps: u64) -> impl Fn(TrainError) -> PipelineError {
     move |source| PipelineError::Weights { step, total_steps, source: Box::new(source) }
 }

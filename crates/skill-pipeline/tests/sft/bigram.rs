@@ -6,9 +6,10 @@ use skill_pipeline::sft::{PolicyFile, PolicyWriter};
 use skill_train::TrainError;
 use skill_train::checkpoint::{StateFile, StateStore};
 use skill_train::optim::{AdamW, Moments, squared_norm};
+use skill_train::sampling::TokenDice;
 use skill_train::seam::{
-    Ended, ForwardBackward, ForwardOutput, LoadRequest, LossMetrics, OptimStep, Pass, Sample, SampleRequest,
-    SaveRequest, SavedState, StepOutput, TrainBackend,
+    Ended, ForwardBackward, ForwardOutput, GenerationSettings, LoadRequest, Loss, LossMetrics, OptimStep,
+    Pass, Row, Sample, SampleRequest, SaveRequest, SavedState, StepOutput, TrainBackend,
 };
 use skill_train::tokenizer::TokenCodec as _;
 use std::path::Path;
@@ -34,6 +35,9 @@ struct Inner {
     fault: fn() -> TrainError,
     /// The step whose loss is not a number.
     nan_at: Option<u64>,
+    /// Prompts with the tokens that were sampled behind them, and rows that a policy loss was computed for.
+    sampled: Vec<(Vec<u32>, Sample)>,
+    learnt: Vec<Row>,
 }
 
 impl Bigram {
@@ -48,6 +52,8 @@ impl Bigram {
             fails_at: None,
             fault: || TrainError::Cancelled,
             nan_at: None,
+            sampled: Vec::new(),
+            learnt: Vec::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)), n_tokens }
     }
@@ -66,6 +72,12 @@ impl Bigram {
     pub(crate) fn with_nan_at(self, step: u64) -> Self {
         self.inner.lock().unwrap().nan_at = Some(step);
         self
+    }
+
+    /// What was sampled, and the rows of policy losses.
+    pub(crate) fn seen(&self) -> (Vec<(Vec<u32>, Sample)>, Vec<Row>) {
+        let inner = self.inner.lock().unwrap();
+        (inner.sampled.clone(), inner.learnt.clone())
     }
 
     pub(crate) fn n_calls(&self) -> usize {
@@ -99,32 +111,46 @@ impl TrainBackend for Bigram {
     async fn sample(&self, request: SampleRequest) -> Result<Vec<Sample>, TrainError> {
         let mut inner = self.inner.lock().unwrap();
         Self::called(&mut inner)?;
-        let samples = request.prompts.iter().map(|prompt| {
-            let (mut last, mut tokens) = (*prompt.last().unwrap(), Vec::new());
-            let mut ended = Ended::Length;
-            while tokens.len() < request.settings.max_tokens {
+        let GenerationSettings { temperature, seed, max_tokens, stop_tokens, .. } = &request.settings;
+        let mut samples = Vec::new();
+        for (index, prompt) in request.prompts.iter().enumerate() {
+            let dice = TokenDice::new(*seed, &format!("prompt {index}"));
+            let mut last = *prompt.last().unwrap();
+            let empty = serde_json::json!({"tokens": [], "logprobs": [], "ended": Ended::Length});
+            let mut sample: Sample = serde_json::from_value(empty).unwrap();
+            while sample.tokens.len() < *max_tokens {
                 let scores = self.log_probs(&inner.table, last);
                 let best = (0..self.n_tokens).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
-                last = best as u32;
-                tokens.push(last);
-                if request.settings.stop_tokens.contains(&last) {
-                    ended = Ended::Stop;
+                let mut left = dice.throw(sample.tokens.len());
+                let thrown = scores.iter().position(|score| {
+                    left -= f64::from(score.exp());
+                    left < 0.0
+                });
+                let next = if *temperature == 0.0 { best } else { thrown.unwrap_or(best) };
+                sample.logprobs.push(scores[next]);
+                last = next as u32;
+                sample.tokens.push(last);
+                if stop_tokens.contains(&last) {
+                    sample.ended = Ended::Stop;
                     break;
                 }
             }
-            let sample = serde_json::json!({"tokens": tokens, "logprobs": [], "ended": ended});
-            serde_json::from_value(sample).unwrap()
-        });
-        Ok(samples.collect())
+            inner.sampled.push((prompt.clone(), sample.clone()));
+            samples.push(sample);
+        }
+        Ok(samples)
     }
 
     async fn forward_backward(&self, request: ForwardBackward) -> Result<ForwardOutput, TrainError> {
         let mut inner = self.inner.lock().unwrap();
         Self::called(&mut inner)?;
-        let denominator = match request.pass {
-            Pass::Gradient { denominator, .. } => Some(denominator),
-            _ => None,
+        let (denominator, is_policy) = match &request.pass {
+            Pass::Gradient { denominator, loss } => (Some(*denominator), matches!(loss, Loss::Policy(_))),
+            _ => (None, false),
         };
+        if is_policy {
+            inner.learnt.extend(request.rows.iter().cloned());
+        }
         if denominator.is_some() && inner.nan_at == Some(request.call.step) {
             return Err(TrainError::NotFinite { quantity: "the loss".to_owned() });
         }
@@ -142,11 +168,13 @@ impl TrainBackend for Bigram {
                 let mut metrics = LossMetrics::default();
                 metrics.n_tokens = 1;
                 if let Some(denominator) = denominator {
-                    metrics.loss = f64::from(-scores[next]) / denominator;
+                    // Of a policy the gradient at the old weights, where the ratio is 1.
+                    let scale = if is_policy { row.advantages[place] } else { 1.0 };
+                    metrics.loss = f64::from(-scores[next] * scale) / denominator;
                     let start = last as usize * self.n_tokens;
                     for (token, score) in scores.iter().enumerate() {
                         let target = f32::from(u8::from(token == next));
-                        inner.gradient[start + token] += (score.exp() - target) / denominator as f32;
+                        inner.gradient[start + token] += scale * (score.exp() - target) / denominator as f32;
                     }
                 }
                 output.metrics.add(&metrics);

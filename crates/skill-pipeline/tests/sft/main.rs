@@ -12,6 +12,7 @@ mod demos;
 mod faults;
 mod games;
 mod resume;
+mod rl;
 mod runs;
 mod setup;
 mod world;

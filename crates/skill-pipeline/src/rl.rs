@@ -1,0 +1,25 @@
+//! Reinforcement learning: GRPO on a local model, in any environment.
+//!
+//! An iteration plays groups of episodes of some training tasks with the weights as they are, compares the episodes of
+//! a group with each other, and moves the weights by mini-batches of episodes. `RlTrainer` does it through the seam of
+//! `skill_train`, which needs the cargo feature `weights`; settings and the files of a run are here without it.
+//!
+//! The tokens of an episode are kept as they were sampled and shown: nothing is tokenized twice. An episode is one row
+//! where its prompts only grow, and a row for each prompt that begins anew otherwise.
+
+#[cfg(feature = "weights")]
+mod episode;
+pub mod record;
+#[cfg(feature = "weights")]
+mod rollout;
+#[cfg(feature = "weights")]
+mod run;
+mod settings;
+#[cfg(feature = "weights")]
+mod trainer;
+#[cfg(feature = "weights")]
+mod wave;
+
+pub use settings::{RlCaps, RlSettings};
+#[cfg(feature = "weights")]
+pub use trainer::RlTrainer;

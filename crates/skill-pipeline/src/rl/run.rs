@@ -1,0 +1,533 @@
+//! One process's work on a run of GRPO.
+
+use super::record::{
+    CHECKPOINT_FILE, ITERATIONS_FILE, RlIteration, RlSummary, RlTimes, RlValidation, SUMMARY_FILE,
+    TIMES_FILE, VALIDATION_FILE,
+};
+use super::rollout::{Played, Table};
+use super::trainer::RlTrainer;
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _};
+use crate::run_dir::event_log::EventLog;
+use crate::run_dir::format::FORMAT_VERSION;
+use crate::run_dir::line_log::LineLog;
+use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
+use crate::sft::record::{POLICY_DIR, SftGames};
+use crate::sft::weights_error;
+use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use skill_core::plan::EpochPlan;
+use skill_core::{EpochIdx, StepIdx};
+use skill_envs::{Item, Split};
+use skill_train::TrainError;
+use skill_train::grpo::{AdvantageSettings, Rollout};
+use skill_train::seam::{
+    AdamSettings, CallId, ForwardBackward, KlPenalty, LoadRequest, Loss, LossMetrics, OptimStep, Pass,
+    Policy, PolicyLoss, Row, SaveRequest,
+};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+/// The name of the run in the calls of the back end.
+const RUN: &str = "rl";
+/// Sequence numbers of calls in an iteration: passes of training count from 0.
+const REFERENCE: u64 = 10_000_000;
+const OPTIMIZE: u64 = 20_000_000;
+const SAVE: u64 = 30_000_000;
+const LOAD: u64 = 30_000_001;
+
+/// The position of a run. It is written after the state that it names, and it is what counts: whatever a killed process
+/// did after its last checkpoint is done again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct RlCheckpoint {
+    format_version: String,
+    /// Finished iterations.
+    iteration: u64,
+    /// The state after that iteration.
+    state: String,
+    /// Tokens that were trained on.
+    tokens: u64,
+    /// Lines of `validation.jsonl`.
+    validations: u64,
+}
+
+impl RlCheckpoint {
+    pub(super) fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
+        let path = run.join(CHECKPOINT_FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => parse_versioned(&path, &bytes).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
+        }
+    }
+
+    fn write(&self, run: &Path) -> Result<(), PipelineError> {
+        let path = run.join(CHECKPOINT_FILE);
+        atomic::write(&path, &atomic::sealed_json_bytes(&path, self)?)
+    }
+}
+
+/// A run that this process holds.
+pub(super) struct RlRun<'run> {
+    trainer: &'run RlTrainer,
+    dir: &'run RunDir,
+    log: &'run EventLog<'run>,
+    /// Finished iterations.
+    iteration: u64,
+    kept: Option<RlCheckpoint>,
+    tokens: u64,
+    iterations: LineLog,
+    validations: LineLog,
+    first: Option<RlIteration>,
+    last: Option<RlIteration>,
+    before: Option<SftGames>,
+    after: Option<SftGames>,
+    times: RlTimes,
+    began: Instant,
+}
+
+/// An episode that the policy learns from, with its advantage.
+struct Lesson {
+    rows: Vec<Row>,
+}
+
+impl<'run> RlRun<'run> {
+    /// Takes the run up from its last checkpoint; nothing is loaded yet.
+    pub(super) fn open(
+        trainer: &'run RlTrainer,
+        dir: &'run RunDir,
+        log: &'run EventLog<'run>,
+    ) -> Result<Self, PipelineError> {
+        let path = dir.path();
+        let kept = RlCheckpoint::read(path)?;
+        let (iteration, n_validations) =
+            kept.as_ref().map_or((0, 0), |kept| (kept.iteration, kept.validations));
+        let (iterations, lines) = LineLog::open(&path.join(ITERATIONS_FILE), iteration)?;
+        let (validations, games) = LineLog::open(&path.join(VALIDATION_FILE), n_validations)?;
+        for (log, asked) in [(&iterations, iteration), (&validations, n_validations)] {
+            if log.n_lines() < asked {
+                let message = format!("has {} whole lines, but the checkpoint counts {asked}", log.n_lines());
+                return Err(PipelineError::Corrupt { path: log.path().to_owned(), message });
+            }
+        }
+        let played = |line: Option<&Vec<u8>>| -> Result<Option<SftGames>, PipelineError> {
+            let record: Option<RlValidation> = read_line(validations.path(), line)?;
+            Ok(record.map(|record| record.games))
+        };
+        let (before, after) = (played(games.first())?, played(games.last())?);
+        let times = match std::fs::read(path.join(TIMES_FILE)) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            Err(_) => RlTimes::default(),
+        };
+        Ok(Self {
+            trainer,
+            dir,
+            log,
+            iteration,
+            tokens: kept.as_ref().map_or(0, |kept| kept.tokens),
+            kept,
+            first: read_line(iterations.path(), lines.first())?,
+            last: read_line(iterations.path(), lines.last())?,
+            before,
+            after,
+            iterations,
+            validations,
+            times,
+            began: Instant::now(),
+        })
+    }
+
+    pub(super) fn stopped(&self) -> PipelineError {
+        let total_steps = to_u32(self.trainer.settings.iterations);
+        PipelineError::Stopped { last_step: to_u32(self.iteration), total_steps }
+    }
+
+    fn failed(&self, iteration: u64) -> impl Fn(TrainError) -> PipelineError + use<> {
+        weights_error(iteration, self.trainer.settings.iterations)
+    }
+
+    pub(super) async fn work(&mut self) -> Result<RlSummary, PipelineError> {
+        let iterations = self.trainer.settings.iterations;
+        self.begin().await?;
+        if self.iteration == 0 && self.validations.n_lines() == 0 {
+            self.validate().await?;
+        }
+        while self.iteration < iterations {
+            if let Some(reason) = self.reason_to_end() {
+                self.export().await?;
+                return Err(reason);
+            }
+            self.iterate().await?;
+            let interval = self.trainer.settings.validation_interval;
+            if self.iteration == iterations || self.iteration.is_multiple_of(interval) {
+                self.validate().await?;
+            }
+            self.keep().await?;
+        }
+        self.finish().await
+    }
+
+    async fn begin(&mut self) -> Result<(), PipelineError> {
+        let trainer = self.trainer;
+        if trainer.env.items(Split::Train).is_empty() {
+            let env = trainer.env.name().to_owned();
+            return Err(PipelineError::EmptySplit { env, split: Split::Train });
+        }
+        let config = trainer.config.dir.as_deref();
+        self.log.emit(&Event::RunStarted {
+            dir: self.dir.path().to_owned(),
+            env: trainer.env.name().to_owned(),
+            n_items: Split::ALL.map(|split| trainer.env.items(split).len()),
+            total_steps: to_u32(trainer.settings.iterations),
+            finished_steps: to_u32(self.iteration),
+            workers: trainer.settings.tasks.saturating_mul(trainer.settings.group_size),
+            config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
+        });
+        if let Some(kept) = &self.kept {
+            // A process that was killed may have left states that no checkpoint names.
+            trainer.store.retain(&[kept.state.as_str()]).map_err(self.failed(self.iteration))?;
+            let hash = kept.state.clone();
+            self.load(hash).await?;
+        }
+        Ok(())
+    }
+
+    async fn load(&self, hash: String) -> Result<(), PipelineError> {
+        let call = CallId::new(format!("{RUN} {hash}"), self.iteration, LOAD);
+        let loaded = self.trainer.backend.load(LoadRequest { call, hash }).await;
+        loaded.map_err(self.failed(self.iteration))?;
+        Ok(())
+    }
+
+    /// Why the run ends before its next iteration.
+    fn reason_to_end(&self) -> Option<PipelineError> {
+        let stop = &self.trainer.stop;
+        if stop.after_step.is_cancelled() || stop.soon.is_cancelled() || is_stop_requested(self.dir.path()) {
+            return Some(self.stopped());
+        }
+        let caps = self.trainer.caps;
+        let seconds = self.seconds();
+        let (what, spent, cap) = match (caps.tokens, caps.seconds) {
+            (Some(cap), _) if self.tokens >= cap => ("tokens", self.tokens.to_string(), cap.to_string()),
+            (_, Some(cap)) if seconds >= cap => ("time", format!("{seconds:.0} s"), format!("{cap} s")),
+            _ => return None,
+        };
+        let (last_step, total_steps) = (to_u32(self.iteration), to_u32(self.trainer.settings.iterations));
+        Some(PipelineError::SftCapped { what, spent, cap, last_step, total_steps })
+    }
+
+    fn seconds(&self) -> f64 {
+        self.times.seconds + self.began.elapsed().as_secs_f64()
+    }
+
+    /// The tasks of an iteration: each pass over the training tasks has an order of its own.
+    fn tasks(&self, iteration: u64) -> Vec<&'run Item> {
+        let settings = &self.trainer.settings;
+        let items = self.trainer.env.items(Split::Train);
+        let n_tasks = settings.tasks.min(items.len()).max(1);
+        let per_epoch = items.len().div_ceil(n_tasks) as u64;
+        let before = iteration.saturating_sub(1);
+        let epoch = EpochIdx(to_u32(before / per_epoch + 1));
+        let plan = EpochPlan::train(items.len(), epoch, 1, n_tasks, settings.seed);
+        let batch = plan.batches.get(usize::try_from(before % per_epoch).unwrap_or(usize::MAX));
+        batch.into_iter().flat_map(|batch| &batch.item_idx).filter_map(|place| items.get(*place)).collect()
+    }
+
+    async fn iterate(&mut self) -> Result<(), PipelineError> {
+        let (trainer, iteration) = (self.trainer, self.iteration + 1);
+        let (settings, failed, began) = (&trainer.settings, self.failed(iteration), Instant::now());
+        let items = self.tasks(iteration);
+        self.log.emit(&Event::StepStarted {
+            step: StepIdx(to_u32(iteration)),
+            total_steps: to_u32(settings.iterations),
+            epoch: EpochIdx(1),
+            batch_size: items.len() * settings.group_size,
+        });
+        let table = Table {
+            env: trainer.env.as_ref(),
+            source: trainer.source.as_ref(),
+            backend: &trainer.backend,
+            text: &trainer.text,
+            settings,
+            cancel: &trainer.stop.now,
+        };
+        let played = table.play(iteration, &items).await?;
+        let (lessons, groups_without_signal) = lessons(&played).map_err(&failed)?;
+        let mut record = record_of(iteration, items.len(), &played, groups_without_signal);
+        for (number, batch) in (0_u64..).zip(lessons.chunks(settings.batch_size)) {
+            self.update(number, batch, &mut record).await.map_err(&failed)?;
+        }
+        finish_means(&mut record);
+        self.iterations.append(json_line(&record).as_bytes())?;
+        self.iteration = iteration;
+        self.tokens += record.tokens;
+        let seconds = began.elapsed().as_secs_f64();
+        self.log.emit(&Event::RlIterationFinished { record: Box::new(record.clone()), seconds });
+        self.first.get_or_insert_with(|| record.clone());
+        self.last = Some(record);
+        Ok(())
+    }
+
+    /// One optimizer step over some episodes.
+    async fn update(
+        &self,
+        number: u64,
+        batch: &[Lesson],
+        record: &mut RlIteration,
+    ) -> Result<(), TrainError> {
+        let (trainer, iteration) = (self.trainer, self.iteration + 1);
+        let settings = &trainer.settings;
+        let rows: Vec<Row> = batch.iter().flat_map(|lesson| lesson.rows.iter().cloned()).collect();
+        let n_targets: usize = rows.iter().map(n_targets).sum();
+        let mut metrics = LossMetrics::default();
+        // Sequence numbers of the batch; none has as many passes.
+        let first = number * 10_000;
+        for (pass_idx, mut rows) in (first..).zip(micro_batches(rows, settings.micro_batch_tokens)) {
+            record.rows += rows.len();
+            record.tokens += rows.iter().map(|row| row.tokens.len() as u64).sum::<u64>();
+            if settings.kl_coeff > 0.0 {
+                let call = CallId::new(RUN, iteration, REFERENCE + pass_idx);
+                let pass = Pass::LogProbs { policy: Policy::Reference };
+                let temperature = settings.temperature as f32;
+                let request = ForwardBackward { call, rows: rows.clone(), temperature, pass };
+                let reference = trainer.backend.forward_backward(request).await?.logprobs;
+                for (row, logprobs) in rows.iter_mut().zip(reference) {
+                    row.reference_logprobs = logprobs;
+                }
+            }
+            let kl = KlPenalty { coefficient: settings.kl_coeff, ..KlPenalty::default() };
+            let loss = PolicyLoss {
+                clip_low: settings.clip_epsilon,
+                clip_high: settings.clip_epsilon,
+                kl: Some(kl).filter(|kl| kl.coefficient > 0.0),
+                ..PolicyLoss::default()
+            };
+            let pass = Pass::Gradient { loss: Loss::Policy(loss), denominator: n_targets as f64 };
+            let call = CallId::new(RUN, iteration, pass_idx);
+            let temperature = settings.temperature as f32;
+            let request = ForwardBackward { call, rows, temperature, pass };
+            metrics.add(&trainer.backend.forward_backward(request).await?.metrics);
+        }
+        let adam = AdamSettings {
+            learning_rate: settings.learning_rate,
+            weight_decay: settings.weight_decay,
+            max_grad_norm: Some(settings.max_grad_norm).filter(|norm| *norm > 0.0),
+            ..AdamSettings::default()
+        };
+        let call = CallId::new(RUN, iteration, OPTIMIZE + number);
+        let stepped = trainer.backend.optim_step(OptimStep { call, settings: adam }).await?;
+        record.steps += 1;
+        record.loss += metrics.loss;
+        record.kl += metrics.kl;
+        record.entropy += metrics.entropy;
+        record.grad_norm += stepped.grad_norm;
+        let n_tokens = metrics.n_tokens.max(1) as f64;
+        record.clipped += (metrics.n_clipped + metrics.n_dual_clipped) as f64 / n_tokens;
+        Ok(())
+    }
+
+    /// Plays games, where any are configured.
+    async fn validate(&mut self) -> Result<(), PipelineError> {
+        let trainer = self.trainer;
+        let Some(games) = &trainer.games else { return Ok(()) };
+        let played = games.play(&trainer.backend, self.iteration, &trainer.stop.now).await;
+        let games = played
+            .map_err(|error| if matches!(error, PipelineError::Halted) { self.stopped() } else { error })?;
+        let record = RlValidation { iteration: self.iteration, games };
+        self.validations.append(json_line(&record).as_bytes())?;
+        self.log.emit(&Event::RlValidated { record });
+        self.before.get_or_insert(games);
+        self.after = Some(games);
+        Ok(())
+    }
+
+    /// Writes a checkpoint, and removes the state that it replaces.
+    async fn keep(&mut self) -> Result<(), PipelineError> {
+        let trainer = self.trainer;
+        self.dir.check_not_moved()?;
+        let failed = self.failed(self.iteration);
+        let call = CallId::new(RUN, self.iteration, SAVE);
+        let saved = trainer.backend.save(SaveRequest { call }).await.map_err(&failed)?;
+        for path in [self.iterations.path(), self.validations.path()] {
+            flush(path)?;
+        }
+        let kept = RlCheckpoint {
+            format_version: FORMAT_VERSION.to_owned(),
+            iteration: self.iteration,
+            state: saved.hash,
+            tokens: self.tokens,
+            validations: self.validations.n_lines(),
+        };
+        kept.write(self.dir.path())?;
+        trainer.store.retain(&[kept.state.as_str()]).map_err(&failed)?;
+        self.kept = Some(kept);
+        let times = RlTimes { seconds: self.seconds() };
+        atomic::write_json(&self.dir.path().join(TIMES_FILE), &times)
+    }
+
+    /// Writes `policy/` from the weights of the last checkpoint, which are those that the back end has.
+    async fn export(&self) -> Result<(), PipelineError> {
+        if self.kept.is_none() {
+            return Ok(());
+        }
+        let files = self.trainer.writer.files().map_err(self.failed(self.iteration))?;
+        let policy = self.dir.path().join(POLICY_DIR);
+        let beside = self.dir.path().join(format!("{POLICY_DIR}.new"));
+        atomic::remove_dir(&beside)?;
+        for (name, bytes) in files {
+            atomic::write(&beside.join(name), &bytes)?;
+        }
+        atomic::remove_dir(&policy)?;
+        std::fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
+            action: "write",
+            path: policy.clone(),
+            source,
+        })
+    }
+
+    async fn finish(&mut self) -> Result<RlSummary, PipelineError> {
+        self.export().await?;
+        let summary = RlSummary {
+            format_version: FORMAT_VERSION.to_owned(),
+            iterations: self.iteration,
+            tokens: self.tokens,
+            before: self.before,
+            after: self.after,
+            first: self.first.clone(),
+            last: self.last.clone(),
+            policy_state: self.kept.as_ref().map(|kept| kept.state.clone()).unwrap_or_default(),
+        };
+        // What an earlier process left behind its last checkpoint.
+        self.iterations.cut()?;
+        self.validations.cut()?;
+        self.dir.check_not_moved()?;
+        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), &summary)?;
+        self.log.emit(&Event::RlFinished { summary: Box::new(summary.clone()) });
+        Ok(summary)
+    }
+}
+
+/// The episodes of groups with a signal, in order, with their advantages; and the share of groups without one.
+fn lessons(played: &[Played]) -> Result<(Vec<Lesson>, f64), TrainError> {
+    let rollouts: Vec<Rollout> = (0..)
+        .zip(played)
+        .map(|(trajectory, played)| Rollout {
+            group: played.group as u64,
+            arm: 0,
+            trajectory,
+            reward: Some(played.reward),
+        })
+        .collect();
+    let advantages = AdvantageSettings::default()
+        .advantages(&rollouts)
+        .map_err(|error| TrainError::NotFinite { quantity: error.to_string() })?;
+    let has_signal =
+        |group: usize| advantages.groups.iter().any(|found| found.group == group as u64 && found.has_signal);
+    let lesson = |(played, advantage): (&Played, &f64)| {
+        let rows = played.rows.iter().filter(|row| row.n_sampled() > 0);
+        let rows = rows.map(|row| {
+            let weights: Vec<f32> = row.sampled.iter().map(|sampled| f32::from(u8::from(*sampled))).collect();
+            Row {
+                tokens: row.tokens.clone(),
+                advantages: weights.iter().map(|weight| weight * *advantage as f32).collect(),
+                weights,
+                old_logprobs: row.logprobs.clone(),
+                reference_logprobs: Vec::new(),
+            }
+        });
+        Lesson { rows: rows.collect() }
+    };
+    let lessons = played
+        .iter()
+        .zip(&advantages.values)
+        .filter(|(played, _)| has_signal(played.group))
+        .map(lesson)
+        .filter(|lesson| !lesson.rows.is_empty());
+    Ok((lessons.collect(), advantages.share_without_signal()))
+}
+
+fn record_of(iteration: u64, tasks: usize, played: &[Played], groups_without_signal: f64) -> RlIteration {
+    let mut by_task_type: IndexMap<String, [usize; 2]> = IndexMap::new();
+    for played in played {
+        let [won, all] = by_task_type.entry(played.task_type.clone()).or_default();
+        *won += usize::from(played.is_success);
+        *all += 1;
+    }
+    by_task_type.sort_keys();
+    let rows = || played.iter().flat_map(|played| &played.rows);
+    RlIteration {
+        iteration,
+        tasks,
+        episodes: played.len(),
+        won: played.iter().filter(|played| played.is_success).count(),
+        reward: played.iter().map(|played| played.reward).sum::<f64>() / played.len().max(1) as f64,
+        invalid_actions: played.iter().map(|played| u64::from(played.invalid_actions)).sum(),
+        groups_without_signal,
+        rows: 0,
+        tokens: 0,
+        sampled_tokens: rows().map(|row| row.n_sampled() as u64).sum(),
+        entropy: 0.0,
+        kl: 0.0,
+        clipped: 0.0,
+        loss: 0.0,
+        grad_norm: 0.0,
+        steps: 0,
+        by_task_type,
+    }
+}
+
+/// From sums over optimizer steps to their means.
+fn finish_means(record: &mut RlIteration) {
+    let n_steps = record.steps.max(1) as f64;
+    for sum in
+        [&mut record.entropy, &mut record.kl, &mut record.clipped, &mut record.loss, &mut record.grad_norm]
+    {
+        *sum /= n_steps;
+    }
+}
+
+fn n_targets(row: &Row) -> usize {
+    row.weights.iter().filter(|weight| **weight != 0.0).count()
+}
+
+/// The rows of each pass, in their order: as many as the limit of tokens has room for, and at least one.
+fn micro_batches(rows: Vec<Row>, max_tokens: usize) -> Vec<Vec<Row>> {
+    let mut batches: Vec<Vec<Row>> = Vec::new();
+    let mut n_tokens = 0;
+    for row in rows {
+        n_tokens += row.tokens.len();
+        match batches.last_mut() {
+            Some(batch) if n_tokens <= max_tokens => batch.push(row),
+            Some(_) | None => {
+                n_tokens = row.tokens.len();
+                batches.push(vec![row]);
+            }
+        }
+    }
+    batches
+}
+
+fn json_line(value: &impl Serialize) -> String {
+    // Records have texts as keys, which is all that JSON asks for.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn read_line<T: DeserializeOwned>(path: &Path, line: Option<&Vec<u8>>) -> Result<Option<T>, PipelineError> {
+    let read = line.map(|line| serde_json::from_slice(line)).transpose();
+    read.map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
+}
+
+fn flush(path: &Path) -> Result<(), PipelineError> {
+    match std::fs::File::options().write(true).open(path).and_then(|file| file.sync_all()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(PipelineError::RunDir { action: "write", path: path.to_owned(), source: error })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn to_u32(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
