@@ -37,7 +37,8 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
 pub(crate) fn described(status: &RunOverview) -> String {
     let what = steps_of(status);
     let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
-    if let Some(live) = &status.live {
+    // Steps of fine-tuning have no stages.
+    if let Some(live) = status.live.as_ref().filter(|live| status.sft.is_none() || live.stage.is_some()) {
         let _ = writeln!(text, "  now    {}", now(live));
         if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
             let _ = writeln!(text, "  trial  {}", bank_now::trial_now(trial));

@@ -15,6 +15,7 @@ use skill_envs::{Env, Split};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
+use skill_pipeline::sft::record::is_sft_run;
 use skill_pipeline::{PipelineError, TrainSettings};
 use std::path::Path;
 
@@ -27,6 +28,10 @@ const POWER: f64 = 0.8;
 pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
     let dir = assemble::run_dir(loaded);
     let shown = dir.display();
+    if is_sft_run(&dir) {
+        let message = format!("{shown} holds a run of `skillrl sft`, which goes on where it stopped");
+        return Finding::ok(Check::Run, message);
+    }
     match run_status(&dir) {
         RunStatus::Unfinished => {
             return Finding::ok(Check::Run, format!("{shown} holds a run that goes on where it stopped"));
