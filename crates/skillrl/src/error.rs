@@ -215,6 +215,7 @@ impl Error {
             Self::Report(error) if matches!(**error, ReportError::NotCompared { .. }) => {
                 "`skillrl report` shows each run, and `skillrl eval --policy` measures its policy".to_owned()
             }
+            #[cfg(feature = "report")]
             Self::Report(_) => "this is a fault of the program: please report it".to_owned(),
         }
     }
