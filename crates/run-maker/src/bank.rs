@@ -162,7 +162,8 @@ impl BankStory<'_> {
             "format_version": FORMAT_VERSION,
             "round": round,
             "rates": [{
-                "task_type": "bridge", "successes": 2, "rollouts": 8, "interval": [0.06, 0.6], "is_weak": true,
+                "task_type": "bridge", "successes": 2, "rollouts": 8, "pooled": {"successes": 4, "rollouts": 16},
+                "interval": [0.06, 0.6], "is_weak": true,
             }],
             "shown": in_training,
             "weak": ["bridge"],

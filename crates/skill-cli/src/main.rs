@@ -40,6 +40,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => command::train::run(&args),
+        Command::Rl(args) => command::rl::run(&args),
         Command::Sft(args) => command::sft::run(&args),
         Command::Eval(args) => command::eval::run(&args),
         Command::Collect(args) => command::collect::run(&args),

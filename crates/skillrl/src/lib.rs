@@ -82,6 +82,8 @@ pub mod prune;
 pub mod replay;
 #[cfg(feature = "report")]
 pub mod report;
+#[cfg(feature = "weights")]
+pub mod rl;
 mod secrets;
 #[cfg(feature = "weights")]
 pub mod sft;

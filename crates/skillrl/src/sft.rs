@@ -32,7 +32,7 @@ use skill_train::chat_model::{ModelFiles, WeightFormat};
 use skill_train::checkpoint::StateStore;
 use skill_train::local::LocalBackend;
 use skill_train::lora::{LINEAR_LAYERS, LoraConfig};
-use skill_train::model::Keep;
+use skill_train::model::{Decoder, Keep};
 use skill_train::seam::TrainBackend;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,12 +147,7 @@ pub async fn prepare(
     let (path, adapter) =
         (loaded.resolve(&asked.path), asked.adapter.as_ref().map(|path| loaded.resolve(path)));
     let files = ModelFiles::open(&path, adapter.as_deref()).map_err(|error| model_error(&error))?;
-    let text = PolicyText {
-        template: files.template().clone(),
-        codec: Arc::new(files.tokenizer().clone()),
-        options: RenderOptions::default(),
-        stop_tokens: files.stop_tokens().to_vec(),
-    };
+    let text = text_of(&files);
     let env = assemble::environment(loaded)?;
     let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
     let mut settings = request.settings.clone();
@@ -207,8 +202,18 @@ pub async fn prepare(
     Ok(PreparedSft { trainer, backend, data, forecast, notes: played.notes })
 }
 
+/// What turns conversations into tokens and back.
+pub(crate) fn text_of(files: &ModelFiles) -> PolicyText {
+    PolicyText {
+        template: files.template().clone(),
+        codec: Arc::new(files.tokenizer().clone()),
+        options: RenderOptions::default(),
+        stop_tokens: files.stop_tokens().to_vec(),
+    }
+}
+
 /// The target, if it runs on this machine.
-fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error> {
+pub(crate) fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error> {
     match &loaded.config.models.target {
         ModelConfig::Local(asked) => Ok(asked),
         other => Err(Error::Model {
@@ -224,7 +229,11 @@ fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error> {
 }
 
 /// The skills that prompts hold.
-fn skills(loaded: &LoadedConfig, bank: Option<&Path>, env: &dyn Env) -> Result<Arc<dyn SkillSource>, Error> {
+pub(crate) fn skills(
+    loaded: &LoadedConfig,
+    bank: Option<&Path>,
+    env: &dyn Env,
+) -> Result<Arc<dyn SkillSource>, Error> {
     let skill: Option<SkillDoc> = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
     let bank = match bank {
         Some(path) => Some(read_bank(path)?.bank),
@@ -239,14 +248,16 @@ fn skills(loaded: &LoadedConfig, bank: Option<&Path>, env: &dyn Env) -> Result<A
     Ok(Arc::new(source))
 }
 
-fn backend(
+/// Reads the weights that are trained, in this way.
+pub(crate) fn model_to_train(
     path: &Path,
     files: &ModelFiles,
-    request: &SftRequest,
-) -> Result<(LocalBackend, LocalPolicy), Error> {
+    method: Method,
+    seed: u64,
+) -> Result<Decoder, Error> {
     let failed = |error: TrainError| model_error(&error);
     let mut model = files.load_to_train().map_err(failed)?;
-    match request.method {
+    match method {
         Method::Full if files.format() == WeightFormat::Gguf => {
             let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";
             return Err(configuration(message.to_owned()));
@@ -257,19 +268,34 @@ fn backend(
         Method::Lora { rank, alpha } => {
             let base = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             let lora = LoraConfig::new(rank, alpha, &LINEAR_LAYERS, &base.display().to_string());
-            model.attach_new(lora.map_err(failed)?, request.settings.seed).map_err(failed)?;
+            model.attach_new(lora.map_err(failed)?, seed).map_err(failed)?;
         }
     }
+    Ok(model)
+}
+
+fn backend(
+    path: &Path,
+    files: &ModelFiles,
+    request: &SftRequest,
+) -> Result<(LocalBackend, LocalPolicy), Error> {
+    let model = model_to_train(path, files, request.method, request.settings.seed)?;
     let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
     let backend = LocalBackend::new(model, None, Keep::Activations, store);
-    let writer = LocalPolicy { backend: backend.clone(), base: path.to_owned() };
+    let writer = LocalPolicy::new(backend.clone(), path);
     Ok((backend, writer))
 }
 
 /// Writes the model of a back end with the texts of its base: a peft adapter, or merged safetensors.
-struct LocalPolicy {
+pub(crate) struct LocalPolicy {
     backend: LocalBackend,
     base: PathBuf,
+}
+
+impl LocalPolicy {
+    pub(crate) fn new(backend: LocalBackend, base: &Path) -> Self {
+        Self { backend, base: base.to_owned() }
+    }
 }
 
 /// Files of a model's folder that stay as they are.
@@ -352,7 +378,7 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
     Ok(changed)
 }
 
-fn method_value(method: Method) -> Value {
+pub(crate) fn method_value(method: Method) -> Value {
     match method {
         Method::Lora { rank, alpha } => json!({"lora": {"rank": rank, "alpha": alpha}}),
         Method::Full => json!("full"),
@@ -363,6 +389,6 @@ fn configuration(message: String) -> Error {
     Error::Model { role: "target", source: LlmError::Configuration { message } }
 }
 
-fn model_error(error: &TrainError) -> Error {
+pub(crate) fn model_error(error: &TrainError) -> Error {
     configuration(format!("failed to {}", with_causes(error)))
 }

@@ -7,6 +7,7 @@ pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
+mod rl;
 mod sft;
 mod start;
 
@@ -17,6 +18,7 @@ pub(crate) use look::{
     StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
+pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
 pub(crate) use start::{Start, StartArgs, StartOption};
 
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Train(TrainArgs),
     /// Fine-tunes a local model on demonstrations, with skills in its prompts; in programs built with the feature `weights`.
     Sft(SftArgs),
+    /// Trains a local policy on its own episodes by GRPO; in programs built with the feature `weights`.
+    Rl(RlArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
     /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
@@ -159,6 +163,7 @@ impl Command {
     pub(crate) fn calls_models(&self) -> bool {
         match self {
             Self::Train(_)
+            | Self::Rl(_)
             | Self::Sft(_)
             | Self::Eval(_)
             | Self::Collect(_)

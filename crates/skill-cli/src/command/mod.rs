@@ -33,6 +33,7 @@ pub(crate) mod prune;
 pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod rl;
 pub(crate) mod serve;
 pub(crate) mod sft;
 pub(crate) mod shell;

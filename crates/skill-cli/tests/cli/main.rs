@@ -56,6 +56,7 @@ mod prune;
 mod read_only;
 mod replay;
 mod report;
+mod rl;
 mod said;
 mod secrets;
 mod seeds;

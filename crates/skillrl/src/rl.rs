@@ -1,0 +1,120 @@
+//! From a configuration to GRPO on its target, where that runs on this machine.
+
+use crate::assemble;
+use crate::config::LoadedConfig;
+use crate::error::Error;
+use crate::hint::CommandHints;
+use crate::sft::{
+    LocalPolicy, Method, local_target, method_value, model_error, model_to_train, skills, text_of,
+};
+use serde_json::json;
+use skill_pipeline::rl::{RlCaps, RlSettings, RlTrainer};
+use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
+use skill_pipeline::sft::EnvGames;
+use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_pipeline::{EventSink, RunConfig, StopSignal};
+use skill_train::TrainError;
+use skill_train::chat_model::ModelFiles;
+use skill_train::checkpoint::StateStore;
+use skill_train::local::LocalBackend;
+use skill_train::model::Keep;
+use skill_train::seam::TrainBackend;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A request to train a policy by GRPO.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RlRequest {
+    /// Settings of training.
+    pub settings: RlSettings,
+    /// The weights that are trained. An adapter that the policy has already is trained further.
+    pub method: Method,
+    /// The bank whose skills the prompts hold; without it that of the configuration, else its skill.
+    pub bank: Option<PathBuf>,
+    /// Games of the selection split along the way.
+    pub n_games: usize,
+    /// The directory of the run.
+    pub out: PathBuf,
+}
+
+impl RlRequest {
+    /// A request with the defaults, which trains an adapter of rank 16 and plays no games.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            settings: RlSettings::default(),
+            method: Method::Lora { rank: 16, alpha: 32.0 },
+            bank: None,
+            n_games: 0,
+            out: out.into(),
+        }
+    }
+}
+
+/// Loads the policy and makes the trainer; nothing is written. The policy is the target of the configuration, see
+/// [`with_policy`](crate::sft::with_policy), and the reference of its divergence is what it is before the first
+/// iteration.
+///
+/// # Errors
+///
+/// A target that does not run here, a context that has no room for a prompt and a reply, files that cannot be read.
+pub fn prepare(
+    loaded: &LoadedConfig,
+    request: &RlRequest,
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+) -> Result<RlTrainer, Error> {
+    request.settings.validate().map_err(Error::Pipeline)?;
+    let asked = local_target(loaded)?;
+    let path = loaded.resolve(&asked.path);
+    let adapter = asked.adapter.as_ref().map(|path| loaded.resolve(path));
+    let files = ModelFiles::open(&path, adapter.as_deref()).map_err(|error| model_error(&error))?;
+    let mut settings = request.settings.clone();
+    let room = files.config().max_positions.saturating_sub(settings.max_reply_tokens);
+    if room < 2 {
+        return Err(model_error(&TrainError::Request {
+            field: "max_reply_tokens".to_owned(),
+            fault: format!(
+                "{} leave no room for a prompt in a context of {}",
+                settings.max_reply_tokens,
+                files.config().max_positions
+            ),
+        }));
+    }
+    settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
+    let env = assemble::environment(loaded)?;
+    let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
+    let text = text_of(&files);
+    let model = model_to_train(&path, &files, request.method, settings.seed)?;
+    // The two share their weights until the first step.
+    let reference = (settings.kl_coeff > 0.0).then(|| model.clone());
+    let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
+    let local = LocalBackend::new(model, reference, Keep::Activations, store.clone());
+    let writer = LocalPolicy::new(local.clone(), &path);
+    let backend: Arc<dyn TrainBackend> = Arc::new(local);
+    let config = RunConfig {
+        source_text: Some(loaded.source_text.clone()),
+        resolved: loaded.config.decisive_json(),
+        identity: vec![
+            ("models.policy".to_owned(), json!(files.revision())),
+            ("rl.method".to_owned(), method_value(request.method)),
+        ],
+        dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
+        simulated_models: Vec::new(),
+    };
+    let budget = &loaded.config.budget;
+    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
+    let games = (request.n_games > 0)
+        .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games));
+    let mut trainer = RlTrainer::new(env, source, backend, store, Arc::new(writer), text)
+        .with_settings(settings)
+        .with_caps(RlCaps::new(budget.tokens, budget.time_s))
+        .with_events(events)
+        .with_advice(Arc::new(CommandHints))
+        .with_stop(stop)
+        .with_config(config);
+    if let Some(games) = games {
+        trainer = trainer.with_games(Arc::new(games));
+    }
+    Ok(trainer)
+}
