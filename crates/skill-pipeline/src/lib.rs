@@ -63,6 +63,7 @@ pub mod sft;
 pub mod stage;
 pub mod trainer;
 pub mod warning;
+pub mod weights;
 
 pub use error::PipelineError;
 pub use event::{Event, EventSink, NoEvents, Stage};

@@ -5,7 +5,7 @@
 //! `skill_train`, which needs the cargo feature `weights`; settings and the files of a run are here without it.
 //!
 //! The tokens of an episode are kept as they were sampled and shown: nothing is tokenized twice. An episode is one row
-//! where its prompts only grow, and a row for each prompt that begins anew otherwise.
+//! where its prompts only grow, and a row for each turn otherwise.
 
 #[cfg(feature = "weights")]
 mod episode;
@@ -20,6 +20,6 @@ mod trainer;
 #[cfg(feature = "weights")]
 mod wave;
 
-pub use settings::{RlCaps, RlSettings};
+pub use settings::RlSettings;
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

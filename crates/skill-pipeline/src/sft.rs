@@ -34,8 +34,6 @@ pub use data::SftData;
 pub use games::{EnvGames, PolicyGames};
 #[cfg(feature = "weights")]
 pub use measure::{StepCost, measured_step, peak_memory};
-pub use settings::{SftCaps, SftSettings};
-#[cfg(feature = "weights")]
-pub(crate) use trainer::weights_error;
+pub use settings::SftSettings;
 #[cfg(feature = "weights")]
 pub use trainer::{PolicyFile, PolicyWriter, SftTrainer};

@@ -8,10 +8,11 @@ use crate::sft::{
     LocalPolicy, Method, local_target, method_value, model_error, model_to_train, skills, text_of,
 };
 use serde_json::json;
-use skill_pipeline::rl::{RlCaps, RlSettings, RlTrainer};
+use skill_pipeline::rl::{RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::EnvGames;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_pipeline::weights::WeightsCaps;
 use skill_pipeline::{EventSink, RunConfig, StopSignal};
 use skill_train::TrainError;
 use skill_train::chat_model::ModelFiles;
@@ -108,7 +109,7 @@ pub fn prepare(
         .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games));
     let mut trainer = RlTrainer::new(env, source, backend, store, Arc::new(writer), text)
         .with_settings(settings)
-        .with_caps(RlCaps::new(budget.tokens, budget.time_s))
+        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s))
         .with_events(events)
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)

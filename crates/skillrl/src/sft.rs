@@ -22,9 +22,8 @@ use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
 use skill_pipeline::sft::reasons::Reasoner;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
-use skill_pipeline::sft::{
-    EnvGames, PolicyFile, PolicyText, PolicyWriter, SftCaps, SftData, SftSettings, SftTrainer,
-};
+use skill_pipeline::sft::{EnvGames, PolicyFile, PolicyText, PolicyWriter, SftData, SftSettings, SftTrainer};
+use skill_pipeline::weights::WeightsCaps;
 use skill_pipeline::{EventSink, RunConfig, StopSignal};
 use skill_train::TrainError;
 use skill_train::chat::RenderOptions;
@@ -190,7 +189,7 @@ pub async fn prepare(
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
     let mut trainer = SftTrainer::new(Arc::clone(&backend), store, Arc::new(writer), data.clone())
         .with_settings(settings)
-        .with_caps(SftCaps::new(budget.tokens, budget.time_s))
+        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s))
         .with_events(events)
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)

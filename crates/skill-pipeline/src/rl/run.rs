@@ -12,10 +12,9 @@ use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::FORMAT_VERSION;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
-use crate::sft::record::{POLICY_DIR, SftGames};
-use crate::sft::weights_error;
+use crate::sft::record::SftGames;
+use crate::weights::{micro_batches, weights_error, write_policy};
 use indexmap::IndexMap;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use skill_core::plan::EpochPlan;
 use skill_core::{EpochIdx, StepIdx};
@@ -113,7 +112,7 @@ impl<'run> RlRun<'run> {
             }
         }
         let played = |line: Option<&Vec<u8>>| -> Result<Option<SftGames>, PipelineError> {
-            let record: Option<RlValidation> = read_line(validations.path(), line)?;
+            let record: Option<RlValidation> = validations.record(line)?;
             Ok(record.map(|record| record.games))
         };
         let (before, after) = (played(games.first())?, played(games.last())?);
@@ -128,8 +127,8 @@ impl<'run> RlRun<'run> {
             iteration,
             tokens: kept.as_ref().map_or(0, |kept| kept.tokens),
             kept,
-            first: read_line(iterations.path(), lines.first())?,
-            last: read_line(iterations.path(), lines.last())?,
+            first: iterations.record(lines.first())?,
+            last: iterations.record(lines.last())?,
             before,
             after,
             iterations,
@@ -207,13 +206,7 @@ impl<'run> RlRun<'run> {
         if stop.after_step.is_cancelled() || stop.soon.is_cancelled() || is_stop_requested(self.dir.path()) {
             return Some(self.stopped());
         }
-        let caps = self.trainer.caps;
-        let seconds = self.seconds();
-        let (what, spent, cap) = match (caps.tokens, caps.seconds) {
-            (Some(cap), _) if self.tokens >= cap => ("tokens", self.tokens.to_string(), cap.to_string()),
-            (_, Some(cap)) if seconds >= cap => ("time", format!("{seconds:.0} s"), format!("{cap} s")),
-            _ => return None,
-        };
+        let (what, spent, cap) = self.trainer.caps.reached(self.tokens, self.seconds())?;
         let (last_step, total_steps) = (to_u32(self.iteration), to_u32(self.trainer.settings.iterations));
         Some(PipelineError::SftCapped { what, spent, cap, last_step, total_steps })
     }
@@ -260,7 +253,7 @@ impl<'run> RlRun<'run> {
             self.update(number, batch, &mut record).await.map_err(&failed)?;
         }
         finish_means(&mut record);
-        self.iterations.append(json_line(&record).as_bytes())?;
+        self.iterations.append_record(&record)?;
         self.iteration = iteration;
         self.tokens += record.tokens;
         let seconds = began.elapsed().as_secs_f64();
@@ -336,7 +329,7 @@ impl<'run> RlRun<'run> {
         let games = played
             .map_err(|error| if matches!(error, PipelineError::Halted) { self.stopped() } else { error })?;
         let record = RlValidation { iteration: self.iteration, games };
-        self.validations.append(json_line(&record).as_bytes())?;
+        self.validations.append_record(&record)?;
         self.log.emit(&Event::RlValidated { record });
         self.before.get_or_insert(games);
         self.after = Some(games);
@@ -350,9 +343,8 @@ impl<'run> RlRun<'run> {
         let failed = self.failed(self.iteration);
         let call = CallId::new(RUN, self.iteration, SAVE);
         let saved = trainer.backend.save(SaveRequest { call }).await.map_err(&failed)?;
-        for path in [self.iterations.path(), self.validations.path()] {
-            flush(path)?;
-        }
+        self.iterations.flush()?;
+        self.validations.flush()?;
         let kept = RlCheckpoint {
             format_version: FORMAT_VERSION.to_owned(),
             iteration: self.iteration,
@@ -373,18 +365,7 @@ impl<'run> RlRun<'run> {
             return Ok(());
         }
         let files = self.trainer.writer.files().map_err(self.failed(self.iteration))?;
-        let policy = self.dir.path().join(POLICY_DIR);
-        let beside = self.dir.path().join(format!("{POLICY_DIR}.new"));
-        atomic::remove_dir(&beside)?;
-        for (name, bytes) in files {
-            atomic::write(&beside.join(name), &bytes)?;
-        }
-        atomic::remove_dir(&policy)?;
-        std::fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
-            action: "write",
-            path: policy.clone(),
-            source,
-        })
+        write_policy(self.dir.path(), files)
     }
 
     async fn finish(&mut self) -> Result<RlSummary, PipelineError> {
@@ -490,42 +471,6 @@ fn finish_means(record: &mut RlIteration) {
 
 fn n_targets(row: &Row) -> usize {
     row.weights.iter().filter(|weight| **weight != 0.0).count()
-}
-
-/// The rows of each pass, in their order: as many as the limit of tokens has room for, and at least one.
-fn micro_batches(rows: Vec<Row>, max_tokens: usize) -> Vec<Vec<Row>> {
-    let mut batches: Vec<Vec<Row>> = Vec::new();
-    let mut n_tokens = 0;
-    for row in rows {
-        n_tokens += row.tokens.len();
-        match batches.last_mut() {
-            Some(batch) if n_tokens <= max_tokens => batch.push(row),
-            Some(_) | None => {
-                n_tokens = row.tokens.len();
-                batches.push(vec![row]);
-            }
-        }
-    }
-    batches
-}
-
-fn json_line(value: &impl Serialize) -> String {
-    // Records have texts as keys, which is all that JSON asks for.
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-fn read_line<T: DeserializeOwned>(path: &Path, line: Option<&Vec<u8>>) -> Result<Option<T>, PipelineError> {
-    let read = line.map(|line| serde_json::from_slice(line)).transpose();
-    read.map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
-}
-
-fn flush(path: &Path) -> Result<(), PipelineError> {
-    match std::fs::File::options().write(true).open(path).and_then(|file| file.sync_all()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(PipelineError::RunDir { action: "write", path: path.to_owned(), source: error })
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 fn to_u32(number: u64) -> u32 {

@@ -111,20 +111,3 @@ impl RlSettings {
         .into_iter()
     }
 }
-
-/// Caps of a run over all its processes; `None` sets none.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[non_exhaustive]
-pub struct RlCaps {
-    /// Tokens of rows that are trained on.
-    pub tokens: Option<u64>,
-    /// Seconds of work.
-    pub seconds: Option<f64>,
-}
-
-impl RlCaps {
-    /// These caps.
-    pub fn new(tokens: Option<u64>, seconds: Option<f64>) -> Self {
-        Self { tokens, seconds }
-    }
-}

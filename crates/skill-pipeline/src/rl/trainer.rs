@@ -2,7 +2,7 @@
 
 use super::record::RlSummary;
 use super::run::{RlCheckpoint, RlRun};
-use super::settings::{RlCaps, RlSettings};
+use super::settings::RlSettings;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::{MODE, MODE_RL, RunIdentity, check_identity};
@@ -14,6 +14,7 @@ use crate::settings::StopSignal;
 use crate::sft::{PolicyGames, PolicyText, PolicyWriter};
 use crate::trainer::RunConfig;
 use crate::warning::{Advice, OwnHints};
+use crate::weights::WeightsCaps;
 use serde_json::json;
 use skill_envs::{Env, SkillSource};
 use skill_llm::error::with_causes;
@@ -32,7 +33,7 @@ pub struct RlTrainer {
     pub(super) writer: Arc<dyn PolicyWriter>,
     pub(super) text: PolicyText,
     pub(super) settings: RlSettings,
-    pub(super) caps: RlCaps,
+    pub(super) caps: WeightsCaps,
     pub(super) games: Option<Arc<dyn PolicyGames>>,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) advice: Arc<dyn Advice>,
@@ -60,7 +61,7 @@ impl RlTrainer {
             writer,
             text,
             settings: RlSettings::default(),
-            caps: RlCaps::default(),
+            caps: WeightsCaps::default(),
             games: None,
             events: Arc::new(NoEvents),
             advice: Arc::new(OwnHints),
@@ -77,7 +78,7 @@ impl RlTrainer {
 
     /// Ends at these caps.
     #[must_use]
-    pub fn with_caps(self, caps: RlCaps) -> Self {
+    pub fn with_caps(self, caps: WeightsCaps) -> Self {
         Self { caps, ..self }
     }
 

@@ -49,6 +49,44 @@ impl LineLog {
     }
 
     /// The file.
+    /// Adds a record as a line of JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`LineLog::append`].
+    #[cfg(feature = "weights")]
+    pub(crate) fn append_record(&mut self, record: &impl serde::Serialize) -> Result<(), PipelineError> {
+        // Records have texts as keys, which is all that JSON asks for.
+        self.append(serde_json::to_string(record).unwrap_or_default().as_bytes())
+    }
+
+    /// The record of one of the log's lines.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Corrupt`] for a line that is not such a record.
+    #[cfg(feature = "weights")]
+    pub(crate) fn record<T: serde::de::DeserializeOwned>(
+        &self,
+        line: Option<&Vec<u8>>,
+    ) -> Result<Option<T>, PipelineError> {
+        let read = line.map(|line| serde_json::from_slice(line)).transpose();
+        read.map_err(|error| PipelineError::Corrupt { path: self.path.clone(), message: error.to_string() })
+    }
+
+    /// Waits until all lines are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    #[cfg(feature = "weights")]
+    pub(crate) fn flush(&self) -> Result<(), PipelineError> {
+        match File::options().write(true).open(&self.path).and_then(|file| file.sync_all()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("write", &self.path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

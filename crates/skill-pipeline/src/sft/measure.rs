@@ -2,8 +2,9 @@
 
 use super::data::SftData;
 use super::settings::SftSettings;
-use super::trainer::{batch_of, micro_batches, weights_error};
+use super::trainer::{batch_of, rows_of};
 use crate::error::PipelineError;
+use crate::weights::{micro_batches, weights_error};
 use serde::Serialize;
 use skill_train::seam::{AdamSettings, CallId, ForwardBackward, Loss, OptimStep, Pass, TrainBackend};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub async fn measured_step(
     let step_tokens: u64 = batch.iter().map(|example| example.tokens.len() as u64).sum();
     let began = Instant::now();
     let (mut sequence, mut loss) = (0, 0.0);
-    for rows in micro_batches(&batch, settings.micro_batch_tokens) {
+    for rows in micro_batches(rows_of(&batch), settings.micro_batch_tokens) {
         let pass = Pass::Gradient { loss: Loss::CrossEntropy, denominator: denominator as f64 };
         let call = CallId::new("measured step", 0, sequence);
         let request = ForwardBackward { call, rows, temperature: 1.0, pass };

@@ -3,17 +3,16 @@
 use super::checkpoint::{Best, Checkpoint};
 use super::measure::peak_memory;
 use super::record::{
-    EXAMPLES_FILE, POLICY_DIR, STEPS_FILE, SUMMARY_FILE, SftStep, SftSummary, SftTimes, SftValidation,
-    TIMES_FILE, VALIDATION_FILE,
+    EXAMPLES_FILE, STEPS_FILE, SUMMARY_FILE, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
+    VALIDATION_FILE,
 };
-use super::trainer::{SftTrainer, batch_of, micro_batches, place_of, weights_error};
+use super::trainer::{SftTrainer, batch_of, place_of, rows_of};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, way_to};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::weights::{micro_batches, weights_error, write_policy};
 use skill_core::{EpochIdx, StepIdx};
 use skill_train::TrainError;
 use skill_train::schedule::Schedule;
@@ -21,7 +20,6 @@ use skill_train::seam::{
     AdamSettings, CallId, ForwardBackward, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy,
     SaveRequest,
 };
-use std::path::Path;
 use std::time::Instant;
 
 /// The name of the run in the calls of the back end.
@@ -85,10 +83,10 @@ impl<'run> SftRun<'run> {
             best: kept.as_ref().and_then(|kept| kept.best.clone()),
             tokens: kept.as_ref().map_or(0, |kept| kept.tokens),
             kept,
-            first: read_line(steps.path(), step_lines.first())?,
-            last: read_line(steps.path(), step_lines.last())?,
-            before: read_line(validations.path(), validation_lines.first())?,
-            after: read_line(validations.path(), validation_lines.last())?,
+            first: steps.record(step_lines.first())?,
+            last: steps.record(step_lines.last())?,
+            before: validations.record(validation_lines.first())?,
+            after: validations.record(validation_lines.last())?,
             steps,
             validations,
             times,
@@ -136,7 +134,11 @@ impl<'run> SftRun<'run> {
             workers: 1,
             config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
         });
-        let lines: String = data.lines.iter().map(|line| json_line(line) + "\n").collect();
+        let lines = data.lines.iter().map(|line| {
+            // Records have texts as keys, which is all that JSON asks for.
+            serde_json::to_string(line).unwrap_or_default() + "\n"
+        });
+        let lines: String = lines.collect();
         atomic::write(&self.dir.path().join(EXAMPLES_FILE), lines.as_bytes())?;
         if let Some(kept) = &self.kept {
             // A process that was killed may have left states, or parts of them, that no checkpoint names.
@@ -165,13 +167,7 @@ impl<'run> SftRun<'run> {
         if stop.after_step.is_cancelled() || stop.soon.is_cancelled() || is_stop_requested(self.dir.path()) {
             return Some(self.stopped());
         }
-        let caps = self.trainer.caps;
-        let seconds = self.seconds();
-        let (what, spent, cap) = match (caps.tokens, caps.seconds) {
-            (Some(cap), _) if self.tokens >= cap => ("tokens", self.tokens.to_string(), cap.to_string()),
-            (_, Some(cap)) if seconds >= cap => ("time", format!("{seconds:.0} s"), format!("{cap} s")),
-            _ => return None,
-        };
+        let (what, spent, cap) = self.trainer.caps.reached(self.tokens, self.seconds())?;
         let (last_step, total_steps) = (to_u32(self.step), to_u32(self.total_steps));
         Some(PipelineError::SftCapped { what, spent, cap, last_step, total_steps })
     }
@@ -196,7 +192,7 @@ impl<'run> SftRun<'run> {
         let targets: usize = batch.iter().map(|example| example.n_targets()).sum();
         let tokens: usize = batch.iter().map(|example| example.tokens.len()).sum();
         let mut metrics = LossMetrics::default();
-        for (sequence, rows) in (0..).zip(micro_batches(&batch, settings.micro_batch_tokens)) {
+        for (sequence, rows) in (0..).zip(micro_batches(rows_of(&batch), settings.micro_batch_tokens)) {
             let pass = Pass::Gradient { loss: Loss::CrossEntropy, denominator: targets as f64 };
             let call = CallId::new(RUN, step, sequence);
             let request = ForwardBackward { call, rows, temperature: 1.0, pass };
@@ -215,7 +211,7 @@ impl<'run> SftRun<'run> {
         let loss = metrics.loss;
         let record =
             SftStep { step, epoch, loss, learning_rate, grad_norm, examples: batch.len(), tokens, targets };
-        self.steps.append(json_line(&record).as_bytes())?;
+        self.steps.append_record(&record)?;
         self.step = step;
         self.tokens += tokens;
         let seconds = began.elapsed().as_secs_f64();
@@ -244,7 +240,7 @@ impl<'run> SftRun<'run> {
         let targets: usize = examples.iter().map(|example| example.n_targets()).sum();
         let mut sum = 0.0;
         for (sequence, rows) in
-            (VALIDATE..).zip(micro_batches(&examples, trainer.settings.micro_batch_tokens))
+            (VALIDATE..).zip(micro_batches(rows_of(&examples), trainer.settings.micro_batch_tokens))
         {
             let call = CallId::new(RUN, self.step, sequence);
             let pass = Pass::LogProbs { policy: Policy::Current };
@@ -267,7 +263,7 @@ impl<'run> SftRun<'run> {
             None => None,
         };
         let record = SftValidation { step: self.step, loss, targets: targets as u64, games };
-        self.validations.append(json_line(&record).as_bytes())?;
+        self.validations.append_record(&record)?;
         self.log.emit(&Event::SftValidated { record: record.clone() });
         self.before.get_or_insert_with(|| record.clone());
         self.after = Some(record);
@@ -296,9 +292,8 @@ impl<'run> SftRun<'run> {
         {
             best.state.clone_from(&saved.hash);
         }
-        for path in [self.steps.path(), self.validations.path()] {
-            flush(path)?;
-        }
+        self.steps.flush()?;
+        self.validations.flush()?;
         let n_validations = self.validations.n_lines();
         let kept = Checkpoint::new(self.step, saved.hash, self.best.clone(), self.tokens, n_validations);
         kept.write(self.dir.path())?;
@@ -319,18 +314,7 @@ impl<'run> SftRun<'run> {
         let (state, _) = kept.policy();
         self.load(state.to_owned()).await?;
         let files = self.trainer.writer.files().map_err(self.failed())?;
-        let policy = self.dir.path().join(POLICY_DIR);
-        let beside = self.dir.path().join(format!("{POLICY_DIR}.new"));
-        atomic::remove_dir(&beside)?;
-        for (name, bytes) in files {
-            atomic::write(&beside.join(name), &bytes)?;
-        }
-        atomic::remove_dir(&policy)?;
-        std::fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
-            action: "write",
-            path: policy.clone(),
-            source,
-        })
+        write_policy(self.dir.path(), files)
     }
 
     async fn finish(&mut self) -> Result<SftSummary, PipelineError> {
@@ -361,25 +345,6 @@ impl<'run> SftRun<'run> {
         self.write_times()?;
         self.log.emit(&Event::SftFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
-    }
-}
-
-fn json_line(value: &impl Serialize) -> String {
-    // Records have texts as keys, which is all that JSON asks for.
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-fn read_line<T: DeserializeOwned>(path: &Path, line: Option<&Vec<u8>>) -> Result<Option<T>, PipelineError> {
-    let read = line.map(|line| serde_json::from_slice(line)).transpose();
-    read.map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
-}
-
-fn flush(path: &Path) -> Result<(), PipelineError> {
-    match std::fs::File::options().write(true).open(path).and_then(|file| file.sync_all()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(PipelineError::RunDir { action: "write", path: path.to_owned(), source: error })
-        }
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use super::data::SftData;
 use super::games::PolicyGames;
 use super::record::SftSummary;
 use super::run::SftRun;
-use super::settings::{SftCaps, SftSettings};
+use super::settings::SftSettings;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::{MODE, MODE_SFT, RunIdentity, check_identity};
@@ -16,6 +16,7 @@ use crate::run_dir::{RunDir, withdraw_stop};
 use crate::settings::StopSignal;
 use crate::trainer::RunConfig;
 use crate::warning::{Advice, OwnHints};
+use crate::weights::WeightsCaps;
 use serde_json::json;
 use skill_core::EpochIdx;
 use skill_core::plan::EpochPlan;
@@ -48,7 +49,7 @@ pub struct SftTrainer {
     pub(super) writer: Arc<dyn PolicyWriter>,
     pub(super) data: Arc<SftData>,
     pub(super) settings: SftSettings,
-    pub(super) caps: SftCaps,
+    pub(super) caps: WeightsCaps,
     pub(super) games: Option<Arc<dyn PolicyGames>>,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) advice: Arc<dyn Advice>,
@@ -70,7 +71,7 @@ impl SftTrainer {
             writer,
             data: Arc::new(data),
             settings: SftSettings::default(),
-            caps: SftCaps::default(),
+            caps: WeightsCaps::default(),
             games: None,
             events: Arc::new(NoEvents),
             advice: Arc::new(OwnHints),
@@ -87,7 +88,7 @@ impl SftTrainer {
 
     /// Ends at these caps.
     #[must_use]
-    pub fn with_caps(self, caps: SftCaps) -> Self {
+    pub fn with_caps(self, caps: WeightsCaps) -> Self {
         Self { caps, ..self }
     }
 
@@ -191,26 +192,12 @@ pub(super) fn place_of(settings: &SftSettings, n_train: usize, step: u64) -> (u3
     (u32::try_from(before / per_epoch + 1).unwrap_or(u32::MAX), before % per_epoch)
 }
 
-/// The rows of each forward pass over these examples, in their order: as many as the limit of tokens has room for, and
-/// at least one.
-pub(super) fn micro_batches(examples: &[&SftExample], max_tokens: usize) -> Vec<Vec<Row>> {
-    let mut batches: Vec<Vec<Row>> = Vec::new();
-    let mut n_tokens = 0;
-    for example in examples {
-        let row = Row { tokens: example.tokens.clone(), weights: example.weights.clone(), ..Row::default() };
-        n_tokens += row.tokens.len();
-        match batches.last_mut() {
-            Some(batch) if n_tokens <= max_tokens => batch.push(row),
-            Some(_) | None => {
-                n_tokens = row.tokens.len();
-                batches.push(vec![row]);
-            }
-        }
-    }
-    batches
-}
-
-/// What a failure of the model is at this step of so many.
-pub(crate) fn weights_error(step: u64, total_steps: u64) -> impl Fn(TrainError) -> PipelineError {
-    move |source| PipelineError::Weights { step, total_steps, source: Box::new(source) }
+/// The rows of these examples.
+pub(super) fn rows_of<'data>(examples: &[&'data SftExample]) -> impl Iterator<Item = Row> + use<'data> {
+    let examples: Vec<&SftExample> = examples.to_vec();
+    examples.into_iter().map(|example| Row {
+        tokens: example.tokens.clone(),
+        weights: example.weights.clone(),
+        ..Row::default()
+    })
 }

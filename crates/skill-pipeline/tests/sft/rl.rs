@@ -9,8 +9,9 @@ use skill_envs::source::document;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{ChatModel, ChatRequest, Message};
 use skill_pipeline::rl::record::{RlIteration, RlSummary};
-use skill_pipeline::rl::{RlCaps, RlSettings, RlTrainer};
+use skill_pipeline::rl::{RlSettings, RlTrainer};
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_pipeline::weights::WeightsCaps;
 use skill_pipeline::{PipelineError, StopSignal};
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
@@ -125,7 +126,7 @@ async fn a_policy_learns_what_is_rewarded() {
 #[tokio::test]
 async fn no_token_of_an_episode_is_tokenized_twice() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, remembers) in [("grows", true), ("begins anew", false)] {
+    for (name, remembers) in [("grows", true), ("forgets", false)] {
         let run = dir.path().join(name);
         let model = bigram(&run);
         let mut settings = settings();
@@ -245,7 +246,7 @@ async fn a_capped_or_stopped_run_continues_to_the_same_weights() {
     train(&dir.path().join("whole"), &settings).await;
     let run = dir.path().join("capped");
     let capped =
-        trainer(&run, Letters::new(6), &bigram(&run), &settings).with_caps(RlCaps::new(Some(1), None));
+        trainer(&run, Letters::new(6), &bigram(&run), &settings).with_caps(WeightsCaps::new(Some(1), None));
     let ended = capped.train(&run).await;
     assert!(matches!(ended, Err(PipelineError::SftCapped { last_step: 1, .. })), "{ended:?}");
     assert!(run.join("policy/weights.bin").is_file());

@@ -112,7 +112,7 @@ async fn a_stop_and_a_cap_keep_what_is_trained_and_the_run_continues() {
         let first = trainer(&run, &model, &data, &settings);
         let first = match stops {
             true => first.with_stop(stop).with_events(after_two),
-            false => first.with_caps(skill_pipeline::sft::SftCaps::new(Some(of_two), None)),
+            false => first.with_caps(skill_pipeline::weights::WeightsCaps::new(Some(of_two), None)),
         };
         match (stops, first.train(&run).await.unwrap_err()) {
             (true, PipelineError::Stopped { last_step: 2, total_steps: 4 })

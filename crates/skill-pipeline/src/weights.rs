@@ -1,0 +1,34 @@
+//! What runs share that train weights: caps, passes, faults of the model, and the folder of the trained policy.
+
+#[cfg(feature = "weights")]
+mod run;
+
+#[cfg(feature = "weights")]
+pub(crate) use run::{micro_batches, weights_error, write_policy};
+
+/// Caps of a run over all its processes; `None` sets none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct WeightsCaps {
+    /// Tokens that are trained on, each as often as it is.
+    pub tokens: Option<u64>,
+    /// Seconds of work.
+    pub seconds: Option<f64>,
+}
+
+impl WeightsCaps {
+    /// These caps.
+    pub fn new(tokens: Option<u64>, seconds: Option<f64>) -> Self {
+        Self { tokens, seconds }
+    }
+
+    /// The cap that a run has reached with so many tokens and seconds: its name, what is spent, and the cap itself.
+    #[cfg(feature = "weights")]
+    pub(crate) fn reached(self, tokens: u64, seconds: f64) -> Option<(&'static str, String, String)> {
+        match (self.tokens, self.seconds) {
+            (Some(cap), _) if tokens >= cap => Some(("tokens", tokens.to_string(), cap.to_string())),
+            (_, Some(cap)) if seconds >= cap => Some(("time", format!("{seconds:.0} s"), format!("{cap} s"))),
+            _ => None,
+        }
+    }
+}

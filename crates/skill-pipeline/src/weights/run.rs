@@ -1,0 +1,47 @@
+//! Passes over rows, faults of the model, and the folder of the trained policy.
+
+use crate::error::PipelineError;
+use crate::run_dir::atomic;
+use crate::sft::PolicyFile;
+use crate::sft::record::POLICY_DIR;
+use skill_train::TrainError;
+use skill_train::seam::Row;
+use std::path::Path;
+
+/// The rows of each forward pass, in their order: as many as the limit of tokens has room for, and at least one.
+pub(crate) fn micro_batches(rows: impl IntoIterator<Item = Row>, max_tokens: usize) -> Vec<Vec<Row>> {
+    let mut batches: Vec<Vec<Row>> = Vec::new();
+    let mut n_tokens = 0;
+    for row in rows {
+        n_tokens += row.tokens.len();
+        match batches.last_mut() {
+            Some(batch) if n_tokens <= max_tokens => batch.push(row),
+            Some(_) | None => {
+                n_tokens = row.tokens.len();
+                batches.push(vec![row]);
+            }
+        }
+    }
+    batches
+}
+
+/// What a failure of the model is at this step of so many.
+pub(crate) fn weights_error(step: u64, total_steps: u64) -> impl Fn(TrainError) -> PipelineError {
+    move |source| PipelineError::Weights { step, total_steps, source: Box::new(source) }
+}
+
+/// Replaces the folder of the trained policy by these files; a process that is killed leaves the old one or the new.
+pub(crate) fn write_policy(run: &Path, files: Vec<PolicyFile>) -> Result<(), PipelineError> {
+    let policy = run.join(POLICY_DIR);
+    let beside = run.join(format!("{POLICY_DIR}.new"));
+    atomic::remove_dir(&beside)?;
+    for (name, bytes) in files {
+        atomic::write(&beside.join(name), &bytes)?;
+    }
+    atomic::remove_dir(&policy)?;
+    std::fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
+        action: "write",
+        path: policy.clone(),
+        source,
+    })
+}
