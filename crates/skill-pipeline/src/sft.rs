@@ -27,6 +27,8 @@ mod settings;
 mod trainer;
 
 #[cfg(feature = "weights")]
+pub use crate::weights::{PolicyFile, PolicyWriter};
+#[cfg(feature = "weights")]
 pub use chat::{PolicyChat, PolicyText};
 #[cfg(feature = "weights")]
 pub use data::SftData;
@@ -36,4 +38,4 @@ pub use games::{EnvGames, PolicyGames};
 pub use measure::{StepCost, measured_step, peak_memory};
 pub use settings::SftSettings;
 #[cfg(feature = "weights")]
-pub use trainer::{PolicyFile, PolicyWriter, SftTrainer};
+pub use trainer::SftTrainer;

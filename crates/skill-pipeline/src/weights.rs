@@ -4,7 +4,12 @@
 mod run;
 
 #[cfg(feature = "weights")]
+pub use run::{PolicyFile, PolicyWriter};
+#[cfg(feature = "weights")]
 pub(crate) use run::{micro_batches, weights_error, write_policy};
+
+/// The directory of the trained model.
+pub const POLICY_DIR: &str = "policy";
 
 /// Caps of a run over all its processes; `None` sets none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

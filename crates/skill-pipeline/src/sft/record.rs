@@ -29,8 +29,7 @@ pub const EXAMPLES_FILE: &str = "examples.jsonl";
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// The directory of the states.
 pub const CHECKPOINTS_DIR: &str = "checkpoints";
-/// The directory of the trained model.
-pub const POLICY_DIR: &str = "policy";
+pub use crate::weights::POLICY_DIR;
 /// The file of what the run has taken.
 pub const TIMES_FILE: &str = "sft_times.json";
 

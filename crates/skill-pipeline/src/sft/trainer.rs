@@ -16,30 +16,16 @@ use crate::run_dir::{RunDir, withdraw_stop};
 use crate::settings::StopSignal;
 use crate::trainer::RunConfig;
 use crate::warning::{Advice, OwnHints};
-use crate::weights::WeightsCaps;
+use crate::weights::{PolicyWriter, WeightsCaps};
 use serde_json::json;
 use skill_core::EpochIdx;
 use skill_core::plan::EpochPlan;
 use skill_llm::error::with_causes;
-use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
 use skill_train::examples::SftExample;
 use skill_train::seam::{Row, TrainBackend};
 use std::path::Path;
 use std::sync::Arc;
-
-/// A file of the trained model: its name and its content.
-pub type PolicyFile = (String, Vec<u8>);
-
-/// Writes the weights of a back end in the form that other programs load.
-pub trait PolicyWriter: Send + Sync {
-    /// The files of the model with the weights that the back end has now.
-    ///
-    /// # Errors
-    ///
-    /// Weights that cannot be read, and files of the base model that are missing.
-    fn files(&self) -> Result<Vec<PolicyFile>, TrainError>;
-}
 
 /// Fine-tunes a model on examples.
 #[derive(Clone)]

@@ -1,12 +1,24 @@
 //! Passes over rows, faults of the model, and the folder of the trained policy.
 
+use super::POLICY_DIR;
 use crate::error::PipelineError;
 use crate::run_dir::atomic;
-use crate::sft::PolicyFile;
-use crate::sft::record::POLICY_DIR;
 use skill_train::TrainError;
 use skill_train::seam::Row;
 use std::path::Path;
+
+/// A file of the trained model: its name and its content.
+pub type PolicyFile = (String, Vec<u8>);
+
+/// Writes the weights of a back end in the form that other programs load.
+pub trait PolicyWriter: Send + Sync {
+    /// The files of the model with the weights that the back end has now.
+    ///
+    /// # Errors
+    ///
+    /// Weights that cannot be read, and files of the base model that are missing.
+    fn files(&self) -> Result<Vec<PolicyFile>, TrainError>;
+}
 
 /// The rows of each forward pass, in their order: as many as the limit of tokens has room for, and at least one.
 pub(crate) fn micro_batches(rows: impl IntoIterator<Item = Row>, max_tokens: usize) -> Vec<Vec<Row>> {
