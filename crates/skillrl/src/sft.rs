@@ -61,7 +61,7 @@ impl Method {
     }
 }
 
-/// The settings of `[sft]` and the weights that they train, or their defaults where there is no such section.
+/// The settings of `[sft]` and the weights that they train, or their defaults if the section is absent.
 fn method_of(config: &Config) -> (SftSettings, Method) {
     let asked = config.sft.clone().unwrap_or_default();
     let mut settings = SftSettings::default();
@@ -95,7 +95,7 @@ pub struct SftRequest {
 }
 
 impl SftRequest {
-    /// A request with the settings of `[sft]`, or their defaults where there is no such section.
+    /// A request with the settings of `[sft]`, or their defaults if the section is absent.
     pub fn of_config(config: &Config, demonstrator: Demonstrator, out: impl Into<PathBuf>) -> Self {
         let mut request = Self::new(demonstrator, out);
         (request.settings, request.method) = method_of(config);

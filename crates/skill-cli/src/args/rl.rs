@@ -73,7 +73,7 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) games: usize,
 
-    /// Fails if there is no run to continue. Without it the same command starts a run, or continues it.
+    /// Fails unless the directory holds a run to continue. Without it the command starts a run or continues one.
     #[arg(long)]
     pub(crate) resume: bool,
 

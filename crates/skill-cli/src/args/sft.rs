@@ -62,7 +62,7 @@ pub(crate) struct SftArgs {
     #[arg(long, value_name = "N")]
     games: Option<u32>,
 
-    /// Fails if there is no run to continue. Without it the same command starts a run, or continues it.
+    /// Fails unless the directory holds a run to continue. Without it the command starts a run or continues one.
     #[arg(long)]
     pub(crate) resume: bool,
 

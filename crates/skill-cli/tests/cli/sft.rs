@@ -219,7 +219,7 @@ mod built_in {
             [&sft["batch_size"], &sft["learning_rate"], &sft["epochs"]],
             [&json!(2), &json!(0.001), &json!(1)]
         );
-        // Another setting is another run, and what is no number of examples is refused.
+        // A changed setting needs another run directory, and an invalid number of examples is refused.
         context.run(&["sft", "household.toml", "--epochs", "2"]).assert_code(code::OTHER_RUN);
         context.run(&["sft", "household.toml", "--num-examples", "0"]).assert_code(code::USAGE);
     }

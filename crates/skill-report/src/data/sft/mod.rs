@@ -118,7 +118,7 @@ impl SftFiles {
     }
 }
 
-/// The whole lines of a file; none if there is no file. A last line without its end is still being written.
+/// The complete lines of a file; empty if the file does not exist. An unterminated last line is still being written.
 fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, PipelineError> {
     let Some(file) = open(path)? else { return Ok(Vec::new()) };
     let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
