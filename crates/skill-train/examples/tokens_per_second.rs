@@ -65,7 +65,8 @@ async fn timed(model: &LocalChatModel, requests: Vec<ChatRequest>) -> Outcome<(f
 fn text(n_words: usize, salt: usize) -> String {
     let words =
         ["river", "stone", "window", "paper", "garden", "engine", "silver", "table", "winter", "letter"];
-    (0..n_words).map(|at| words[(at * at + at / 7 + salt) % words.len()]).collect::<Vec<_>>().join(" ")
+    let word = |at: usize| words.get((at * at + at / 7 + salt) % words.len());
+    (0..n_words).filter_map(word).copied().collect::<Vec<_>>().join(" ")
 }
 
 #[tokio::main]

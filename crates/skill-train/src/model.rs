@@ -10,6 +10,7 @@
 mod attention;
 mod batch;
 mod decode;
+mod frozen;
 mod gguf;
 mod head;
 mod layer;
@@ -38,9 +39,10 @@ use crate::seam::AdamSettings;
 use crate::weights::{HostTensor, WeightFiles};
 use attention::Heads;
 use batch::Rotation;
+use frozen::FrozenMatrix;
 use layer::{Layer, LayerTape, Pass};
 use ops::{rms_norm, rms_norm_backward, scatter_add};
-use params::{Linear, ParamId, Parameters, is_quantized};
+use params::{Linear, ParamId, Parameters, Value, is_quantized};
 use quantized::QuantizedMatrix;
 
 pub(crate) use quantized::kept_type;
@@ -67,6 +69,7 @@ pub struct Decoder {
 /// A parameter as it is kept in memory.
 enum Stored {
     Floats(HostTensor),
+    Frozen(FrozenMatrix),
     Quantized(QuantizedMatrix),
 }
 
@@ -127,6 +130,23 @@ impl Decoder {
         Self::load(ModelConfig::from_json(&text)?, &WeightFiles::open(directory)?)
     }
 
+    /// Reads a model directory whose matrices are not trained, as a base for an adapter: those whose values are numbers
+    /// of bf16 or f16 take two bytes a value in memory, and all results are those of [`Decoder::open`].
+    ///
+    /// # Errors
+    /// As [`Decoder::open`].
+    pub fn open_frozen(directory: &Path) -> Result<Self> {
+        let path = directory.join("config.json");
+        let text = std::fs::read_to_string(&path).map_err(|source| TrainError::io(&path, source))?;
+        Self::load_by(ModelConfig::from_json(&text)?, &WeightFiles::open(directory)?, |found| {
+            let matrix = match found.shape[..] {
+                [_, _] => FrozenMatrix::of_floats(&tensor::tensor(found.values.clone(), &found.shape)?)?,
+                _ => None,
+            };
+            Ok(matrix.map_or(Stored::Floats(found), Stored::Frozen))
+        })
+    }
+
     /// Reads the weights of a model.
     ///
     /// Names are those of published checkpoints, with or without `model.` in front. Tensors that the model does not
@@ -136,6 +156,14 @@ impl Decoder {
     /// [`TrainError::Tensor`] with the file and the tensor that is missing, superfluous, or of the wrong shape, type
     /// or content.
     pub fn load(config: ModelConfig, files: &WeightFiles) -> Result<Self> {
+        Self::load_by(config, files, |found| Ok(Stored::Floats(found)))
+    }
+
+    fn load_by(
+        config: ModelConfig,
+        files: &WeightFiles,
+        stored: impl Fn(HostTensor) -> Result<Stored>,
+    ) -> Result<Self> {
         let expected = config.parameters();
         let has = |name: &str| files.names().any(|found| found == name);
         let is_bare = !has("model.embed_tokens.weight") && has("embed_tokens.weight");
@@ -154,7 +182,7 @@ impl Decoder {
                 fault: TensorFault::Unexpected,
             });
         }
-        Self::build(config, |name, shape| files.read(&name_in_file(name), shape))
+        Self::build_from(config, |name, shape| stored(files.read(&name_in_file(name), shape)?))
     }
 
     /// A model with random weights, for training from nothing.
@@ -195,10 +223,12 @@ impl Decoder {
     ) -> Result<Self> {
         let mut params = Parameters::default();
         for (name, shape) in config.parameters() {
-            match weight(&name, &shape)? {
-                Stored::Floats(found) => params.push(name, tensor::tensor(found.values, &shape)?),
-                Stored::Quantized(matrix) => params.push_quantized(name, matrix)?,
+            let value = match weight(&name, &shape)? {
+                Stored::Floats(found) => Value::Floats(tensor::tensor(found.values, &shape)?),
+                Stored::Frozen(matrix) => Value::Frozen(matrix),
+                Stored::Quantized(matrix) => Value::Quantized(matrix),
             };
+            params.push(name, value);
         }
         let id_of =
             |name: &str| params.iter().find(|(_, parameter)| parameter.name == name).map(|(id, _)| id);
@@ -230,7 +260,7 @@ impl Decoder {
     /// [`TrainError::Compute`] if the tensor library fails.
     pub fn trainable(&self) -> Result<Vec<(String, HostTensor)>> {
         let trainable = self.params.iter().filter(|(_, parameter)| parameter.is_trainable);
-        trainable.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.value)?))).collect()
+        trainable.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.floats()?)?))).collect()
     }
 
     /// Names, shapes and values of the parameters of the base model, without its adapter, in a fixed order.
@@ -242,7 +272,7 @@ impl Decoder {
             return Err(is_quantized());
         }
         let base = self.params.iter().take(self.n_base);
-        base.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.value)?))).collect()
+        base.map(|(_, parameter)| Ok((parameter.name.clone(), host(&parameter.floats()?)?))).collect()
     }
 
     /// Replaces the values of parameters by name.
@@ -253,15 +283,16 @@ impl Decoder {
     pub fn replace(&mut self, new: &[(String, HostTensor)]) -> Result<()> {
         for (name, value) in new {
             let found = self.params.iter().find(|(_, parameter)| parameter.name == *name);
-            match found {
-                Some((_, parameter)) if parameter.value.dims() == value.shape => {}
-                Some(_) => return Err(TrainError::model(name, "the value has another shape")),
-                None => return Err(TrainError::model(name, "the model has no such parameter")),
+            let Some((_, parameter)) = found else {
+                return Err(TrainError::model(name, "the model has no such parameter"));
+            };
+            if !parameter.has_shape(&value.shape)? {
+                return Err(TrainError::model(name, "the value has another shape"));
             }
         }
         for (_, parameter) in self.params.iter_mut() {
             if let Some((_, value)) = new.iter().find(|(name, _)| *name == parameter.name) {
-                parameter.value = tensor::tensor(value.values.clone(), &value.shape)?;
+                parameter.set(value.clone())?;
             }
         }
         Ok(())
@@ -288,11 +319,10 @@ impl Decoder {
         let factors = adam.begin_step(settings, norm);
         for (id, parameter) in self.params.iter_mut() {
             if let (Some(gradient), true) = (gradients.get(id), parameter.is_trainable) {
-                let mut new = values(&parameter.value)?;
+                let HostTensor { shape, values: mut new } = host(&parameter.floats()?)?;
                 let gradient = Floats::of(gradient)?;
-                let rank = parameter.value.rank();
-                adam.update(&factors, &parameter.name, rank, &mut new, gradient.slice()?);
-                parameter.value = tensor::tensor(new, parameter.value.dims())?;
+                adam.update(&factors, &parameter.name, shape.len(), &mut new, gradient.slice()?);
+                parameter.set(HostTensor { shape, values: new })?;
             }
         }
         Ok(norm)
@@ -318,7 +348,7 @@ impl Decoder {
             });
             last = output;
         }
-        let hidden = rms_norm(&last, self.params.get(self.norm)?, self.config.rms_norm_eps)?;
+        let hidden = rms_norm(&last, &self.params.get(self.norm)?, self.config.rms_norm_eps)?;
         Ok(Forward { batch, rotation, adapters, kept, last, hidden })
     }
 
@@ -357,7 +387,7 @@ impl Decoder {
             rotation: &forward.rotation,
             adapters: forward.adapters,
         };
-        let weight = self.params.get(self.norm)?;
+        let weight = &self.params.get(self.norm)?;
         let (mut gradient, by_weight) =
             rms_norm_backward(&forward.last, weight, self.config.rms_norm_eps, &hidden.0, None)?;
         if self.params.is_trainable(self.norm) {

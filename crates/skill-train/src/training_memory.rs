@@ -1,6 +1,6 @@
 //! Memory that training takes, predicted from the shape of a model before its weights are read.
 //!
-//! It needs no tensor library. Everything is computed in f32.
+//! It needs no tensor library. Everything is computed in f32; what is not trained may be kept in fewer bytes.
 
 use crate::model_config::ModelConfig;
 
@@ -53,6 +53,17 @@ impl TrainingMemory {
                 .saturating_add(of_tokens(work))
                 .saturating_add(logits.min(LOGITS_BYTES)),
         }
+    }
+
+    /// The same with a base that is not trained and kept in `base_bytes`: one matrix at a time is converted to f32.
+    #[must_use]
+    pub fn with_frozen_base(mut self, config: &ModelConfig, base_bytes: u64) -> Self {
+        let [hidden, _, _, inner] = widths(config);
+        let largest = hidden.saturating_mul(inner.max(config.vocab_size as u64)).saturating_mul(BYTES);
+        let floats = (config.n_parameters() as u64).saturating_mul(BYTES);
+        self.weights = self.weights.saturating_sub(floats).saturating_add(base_bytes.min(floats));
+        self.activations = self.activations.saturating_add(largest);
+        self
     }
 
     /// All of it.
@@ -113,6 +124,10 @@ mod tests {
         assert_eq!(adapter.optimizer, 8 * 4_884_480);
         assert_eq!(adapter.weights, 4 * (n_weights + 4_884_480));
         assert_eq!(adapter.activations, full.activations);
+        let frozen = adapter.with_frozen_base(&shape, 2 * n_weights);
+        assert_eq!(frozen.weights, 2 * n_weights + 4 * 4_884_480);
+        // The largest matrix is the embedding.
+        assert_eq!(frozen.activations, adapter.activations + 4 * 49_152 * 576);
         let longer = TrainingMemory::of(&shape, 16, 1024);
         assert!(longer.activations > adapter.activations && longer.weights == adapter.weights);
     }

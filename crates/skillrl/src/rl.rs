@@ -86,7 +86,7 @@ pub fn prepare(
     let env = assemble::environment(loaded)?;
     let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
     let text = text_of(&files);
-    let model = model_to_train(&path, &files, request.method, settings.seed)?;
+    let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
     // The two share their weights until the first step.
     let reference = (settings.kl_coeff > 0.0).then(|| model.clone());
     let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));

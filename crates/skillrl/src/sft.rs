@@ -168,7 +168,7 @@ pub async fn prepare(
     let forecast = MemoryForecast::of_request(&files, request, longest);
     tracing::info!("fine-tuning {} takes {}", files.name(), forecast.describe());
     forecast.check(&path)?;
-    let (backend, writer) = backend(&path, &files, request)?;
+    let (backend, writer) = backend(&path, &files, request, &forecast)?;
     let backend: Arc<dyn TrainBackend> = Arc::new(backend);
     let budget = &loaded.config.budget;
     let mut identity = vec![
@@ -247,15 +247,17 @@ pub(crate) fn skills(
     Ok(Arc::new(source))
 }
 
-/// Reads the weights that are trained, in this way.
+/// Reads the weights that are trained, in this way; a compact base of an adapter keeps the bytes of its file.
 pub(crate) fn model_to_train(
     path: &Path,
     files: &ModelFiles,
     method: Method,
     seed: u64,
+    base_is_compact: bool,
 ) -> Result<Decoder, Error> {
     let failed = |error: TrainError| model_error(&error);
-    let mut model = files.load_to_train().map_err(failed)?;
+    let loaded = if base_is_compact { files.load_to_adapt() } else { files.load_to_train() };
+    let mut model = loaded.map_err(failed)?;
     match method {
         Method::Full if files.format() == WeightFormat::Gguf => {
             let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";
@@ -277,8 +279,10 @@ fn backend(
     path: &Path,
     files: &ModelFiles,
     request: &SftRequest,
+    forecast: &MemoryForecast,
 ) -> Result<(LocalBackend, LocalPolicy), Error> {
-    let model = model_to_train(path, files, request.method, request.settings.seed)?;
+    let (method, seed) = (request.method, request.settings.seed);
+    let model = model_to_train(path, files, method, seed, forecast.base_is_compact)?;
     let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
     let backend = LocalBackend::new(model, None, Keep::Activations, store);
     let writer = LocalPolicy::new(backend.clone(), path);

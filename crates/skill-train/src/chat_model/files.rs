@@ -202,7 +202,7 @@ impl ModelFiles {
     /// # Errors
     /// As [`Decoder::open`], [`Decoder::open_gguf_quantized`] and [`Decoder::attach_from`].
     pub fn load(&self) -> Result<Decoder> {
-        self.load_by(Decoder::open_gguf_quantized)
+        self.load_by(Decoder::open_gguf_quantized, Decoder::open)
     }
 
     /// Reads the weights of a model that is trained: all in f32.
@@ -210,18 +210,37 @@ impl ModelFiles {
     /// # Errors
     /// As [`Decoder::open`], [`Decoder::open_gguf`] and [`Decoder::attach_from`].
     pub fn load_to_train(&self) -> Result<Decoder> {
-        self.load_by(Decoder::open_gguf)
+        self.load_by(Decoder::open_gguf, Decoder::open)
     }
 
-    fn load_by(&self, open_gguf: fn(&Path) -> Result<Decoder>) -> Result<Decoder> {
+    /// Reads the weights of a model of which only an adapter is trained: matrices keep the bytes of their file where
+    /// these say the same as f32, so that results are those of [`ModelFiles::load_to_train`].
+    ///
+    /// # Errors
+    /// As [`ModelFiles::load_to_train`].
+    pub fn load_to_adapt(&self) -> Result<Decoder> {
+        self.load_by(Decoder::open_gguf_frozen, Decoder::open_frozen)
+    }
+
+    fn load_by(
+        &self,
+        open_gguf: fn(&Path) -> Result<Decoder>,
+        open_folder: fn(&Path) -> Result<Decoder>,
+    ) -> Result<Decoder> {
         let mut model = match self.format {
             WeightFormat::Gguf => open_gguf(&self.path)?,
-            WeightFormat::Safetensors => Decoder::open(&self.path)?,
+            WeightFormat::Safetensors => open_folder(&self.path)?,
         };
         if let Some(adapter) = &self.adapter {
             model.attach_from(adapter)?;
         }
         Ok(model)
+    }
+
+    /// Bytes of the weights of [`ModelFiles::load_to_adapt`], as they are kept in memory; at most.
+    pub fn n_frozen_bytes(&self) -> u64 {
+        const FLOAT: u64 = 4;
+        self.n_bytes.min((self.config.n_parameters() as u64).saturating_mul(FLOAT))
     }
 
     /// Bytes of the weights of a model that answers, as they are kept in memory; without its adapter.

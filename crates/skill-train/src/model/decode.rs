@@ -120,7 +120,7 @@ impl Decoder {
         }
         let last = batch.ranges().map(|(start, length)| start + length - 1).collect::<Vec<_>>();
         let hidden = gather(&hidden, last.into_iter())?;
-        let hidden = rms_norm(&hidden, self.params.get(self.norm)?, self.config.rms_norm_eps)?;
+        let hidden = rms_norm(&hidden, &self.params.get(self.norm)?, self.config.rms_norm_eps)?;
         values(&self.params.product(self.head, &hidden)?)
     }
 
@@ -160,14 +160,14 @@ impl Layer {
         input: &Tensor,
     ) -> Result<Tensor> {
         let Pass { params, adapters, .. } = pass;
-        let normed = rms_norm(input, params.get(self.input_norm)?, self.eps)?;
+        let normed = rms_norm(input, &params.get(self.input_norm)?, self.eps)?;
         let query = self.normed_heads(params, 0, self.query.forward(params, &normed, adapters)?)?;
         let key = self.normed_heads(params, 1, self.key.forward(params, &normed, adapters)?)?;
         let value = self.value.forward(params, &normed, adapters)?;
         let attended = self.heads.attend_cached(pass, index, rows, [&query, &key, &value])?;
         let middle = self.output.forward(params, &attended, adapters)?;
         add_in_place(&middle, input)?;
-        let normed = rms_norm(&middle, params.get(self.inner_norm)?, self.eps)?;
+        let normed = rms_norm(&middle, &params.get(self.inner_norm)?, self.eps)?;
         let gate = self.gate.forward(params, &normed, adapters)?;
         let up = self.up.forward(params, &normed, adapters)?;
         let output = self.down.forward(params, &swiglu(&gate, &up)?, adapters)?;
@@ -177,7 +177,7 @@ impl Layer {
 
     fn normed_heads(&self, params: &Parameters, which: usize, heads: Tensor) -> Result<Tensor> {
         match self.head_norms.as_ref().and_then(|norms| norms.get(which)) {
-            Some(norm) => rms_norm(&heads, params.get(*norm)?, self.eps),
+            Some(norm) => rms_norm(&heads, &params.get(*norm)?, self.eps),
             None => Ok(heads),
         }
     }

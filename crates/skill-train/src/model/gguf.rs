@@ -1,4 +1,4 @@
-//! GGUF files of the three families: dequantized once to f32, or with matrices that stay quantized.
+//! GGUF files of the three families: dequantized once to f32, or with matrices that stay in their blocks.
 //!
 //! The library reads the container and the quantized blocks. Names and configuration keys are those of llama.cpp. Its
 //! converter reorders the rows of Llama's query and key matrices for another form of the rotation; they are put back.
@@ -7,12 +7,15 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::Arc;
 
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{Content, Value};
 use candle_core::quantized::{QStorage, QTensor};
 
+use super::frozen::FrozenMatrix;
 use super::quantized::QuantizedMatrix;
+use super::tensor::Floats;
 use super::{Decoder, Stored, tensor};
 use crate::error::{TensorFault, TrainError};
 use crate::model_config::{Family, ModelConfig};
@@ -66,7 +69,36 @@ impl Decoder {
         let is_tied = config.has_tied_embeddings;
         Self::build_from(config, |name, shape| {
             let is_factor = is_tied || name != "model.embed_tokens.weight";
-            file.stored(name, shape, heads(name), is_factor)
+            file.stored(name, shape, heads(name), |read| {
+                Ok(match QuantizedMatrix::of(read, is_factor)? {
+                    Some(matrix) => (matrix.first_not_finite()?, Some(Stored::Quantized(matrix))),
+                    None => (None, None),
+                })
+            })
+        })
+    }
+
+    /// Reads a GGUF file whose matrices are not trained, as a base for an adapter: they are kept as the file has them,
+    /// and all results are those of [`Decoder::open_gguf`].
+    ///
+    /// # Errors
+    /// As [`Decoder::open_gguf`].
+    pub fn open_gguf_frozen(path: &Path) -> Result<Self> {
+        let mut file = GgufFile::open(path)?;
+        let config = file.config()?;
+        let heads = reordered_heads(&config);
+        Self::build_from(config, |name, shape| {
+            file.stored(name, shape, heads(name), |read| {
+                let read = Arc::new(read);
+                let matrix = match FrozenMatrix::of_blocks(Arc::clone(&read)) {
+                    Some(matrix) => Some(matrix),
+                    None => FrozenMatrix::of_floats(&read.dequantize(&Device::Cpu)?)?,
+                };
+                let Some(matrix) = matrix else { return Ok((None, None)) };
+                let floats = matrix.floats()?;
+                let not_finite = Floats::of(&floats)?.slice()?.iter().position(|value| !value.is_finite());
+                Ok((not_finite, Some(Stored::Frozen(matrix))))
+            })
         })
     }
 }
@@ -235,14 +267,14 @@ impl<'a> GgufFile<'a> {
         }
     }
 
-    /// A parameter for a model that answers; the rows of reordered heads are put back. `is_factor`: it is multiplied
-    /// with, and not only looked up.
+    /// A parameter that is not trained; the rows of reordered heads are put back. `keep` gives the form in which a matrix
+    /// is kept, if it is another than f32, with the index of its first value that is not finite.
     fn stored(
         &mut self,
         name: &str,
         shape: &[usize],
         heads: Option<usize>,
-        is_factor: bool,
+        keep: impl Fn(QTensor) -> Result<(Option<usize>, Option<Stored>)>,
     ) -> Result<Stored> {
         if let [_, _] = shape {
             let mut read = self.read(name, shape)?;
@@ -251,11 +283,10 @@ impl<'a> GgufFile<'a> {
                 let storage = QStorage::from_data(Cow::Owned(rows), &Device::Cpu, read.dtype())?;
                 read = QTensor::new(storage, shape)?;
             }
-            if let Some(matrix) = QuantizedMatrix::of(read, is_factor)? {
-                return match matrix.first_not_finite()? {
-                    Some(index) => Err(self.fault(name, TensorFault::NotFinite { index })),
-                    None => Ok(Stored::Quantized(matrix)),
-                };
+            match keep(read)? {
+                (Some(index), _) => return Err(self.fault(name, TensorFault::NotFinite { index })),
+                (None, Some(stored)) => return Ok(stored),
+                (None, None) => {}
             }
         }
         let values = self.floats(name, shape)?;

@@ -93,7 +93,7 @@ impl Decoder {
         mut loss: impl FnMut(usize, &Scores) -> Result<Vec<Coefficients>>,
     ) -> Result<(Scores, HiddenGradient)> {
         let by_hidden = zeros(forward.hidden.dims())?;
-        let head = self.params.get(self.head)?;
+        let head = &self.params.get(self.head)?;
         let mut scores = Scores::default();
         for chunk in targets.chunks(self.chunk_size()) {
             let (hidden, logits) = self.chunk_logits(forward, chunk)?;

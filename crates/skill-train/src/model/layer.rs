@@ -74,21 +74,21 @@ impl Layer {
     /// The residual stream behind the layer, `[tokens, hidden]`.
     pub(crate) fn forward(&self, pass: Pass<'_>, input: &Tensor) -> Result<(Tensor, LayerTape)> {
         let Pass { params, batch, rotation, adapters } = pass;
-        let normed = rms_norm(input, params.get(self.input_norm)?, self.eps)?;
+        let normed = rms_norm(input, &params.get(self.input_norm)?, self.eps)?;
         let mut query = self.query.forward(params, &normed, adapters)?;
         let mut key = self.key.forward(params, &normed, adapters)?;
         let value = self.value.forward(params, &normed, adapters)?;
         let mut unnormed = None;
         if let Some([query_norm, key_norm]) = self.head_norms {
-            let normed_query = self.norm_heads(&query, params.get(query_norm)?)?;
-            let normed_key = self.norm_heads(&key, params.get(key_norm)?)?;
+            let normed_query = self.norm_heads(&query, &params.get(query_norm)?)?;
+            let normed_key = self.norm_heads(&key, &params.get(key_norm)?)?;
             unnormed = Some([query, key]);
             (query, key) = (normed_query, normed_key);
         }
         let (attended, sequences) = self.heads.forward(batch, rotation, &query, &key, &value)?;
         let middle = self.output.forward(params, &attended, adapters)?;
         add_in_place(&middle, input)?;
-        let normed = rms_norm(&middle, params.get(self.inner_norm)?, self.eps)?;
+        let normed = rms_norm(&middle, &params.get(self.inner_norm)?, self.eps)?;
         let gate = self.gate.forward(params, &normed, adapters)?;
         let up = self.up.forward(params, &normed, adapters)?;
         let output = self.down.forward(params, &swiglu(&gate, &up)?, adapters)?;
@@ -116,7 +116,7 @@ impl Layer {
             by_query = self.norm_heads_backward(params, query_norm, query, &by_query, gradients)?;
             by_key = self.norm_heads_backward(params, key_norm, key, &by_key, gradients)?;
         }
-        let weight = params.get(self.input_norm)?;
+        let weight = &params.get(self.input_norm)?;
         let normed = rms_norm(&tape.input, weight, self.eps)?;
         let by_normed = self.query.backward(params, &normed, &by_query, gradients)?;
         add_in_place(&by_normed, &self.key.backward(params, &normed, &by_key, gradients)?)?;
@@ -141,7 +141,7 @@ impl Layer {
         let by_activated = self.down.backward(params, &activated, gradient, gradients)?;
         drop(activated);
         let (by_gate, by_up) = swiglu_backward(&tape.gate, &tape.up, &by_activated)?;
-        let weight = params.get(self.inner_norm)?;
+        let weight = &params.get(self.inner_norm)?;
         let normed = rms_norm(&tape.middle, weight, self.eps)?;
         let by_normed = self.gate.backward(params, &normed, &by_gate, gradients)?;
         add_in_place(&by_normed, &self.up.backward(params, &normed, &by_up, gradients)?)?;
@@ -166,7 +166,7 @@ impl Layer {
         gradient: &Tensor,
         gradients: &mut Gradients,
     ) -> Result<Tensor> {
-        let (by_input, by_weight) = rms_norm_backward(input, params.get(id)?, self.eps, gradient, None)?;
+        let (by_input, by_weight) = rms_norm_backward(input, &params.get(id)?, self.eps, gradient, None)?;
         if params.is_trainable(id) {
             gradients.add(id, by_weight)?;
         }

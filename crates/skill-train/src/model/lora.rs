@@ -4,7 +4,7 @@ use std::path::Path;
 
 use skill_core::random::PyRandom;
 
-use super::params::Adapter;
+use super::params::{Adapter, Value};
 use super::tensor::{Floats, add_in_place, tensor, values};
 use super::{Decoder, host};
 use crate::error::{TensorFault, TrainError};
@@ -78,7 +78,7 @@ impl Decoder {
                 let mut matrix = |part: &str, shape: [usize; 2]| -> Result<_> {
                     let name = tensor_name(index, name, part);
                     let found = weight(&name, &shape)?;
-                    Ok(self.params.push(name, tensor(found.values, &shape)?))
+                    Ok(self.params.push(name, Value::Floats(tensor(found.values, &shape)?)))
                 };
                 let a = matrix("lora_A", [lora.rank(), input])?;
                 let b = matrix("lora_B", [out, lora.rank()])?;
@@ -112,18 +112,19 @@ impl Decoder {
         for layer in &mut merged.layers {
             for (_, linear) in layer.linears_mut() {
                 let Some(adapter) = linear.adapter.take() else { continue };
-                let weight = self.params.get(linear.weight)?;
-                let change = self.params.get(adapter.b)?.matmul(self.params.get(adapter.a)?)?;
+                let weight = &self.params.get(linear.weight)?;
+                let change = self.params.get(adapter.b)?.matmul(&self.params.get(adapter.a)?)?;
                 let factor = adapter.scale as f32;
                 let change = Floats::of(&change)?.slice()?.iter().map(|value| value * factor).collect();
                 let sum = tensor(values(weight)?, weight.dims())?;
                 add_in_place(&sum, &tensor(change, weight.dims())?)?;
                 if let Some((_, parameter)) = merged.params.iter_mut().find(|(id, _)| *id == linear.weight) {
-                    parameter.value = sum;
+                    parameter.set(host(&sum)?)?;
                 }
             }
         }
         merged.params.truncate(merged.n_base);
+        merged.params.expand()?;
         merged.params.iter_mut().for_each(|(_, parameter)| parameter.is_trainable = true);
         merged.lora = None;
         Ok(merged)
@@ -138,7 +139,7 @@ impl Decoder {
             .params
             .iter()
             .take(self.n_base)
-            .map(|(_, parameter)| Ok((parameter.name.as_str(), host(&parameter.value)?)))
+            .map(|(_, parameter)| Ok((parameter.name.as_str(), host(&parameter.floats()?)?)))
             .collect::<Result<Vec<_>>>()?;
         let views: Vec<TensorView<'_>> = tensors
             .iter()

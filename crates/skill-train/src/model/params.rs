@@ -2,11 +2,13 @@
 
 use candle_core::Tensor;
 
+use super::frozen::FrozenMatrix;
 use super::ops::{add_bias, gather, sum_rows};
 use super::quantized::QuantizedMatrix;
-use super::tensor::{Floats, add_in_place, edit, zeros};
+use super::tensor::{Floats, add_in_place, edit, tensor};
 use crate::error::TrainError;
 use crate::optim::squared_norm;
+use crate::weights::HostTensor;
 
 type Result<T> = std::result::Result<T, TrainError>;
 
@@ -18,10 +20,46 @@ pub(crate) struct ParamId(usize);
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
-    /// Empty for a matrix that is quantized.
-    pub(crate) value: Tensor,
-    pub(crate) quantized: Option<QuantizedMatrix>,
+    value: Value,
     pub(crate) is_trainable: bool,
+}
+
+/// How the values of a parameter are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    /// In f32; such a parameter can be trained.
+    Floats(Tensor),
+    /// In fewer bytes, with the same values.
+    Frozen(FrozenMatrix),
+    /// In blocks that are multiplied as they are, with an input of 8 bits.
+    Quantized(QuantizedMatrix),
+}
+
+impl Parameter {
+    /// The values in f32; computed for a frozen matrix, an error for a quantized one.
+    pub(crate) fn floats(&self) -> Result<Tensor> {
+        match &self.value {
+            Value::Floats(values) => Ok(values.clone()),
+            Value::Frozen(matrix) => matrix.floats(),
+            Value::Quantized(_) => Err(is_quantized()),
+        }
+    }
+
+    /// Whether these are the sizes of its dimensions.
+    pub(crate) fn has_shape(&self, shape: &[usize]) -> Result<bool> {
+        let matrix = match &self.value {
+            Value::Floats(values) => return Ok(values.dims() == shape),
+            Value::Frozen(matrix) => matrix.shape()?,
+            Value::Quantized(matrix) => matrix.shape()?,
+        };
+        Ok(shape == [matrix.0, matrix.1])
+    }
+
+    /// Replaces the values; they are kept in f32 from now on.
+    pub(crate) fn set(&mut self, value: HostTensor) -> Result<()> {
+        self.value = Value::Floats(tensor(value.values, &value.shape)?);
+        Ok(())
+    }
 }
 
 /// All parameters of a model, in a fixed order.
@@ -40,66 +78,61 @@ fn unknown() -> TrainError {
 }
 
 impl Parameters {
-    pub(crate) fn push(&mut self, name: String, value: Tensor) -> ParamId {
-        self.all.push(Parameter { name, value, quantized: None, is_trainable: true });
+    /// Adds a parameter; it is trainable if it is kept in f32.
+    pub(crate) fn push(&mut self, name: String, value: Value) -> ParamId {
+        let is_trainable = matches!(value, Value::Floats(_));
+        self.all.push(Parameter { name, value, is_trainable });
         ParamId(self.all.len() - 1)
-    }
-
-    /// Adds a matrix that is never trained.
-    pub(crate) fn push_quantized(&mut self, name: String, matrix: QuantizedMatrix) -> Result<ParamId> {
-        let value = zeros(&[0])?;
-        self.all.push(Parameter { name, value, quantized: Some(matrix), is_trainable: false });
-        Ok(ParamId(self.all.len() - 1))
     }
 
     fn find(&self, id: ParamId) -> Result<&Parameter> {
         self.all.get(id.0).ok_or_else(unknown)
     }
 
-    /// The values of a parameter that is not quantized.
-    pub(crate) fn get(&self, id: ParamId) -> Result<&Tensor> {
-        let Parameter { value, quantized, .. } = self.find(id)?;
-        if quantized.is_some() { Err(is_quantized()) } else { Ok(value) }
+    /// The values of a parameter that is not quantized; those of a frozen matrix are converted with each call.
+    pub(crate) fn get(&self, id: ParamId) -> Result<Tensor> {
+        self.find(id)?.floats()
     }
 
     /// `[out, in]` of a matrix.
     pub(crate) fn shape(&self, id: ParamId) -> Result<(usize, usize)> {
-        let Parameter { value, quantized, .. } = self.find(id)?;
-        match quantized {
-            Some(matrix) => matrix.shape(),
-            None => Ok(value.dims2()?),
+        match &self.find(id)?.value {
+            Value::Floats(values) => Ok(values.dims2()?),
+            Value::Frozen(matrix) => matrix.shape(),
+            Value::Quantized(matrix) => matrix.shape(),
         }
     }
 
     /// `[tokens, in]` times the transposed matrix `[out, in]`.
     pub(crate) fn product(&self, id: ParamId, input: &Tensor) -> Result<Tensor> {
-        let Parameter { value, quantized, .. } = self.find(id)?;
-        match quantized {
-            Some(matrix) => matrix.product(input),
-            None => Ok(input.matmul(&value.t()?)?),
+        let parameter = self.find(id)?;
+        match &parameter.value {
+            Value::Quantized(matrix) => matrix.product(input),
+            Value::Floats(_) | Value::Frozen(_) => Ok(input.matmul(&parameter.floats()?.t()?)?),
         }
     }
 
     /// Some rows of a matrix, `[rows, width]`.
     pub(crate) fn rows(&self, id: ParamId, rows: &[u32]) -> Result<Tensor> {
-        let Parameter { value, quantized, .. } = self.find(id)?;
-        match quantized {
-            Some(matrix) => matrix.rows(rows),
-            None => gather(value, rows.iter().map(|row| *row as usize)),
+        match &self.find(id)?.value {
+            Value::Floats(values) => gather(values, rows.iter().map(|row| *row as usize)),
+            Value::Frozen(matrix) => matrix.rows(rows),
+            Value::Quantized(matrix) => matrix.rows(rows),
         }
     }
 
     /// Bytes of all values as they are kept.
     pub(crate) fn n_bytes(&self) -> u64 {
-        let bytes = |parameter: &Parameter| match &parameter.quantized {
-            Some(matrix) => matrix.n_bytes(),
-            None => (parameter.value.elem_count() * size_of::<f32>()) as u64,
+        let bytes = |parameter: &Parameter| match &parameter.value {
+            Value::Floats(values) => (values.elem_count() * size_of::<f32>()) as u64,
+            Value::Frozen(matrix) => matrix.n_bytes(),
+            Value::Quantized(matrix) => matrix.n_bytes(),
         };
         self.all.iter().map(bytes).sum()
     }
 
     pub(crate) fn has_quantized(&self) -> bool {
-        self.all.iter().any(|parameter| parameter.quantized.is_some())
+        self.all.iter().any(|parameter| matches!(parameter.value, Value::Quantized(_)))
     }
 
     pub(crate) fn is_trainable(&self, id: ParamId) -> bool {
@@ -112,6 +145,16 @@ impl Parameters {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ParamId, &mut Parameter)> {
         self.all.iter_mut().enumerate().map(|(index, parameter)| (ParamId(index), parameter))
+    }
+
+    /// Keeps all frozen matrices in f32 from now on.
+    pub(crate) fn expand(&mut self) -> Result<()> {
+        for parameter in &mut self.all {
+            if let Value::Frozen(matrix) = &parameter.value {
+                parameter.value = Value::Floats(matrix.floats()?);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn truncate(&mut self, n_parameters: usize) {
@@ -204,7 +247,7 @@ impl Linear {
     pub(crate) fn forward(&self, params: &Parameters, input: &Tensor, adapters: Adapters) -> Result<Tensor> {
         let output = params.product(self.weight, input)?;
         if let Some(bias) = self.bias {
-            add_bias(&output, params.get(bias)?)?;
+            add_bias(&output, &params.get(bias)?)?;
         }
         if let (Some(adapter), Adapters::On) = (self.adapter, adapters) {
             let low = input.matmul(&params.get(adapter.a)?.t()?)?;
@@ -223,7 +266,7 @@ impl Linear {
         gradient: &Tensor,
         gradients: &mut Gradients,
     ) -> Result<Tensor> {
-        let by_input = gradient.matmul(params.get(self.weight)?)?;
+        let by_input = gradient.matmul(&params.get(self.weight)?)?;
         if params.is_trainable(self.weight) {
             gradients.add(self.weight, gradient.t()?.matmul(input)?)?;
         }
@@ -231,7 +274,7 @@ impl Linear {
             gradients.add(bias, sum_rows(gradient)?)?;
         }
         if let Some(adapter) = self.adapter {
-            let by_low = gradient.matmul(params.get(adapter.b)?)?;
+            let by_low = gradient.matmul(&params.get(adapter.b)?)?;
             scale(&by_low, adapter.scale)?;
             if params.is_trainable(adapter.b) {
                 let low = input.matmul(&params.get(adapter.a)?.t()?)?;
@@ -241,7 +284,7 @@ impl Linear {
             if params.is_trainable(adapter.a) {
                 gradients.add(adapter.a, by_low.t()?.matmul(input)?)?;
             }
-            add_in_place(&by_input, &by_low.matmul(params.get(adapter.a)?)?)?;
+            add_in_place(&by_input, &by_low.matmul(&params.get(adapter.a)?)?)?;
         }
         Ok(by_input)
     }

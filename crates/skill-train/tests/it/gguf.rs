@@ -7,7 +7,11 @@ use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use serde_json::json;
 use skill_train::lora::LoraConfig;
-use skill_train::model::{Adapters, Cache, Continued, Decoder};
+use skill_train::model::{
+    Adapters, Batch, Cache, Coefficients, Continued, Decoder, Gradients, Keep, Scores, Target,
+};
+use skill_train::optim::AdamW;
+use skill_train::seam::AdamSettings;
 use skill_train::weights::HostTensor;
 use skill_train::{TensorFault, TrainError};
 
@@ -169,6 +173,54 @@ fn a_model_that_stays_quantized_agrees_with_the_dequantized_one() {
         assert_eq!(floats.n_weight_bytes(), n_floats);
         assert_eq!(quantized.n_weight_bytes() < n_floats / 2, dtype != GgmlDType::F16, "{dtype:?}");
     }
+}
+
+#[test]
+fn a_frozen_base_takes_fewer_bytes_and_changes_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let wide = [("hidden_size", json!(32)), ("intermediate_size", json!(64)), ("head_dim", json!(8))];
+    let lora = LoraConfig::new(4, 64.0, &["q_proj", "v_proj", "down_proj"], "").unwrap();
+    let trained = |mut model: Decoder| {
+        let base = model.n_weight_bytes();
+        model.attach_new(lora.clone(), 3).unwrap();
+        let mut adam = AdamW::default();
+        for _ in 0..2 {
+            let batch = Batch::new([&[1, 2, 3, 4, 5, 9, 7][..], &[3, 1, 4]]);
+            let forward = model.forward(batch, Adapters::On, Keep::Activations).unwrap();
+            let targets = [(0, 2), (4, 9), (7, 1)];
+            let targets = targets.map(|(position, token)| Target { position, token });
+            let mut gradients = Gradients::default();
+            let loss = |_, scores: &Scores| {
+                let one = Coefficients { by_logprob: -1.0, by_entropy: 0.0 };
+                Ok(vec![one; scores.logprobs.len()])
+            };
+            let (_, hidden) = model.score(&forward, &targets, 1.0, &mut gradients, loss).unwrap();
+            model.backward(forward, hidden, &mut gradients).unwrap();
+            model.step(&mut adam, &AdamSettings::default(), &gradients).unwrap();
+        }
+        (base, model.adapter_files().unwrap(), model.merged().unwrap().base_file().unwrap())
+    };
+    for (is_tied, dtype) in
+        [(true, GgmlDType::Q8_0), (false, GgmlDType::Q5_0), (false, GgmlDType::F16), (true, GgmlDType::BF16)]
+    {
+        let mut changes = wide.to_vec();
+        changes.push(("tie_word_embeddings", json!(is_tied)));
+        write(&path, "llama", &small::model("llama", &changes), dtype, "");
+        let floats = trained(Decoder::open_gguf(&path).unwrap());
+        let frozen = trained(Decoder::open_gguf_frozen(&path).unwrap());
+        assert!((floats.1, floats.2) == (frozen.1, frozen.2), "{dtype:?}");
+        assert!(frozen.0 < 2 * floats.0 / 3, "{dtype:?}: {} of {}", frozen.0, floats.0);
+    }
+    // The same as safetensors: values that bf16 holds.
+    let text = small::config_text("llama", &wide);
+    write(&path, "llama", &small::model("llama", &wide), GgmlDType::BF16, "");
+    let weights = Decoder::open_gguf(&path).unwrap().base_file().unwrap();
+    std::fs::write(folder.path().join("config.json"), text).unwrap();
+    std::fs::write(folder.path().join("model.safetensors"), weights).unwrap();
+    let floats = trained(Decoder::open(folder.path()).unwrap());
+    let frozen = trained(Decoder::open_frozen(folder.path()).unwrap());
+    assert!((floats.1, floats.2) == (frozen.1, frozen.2) && frozen.0 < 2 * floats.0 / 3);
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub struct MemoryForecast {
     pub need: TrainingMemory,
     /// What is available, in bytes; `None` where nothing tells.
     pub available: Option<u64>,
+    /// True if the base under an adapter keeps the bytes of its file: where no games are played along the way, which
+    /// convert it with every token, or where f32 would not fit. Results are the same.
+    pub base_is_compact: bool,
 }
 
 impl MemoryForecast {
@@ -32,16 +35,29 @@ impl MemoryForecast {
             .map_err(|error| model_error(&error))?;
         let (settings, method) = method_of(&loaded.config);
         let longest = settings.max_tokens.min(files.config().max_positions);
-        Ok(Self::new(&files, method.rank(), n_tokens(&settings, longest), available_memory()))
+        let n_games = loaded.config.sft.as_ref().map_or(0, |sft| sft.games as usize);
+        let pass = (n_tokens(&settings, longest), n_games);
+        Ok(Self::new(&files, method.rank(), pass, available_memory()))
     }
 
     pub(super) fn of_request(files: &ModelFiles, request: &SftRequest, longest: usize) -> Self {
         let n_tokens = n_tokens(&request.settings, longest);
-        Self::new(files, request.method.rank(), n_tokens, available_memory())
+        Self::new(files, request.method.rank(), (n_tokens, request.n_games), available_memory())
     }
 
-    fn new(files: &ModelFiles, rank: usize, n_tokens: usize, available: Option<u64>) -> Self {
-        Self { need: TrainingMemory::of(files.config(), rank, n_tokens), available }
+    fn new(
+        files: &ModelFiles,
+        rank: usize,
+        (n_tokens, n_games): (usize, usize),
+        available: Option<u64>,
+    ) -> Self {
+        let need = TrainingMemory::of(files.config(), rank, n_tokens);
+        let forecast = Self { need, available, base_is_compact: false };
+        if rank == 0 || (n_games > 0 && !forecast.is_too_much()) {
+            return forecast;
+        }
+        let need = need.with_frozen_base(files.config(), files.n_frozen_bytes());
+        Self { need, base_is_compact: true, ..forecast }
     }
 
     /// True if the machine is known to have less.
@@ -125,11 +141,11 @@ mod tests {
     #[test]
     fn a_run_that_does_not_fit_is_refused_with_both_numbers() {
         let files = ModelFiles::open(Path::new(MODEL), None).unwrap();
-        let fits = MemoryForecast::new(&files, 4, 512, Some(u64::MAX));
+        let fits = MemoryForecast::new(&files, 4, (512, 0), Some(u64::MAX));
         assert!(fits.check(Path::new(MODEL)).is_ok() && !fits.is_too_much());
-        let unknown = MemoryForecast::new(&files, 4, 512, None);
+        let unknown = MemoryForecast::new(&files, 4, (512, 0), None);
         assert!(unknown.check(Path::new(MODEL)).is_ok());
-        let forecast = MemoryForecast::new(&files, 4, 512, Some(1_000));
+        let forecast = MemoryForecast::new(&files, 4, (512, 0), Some(1_000));
         let error = forecast.check(Path::new(MODEL)).unwrap_err();
         let said = skill_llm::error::with_causes(&error);
         for part in [
@@ -139,6 +155,16 @@ mod tests {
         ] {
             assert!(said.contains(&part), "{part}: {said}");
         }
+    }
+
+    #[test]
+    fn a_base_is_compact_unless_games_are_played_and_there_is_room() {
+        let files = ModelFiles::open(Path::new(MODEL), None).unwrap();
+        let is_compact = |rank, n_games, available| {
+            MemoryForecast::new(&files, rank, (512, n_games), Some(available)).base_is_compact
+        };
+        assert!(is_compact(4, 0, u64::MAX) && is_compact(4, 20, 1_000));
+        assert!(!is_compact(4, 20, u64::MAX) && !is_compact(0, 0, 1_000));
     }
 
     #[test]
