@@ -55,12 +55,12 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
         if fine_tunes(&dir) { skillrl::report::overview(&dir).ok().and_then(|run| run.sft) } else { None };
     let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {
         Some((seconds, total, done)) => {
-            let hours = |steps: u64| seconds * steps as f64 / 3_600.0;
+            let time = |steps: u64| super::status::seconds(seconds * steps as f64);
             format!(
-                "a step of the run in {} took {seconds:.2} s: {total} steps take about {:.2} hours, of which {:.2} are left",
+                "a step of the run in {} took {seconds:.2} s: {total} steps take about {}, of which {} are left",
                 dir.display(),
-                hours(total),
-                hours(total.saturating_sub(done))
+                time(total),
+                time(total.saturating_sub(done))
             )
         }
         None => "measure one step with `skillrl sft --estimate`".to_owned(),

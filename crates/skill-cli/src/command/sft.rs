@@ -139,12 +139,12 @@ mod built_in {
         let memory =
             cost.peak_memory.map_or("unknown".to_owned(), |bytes| format!("{:.2} GB", bytes as f64 / 1e9));
         format!(
-            "steps    {}\ntokens   {}\none step {:.2} s for {} tokens\ntime     about {:.2} hours\nmemory   {memory} at its peak\n",
+            "steps    {}\ntokens   {}\none step {:.2} s for {} tokens\ntime     about {}\nmemory   {memory} at its peak\n",
             cost.steps,
             cost.tokens,
             cost.step_seconds,
             cost.step_tokens,
-            cost.seconds / 3_600.0
+            super::super::status::seconds(cost.seconds)
         )
     }
 
