@@ -1,6 +1,8 @@
 //! Writes a small data set in every format of `export` into a folder, so that the real trainers can be asked whether
 //! they take it, and reads each file back with its checker: `cargo run -p skill-train --features parquet --example write_exports -- FOLDER`.
 
+#![expect(clippy::print_stdout, reason = "the example prints what it has checked")]
+
 use skill_core::Role;
 use skill_train::export::{Checked, TaskPrompt, Turn, llama_factory, trl, verl};
 use std::error::Error;

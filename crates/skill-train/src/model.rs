@@ -10,6 +10,7 @@
 mod attention;
 mod batch;
 mod decode;
+mod device;
 mod frozen;
 mod gguf;
 mod head;

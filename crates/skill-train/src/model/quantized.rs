@@ -10,6 +10,7 @@ use std::sync::Arc;
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{Device, Module as _, Tensor};
 
+use super::device;
 use super::tensor::Floats;
 use crate::error::TrainError;
 
@@ -21,8 +22,11 @@ const CHECKED_ROWS: usize = 1024;
 /// A quantized matrix `[out, in]`; a clone shares it.
 #[derive(Debug, Clone)]
 pub(crate) struct QuantizedMatrix {
+    /// On the processor.
     values: Arc<QTensor>,
+    /// On the device.
     product: QMatMul,
+    device: Device,
 }
 
 impl QuantizedMatrix {
@@ -45,8 +49,14 @@ impl QuantizedMatrix {
             _ => values,
         };
         let values = Arc::new(values);
-        let product = QMatMul::QTensor(Arc::clone(&values));
-        Ok(Some(Self { values, product }))
+        let device = device::of_products()?;
+        let factor = if device.is_cpu() || !is_factor {
+            Arc::clone(&values)
+        } else {
+            let storage = QStorage::from_data(values.data()?, &device, values.dtype())?;
+            Arc::new(QTensor::new(storage, values.shape().clone())?)
+        };
+        Ok(Some(Self { values, product: QMatMul::QTensor(factor), device }))
     }
 
     /// `[out, in]`.
@@ -56,7 +66,9 @@ impl QuantizedMatrix {
 
     /// `[tokens, in]` times the transposed matrix.
     pub(crate) fn product(&self, input: &Tensor) -> Result<Tensor> {
-        Ok(self.product.forward(input)?)
+        // Both copies are none where the device is the processor.
+        let input = input.to_device(&self.device)?;
+        Ok(self.product.forward(&input)?.to_device(&Device::Cpu)?)
     }
 
     /// Some rows, dequantized.
