@@ -1,7 +1,12 @@
 //! Sampling of continuations, many at a time.
 //!
-//! Prompts that begin alike share the computation of their beginning, and equal prompts share all of it. The tokens of
-//! a sample depend on its prompt, its index and the seed, and not on what else is in the batch.
+//! Prompts that begin alike share the computation of their beginning, equal prompts share all of it, and a prompt that
+//! continues a sequence of the last call starts behind it. The tokens of a sample depend on its prompt, its index and the
+//! seed, and not on what else is in the batch or was kept, up to the rounding of sums.
+
+mod kept;
+
+pub use kept::KeptSequences;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +19,8 @@ type Result<T> = std::result::Result<T, TrainError>;
 
 /// Samples that are decoded together.
 const MAX_ROWS: usize = 64;
+/// Tokens of prompts that are computed together; one longer prompt is a pass of its own.
+const MAX_PASS_TOKENS: usize = 2_048;
 /// The shortest common beginning that is computed apart.
 const MIN_SHARED_TOKENS: usize = 8;
 
@@ -27,7 +34,7 @@ struct Active {
 
 /// Samples a continuation of each prompt, in the order of the prompts.
 ///
-/// `is_cancelled` is asked before each token. The log-probabilities are those of `softmax(logits / temperature)` over
+/// `kept` has the sequences of the last call, and those of this one afterwards. `is_cancelled` is asked before each token. The log-probabilities are those of `softmax(logits / temperature)` over
 /// the whole vocabulary, see [`Sample::logprobs`].
 ///
 /// # Errors
@@ -38,6 +45,7 @@ pub fn generate(
     prompts: &[Vec<u32>],
     settings: &GenerationSettings,
     adapters: Adapters,
+    kept: &mut KeptSequences,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Vec<Sample>> {
     let sampling = SamplingSettings {
@@ -55,14 +63,17 @@ pub fn generate(
             return Err(TrainError::request(format!("prompts[{index}]"), fault));
         }
     }
-    let mut samples = BTreeMap::new();
-    let mut beginning = Beginning::of(model, prompts, adapters)?;
-    for (chunk_idx, chunk) in prompts.chunks(MAX_ROWS).enumerate() {
+    let mut done: BTreeMap<usize, (Sample, Cache)> = BTreeMap::new();
+    let mut starts: Vec<Option<Cache>> = prompts.iter().map(|prompt| kept.find(prompt)).collect();
+    kept.clear();
+    let new = prompts.iter().zip(&starts).filter(|(_, start)| start.is_none()).map(|(prompt, _)| prompt);
+    let mut beginnings = Beginnings::of(model, &new.collect::<Vec<_>>(), adapters, is_cancelled)?;
+    let chunks = prompts.chunks(MAX_ROWS).zip(starts.chunks_mut(MAX_ROWS));
+    for (chunk_idx, (chunk, starts)) in chunks.enumerate() {
         let first = chunk_idx * MAX_ROWS;
-        let (mut active, mut logits) =
-            beginning.rows(model, chunk, first, settings.seed, adapters, is_cancelled)?;
+        let (mut active, mut logits) = beginnings.rows(chunk, starts, first, settings.seed)?;
         if settings.max_tokens == 0 {
-            samples.extend(active.drain(..).map(|row| (row.index, row.sample)));
+            done.extend(active.drain(..).map(|row| (row.index, (row.sample, row.cache))));
         }
         while !active.is_empty() {
             if is_cancelled() {
@@ -72,7 +83,7 @@ pub fn generate(
             for (mut row, logits) in active.drain(..).zip(logits.chunks_exact(model.config().vocab_size)) {
                 let prompt = prompts.get(row.index).map(Vec::as_slice).unwrap_or_default();
                 if row.take(prompt, logits, &sampling, settings, limit)? {
-                    samples.insert(row.index, row.sample);
+                    done.insert(row.index, (row.sample, row.cache));
                 } else {
                     next.push(row);
                 }
@@ -81,7 +92,14 @@ pub fn generate(
             logits = continue_all(model, &mut active, adapters)?;
         }
     }
-    Ok(samples.into_values().collect())
+    let (samples, caches): (Vec<Sample>, Vec<Cache>) = done.into_values().unzip();
+    let sequences = prompts.iter().zip(&samples).zip(caches).map(|((prompt, sample), cache)| {
+        // The last token was sampled and never computed.
+        let sampled = sample.tokens.get(..cache.n_tokens().saturating_sub(prompt.len()));
+        ([prompt.as_slice(), sampled.unwrap_or_default()].concat(), cache)
+    });
+    kept.replace(model, sequences);
+    Ok(samples)
 }
 
 impl Active {
@@ -143,53 +161,59 @@ fn continue_all(model: &Decoder, active: &mut [Active], adapters: Adapters) -> R
     model.extend(&mut rows, adapters)
 }
 
-/// The common beginning of all prompts, computed once.
-struct Beginning {
-    n_tokens: usize,
-    cache: Cache,
+/// What is computed before the first token is sampled: the prompts, each distinct one once.
+struct Beginnings<'a> {
+    model: &'a Decoder,
+    adapters: Adapters,
+    is_cancelled: &'a dyn Fn() -> bool,
+    /// The common beginning of all prompts that continue no kept sequence.
+    common: Cache,
 }
 
-impl Beginning {
-    fn of(model: &Decoder, prompts: &[Vec<u32>], adapters: Adapters) -> Result<Self> {
-        let mut beginning = Self { n_tokens: 0, cache: Cache::default() };
-        let Some((first, others)) = prompts.split_first() else { return Ok(beginning) };
-        let common = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+impl<'a> Beginnings<'a> {
+    fn of(
+        model: &'a Decoder,
+        new: &[&Vec<u32>],
+        adapters: Adapters,
+        is_cancelled: &'a dyn Fn() -> bool,
+    ) -> Result<Self> {
+        let mut beginnings = Self { model, adapters, is_cancelled, common: Cache::default() };
+        let Some((first, others)) = new.split_first() else { return Ok(beginnings) };
+        let common = |other: &&Vec<u32>| first.iter().zip(*other).take_while(|(a, b)| a == b).count();
         // The last token of a prompt is never shared: its logits are needed.
-        let longest = prompts.iter().map(Vec::len).min().unwrap_or(0).saturating_sub(1);
+        let longest = new.iter().map(|prompt| prompt.len()).min().unwrap_or(0).saturating_sub(1);
         let n_tokens = others.iter().map(common).fold(longest, usize::min);
         if let (Some(tokens), true) =
             (first.get(..n_tokens), n_tokens >= MIN_SHARED_TOKENS && !others.is_empty())
         {
-            model.extend(&mut [Continued { cache: &mut beginning.cache, tokens }], adapters)?;
-            beginning.n_tokens = n_tokens;
+            model.extend(&mut [Continued { cache: &mut beginnings.common, tokens }], adapters)?;
         }
-        Ok(beginning)
+        Ok(beginnings)
     }
 
-    /// The rows of some prompts, with the logits behind each prompt.
+    /// The rows of some prompts, with the logits behind each prompt. `starts` has the kept sequence that a prompt
+    /// continues.
     fn rows(
         &mut self,
-        model: &Decoder,
         prompts: &[Vec<u32>],
+        starts: &mut [Option<Cache>],
         first: usize,
         seed: u64,
-        adapters: Adapters,
-        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<(Vec<Active>, Vec<f32>)> {
-        let mut computed: BTreeMap<&[u32], (Cache, Vec<f32>)> = BTreeMap::new();
+        let mut distinct: BTreeMap<&[u32], (Cache, Vec<f32>)> = BTreeMap::new();
+        for (prompt, start) in prompts.iter().zip(starts) {
+            let mut cache = || start.take().unwrap_or_else(|| self.common.fork());
+            distinct.entry(prompt).or_insert_with(|| (cache(), Vec::new()));
+        }
+        // The model computes whole fresh prompts in another way, and only if all of a pass are fresh.
+        let (mut fresh, mut continued): (Vec<_>, Vec<_>) =
+            distinct.iter_mut().partition(|(_, (cache, _))| cache.n_tokens() == 0);
+        self.compute(&mut fresh)?;
+        self.compute(&mut continued)?;
         let mut active = Vec::with_capacity(prompts.len());
         let mut logits = Vec::new();
         for (offset, prompt) in prompts.iter().enumerate() {
-            if is_cancelled() {
-                return Err(TrainError::Cancelled);
-            }
-            if !computed.contains_key(prompt.as_slice()) {
-                let mut cache = self.cache.fork();
-                let tokens = prompt.get(self.n_tokens..).unwrap_or_default();
-                let found = model.extend(&mut [Continued { cache: &mut cache, tokens }], adapters)?;
-                computed.insert(prompt, (cache, found));
-            }
-            if let Some((cache, found)) = computed.get_mut(prompt.as_slice()) {
+            if let Some((cache, found)) = distinct.get_mut(prompt.as_slice()) {
                 let index = first + offset;
                 active.push(Active {
                     index,
@@ -201,5 +225,34 @@ impl Beginning {
             }
         }
         Ok((active, logits))
+    }
+
+    /// Computes the rest of prompts, some at a time, and puts the logits behind each.
+    fn compute(&self, mut prompts: &mut [(&&[u32], &mut (Cache, Vec<f32>))]) -> Result<()> {
+        while !prompts.is_empty() {
+            if (self.is_cancelled)() {
+                return Err(TrainError::Cancelled);
+            }
+            let mut n_tokens = 0;
+            let n_prompts = prompts.iter().take_while(|(prompt, (cache, _))| {
+                n_tokens += prompt.len() - cache.n_tokens();
+                n_tokens <= MAX_PASS_TOKENS
+            });
+            let n_prompts = n_prompts.count().max(1);
+            let (pass, rest) = prompts.split_at_mut(n_prompts);
+            let mut rows = Vec::with_capacity(pass.len());
+            for (prompt, (cache, _)) in pass.iter_mut() {
+                let tokens = prompt.get(cache.n_tokens()..).unwrap_or_default();
+                rows.push(Continued { cache, tokens });
+            }
+            let logits = self.model.extend(&mut rows, self.adapters)?;
+            for ((_, (_, found)), logits) in
+                pass.iter_mut().zip(logits.chunks_exact(self.model.config().vocab_size))
+            {
+                *found = logits.to_vec();
+            }
+            prompts = rest;
+        }
+        Ok(())
     }
 }

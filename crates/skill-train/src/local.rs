@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::answers::Answers;
 use crate::checkpoint::{StateFile, StateStore};
 use crate::error::TrainError;
-use crate::generate::generate;
+use crate::generate::{KeptSequences, generate};
 use crate::loss::TokenInput;
 use crate::model::{Adapters, Batch, Coefficients, Decoder, Gradients, Keep, Scores, Target};
 use crate::optim::AdamW;
@@ -37,6 +37,8 @@ struct Inner {
     keep: Keep,
     store: StateStore,
     answers: Answers<Answer>,
+    /// Sequences that prompts of the same step of a run may continue.
+    kept: (Option<(String, u64)>, KeptSequences),
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +72,7 @@ impl LocalBackend {
             keep,
             store,
             answers: Answers::default(),
+            kept: Default::default(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -105,8 +108,15 @@ impl TrainBackend for LocalBackend {
             if let Some(Answer::Samples(samples)) = inner.answers.find(&request.call, &request)? {
                 return Ok(samples);
             }
-            let samples =
-                generate(&inner.model, &request.prompts, &request.settings, Adapters::On, is_cancelled)?;
+            let Inner { model, kept: (step, kept), .. } = inner;
+            // What is kept must follow from the calls of the step alone, or a resumed run would round differently.
+            let asked = Some((request.call.run.clone(), request.call.step));
+            if *step != asked {
+                kept.clear();
+                *step = asked;
+            }
+            let (prompts, settings) = (&request.prompts, &request.settings);
+            let samples = generate(model, prompts, settings, Adapters::On, kept, is_cancelled)?;
             inner.answers.keep(&request.call, &request, Answer::Samples(samples.clone()))?;
             Ok(samples)
         })
@@ -130,7 +140,8 @@ impl TrainBackend for LocalBackend {
             if let Some(Answer::Step(output)) = inner.answers.find(&request.call, &request)? {
                 return Ok(output);
             }
-            let Inner { model, optimizer, gradients, .. } = inner;
+            let Inner { model, optimizer, gradients, kept: (_, kept), .. } = inner;
+            kept.clear();
             let grad_norm = model.step(optimizer, &request.settings, gradients)?;
             *gradients = Gradients::default();
             let output = StepOutput { grad_norm, n_steps: optimizer.n_steps };
@@ -172,6 +183,7 @@ impl Inner {
         let (weights, optimizer) = state::read(saved, files)?;
         self.model.replace(&weights)?;
         self.optimizer = optimizer;
+        self.kept.1.clear();
         self.gradients = Gradients::default();
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde_json::json;
 use skill_train::TrainError;
-use skill_train::generate::generate;
+use skill_train::generate::{KeptSequences, generate};
 use skill_train::lora::{LINEAR_LAYERS, LoraConfig};
 use skill_train::model::{Adapters, Batch, Cache, Continued, Decoder, Keep, Target};
 use skill_train::seam::{Ended, GenerationSettings, Sample};
@@ -12,7 +12,7 @@ use skill_train::seam::{Ended, GenerationSettings, Sample};
 use crate::small;
 
 fn all(model: &Decoder, prompts: &[Vec<u32>], settings: &GenerationSettings) -> Vec<Sample> {
-    generate(model, prompts, settings, Adapters::On, &|| false).unwrap()
+    generate(model, prompts, settings, Adapters::On, &mut KeptSequences::default(), &|| false).unwrap()
 }
 
 fn settings(temperature: f64, max_tokens: usize) -> GenerationSettings {
@@ -76,6 +76,46 @@ fn a_sample_does_not_depend_on_its_neighbours() {
 }
 
 #[test]
+fn an_episode_goes_on_from_what_was_computed() {
+    let mut model = small::model("llama", &[]);
+    model.attach_new(LoraConfig::new(2, 4.0, &LINEAR_LAYERS, "small").unwrap(), 4).unwrap();
+    for temperature in [0.0, 1.0] {
+        let settings = settings(temperature, 6);
+        let mut kept = KeptSequences::default();
+        let mut sample = |prompts: &[Vec<u32>]| {
+            generate(&model, prompts, &settings, Adapters::On, &mut kept, &|| false).unwrap()
+        };
+        let mut episodes = prompts();
+        for turn in 0..3_u32 {
+            let samples = sample(&episodes);
+            // The same without a memory: every prompt is computed as a whole.
+            let expected = all(&model, &episodes, &settings);
+            for (found, expected) in samples.iter().zip(&expected) {
+                assert_eq!(found.tokens, expected.tokens, "turn {turn} at {temperature}");
+                let pairs = found.logprobs.iter().zip(&expected.logprobs);
+                assert!(pairs.into_iter().all(|(found, expected)| (found - expected).abs() < 2e-5));
+            }
+            // The first episode ends; the others are shown one token or more.
+            episodes = episodes
+                .iter()
+                .zip(&samples)
+                .skip(1)
+                .enumerate()
+                .map(|(at, (prompt, sample))| {
+                    let shown = vec![turn + 3; at + 1];
+                    [prompt.as_slice(), &sample.tokens, &shown].concat()
+                })
+                .collect();
+        }
+        assert_eq!(kept.len(), 2);
+    }
+    // A memory without room keeps nothing and changes nothing.
+    let mut kept = KeptSequences::new(0);
+    generate(&model, &prompts(), &settings(1.0, 3), Adapters::On, &mut kept, &|| false).unwrap();
+    assert!(kept.is_empty());
+}
+
+#[test]
 fn samples_end_at_stop_tokens_and_at_the_limit() {
     let model = small::model("llama", &[("max_position_embeddings", json!(20))]);
     let mut greedy = settings(0.0, 4);
@@ -101,7 +141,8 @@ fn a_cancelled_call_ends_at_the_next_token() {
         n_asked.set(n_asked.get() + 1);
         n_asked.get() > 7
     };
-    let result = generate(&model, &prompts(), &settings(1.0, 100), Adapters::On, &is_cancelled);
+    let mut kept = KeptSequences::default();
+    let result = generate(&model, &prompts(), &settings(1.0, 100), Adapters::On, &mut kept, &is_cancelled);
     assert!(matches!(result, Err(TrainError::Cancelled)), "{result:?}");
     assert_eq!(n_asked.get(), 8);
 }
@@ -114,6 +155,7 @@ fn faulty_prompts_are_refused_by_name() {
         prompts,
         settings,
         Adapters::On,
+        &mut KeptSequences::default(),
         &|| false,
     ) {
         Err(TrainError::Request { field, .. }) => field,
