@@ -7,8 +7,6 @@
 //! The tokens of an episode are kept as they were sampled and shown: nothing is tokenized twice. An episode is one row
 //! where its prompts only grow, and a row for each turn otherwise.
 
-#[cfg(feature = "weights")]
-mod episode;
 pub mod record;
 #[cfg(feature = "weights")]
 mod rollout;
@@ -17,8 +15,6 @@ mod run;
 mod settings;
 #[cfg(feature = "weights")]
 mod trainer;
-#[cfg(feature = "weights")]
-mod wave;
 
 pub use settings::RlSettings;
 #[cfg(feature = "weights")]

@@ -6,8 +6,6 @@
 //! feature `weights`. Settings and the files of a run are here without it, so that every build reads them.
 
 #[cfg(feature = "weights")]
-mod chat;
-#[cfg(feature = "weights")]
 mod checkpoint;
 #[cfg(feature = "weights")]
 mod data;
@@ -27,9 +25,7 @@ mod settings;
 mod trainer;
 
 #[cfg(feature = "weights")]
-pub use crate::weights::{PolicyFile, PolicyWriter};
-#[cfg(feature = "weights")]
-pub use chat::{PolicyChat, PolicyText};
+pub use crate::weights::{PolicyFile, PolicyText, PolicyWriter};
 #[cfg(feature = "weights")]
 pub use data::SftData;
 #[cfg(feature = "weights")]

@@ -1,12 +1,25 @@
-//! What runs share that train weights: caps, passes, faults of the model, and the folder of the trained policy.
+//! What runs share that train weights: caps, passes, faults of the model, episodes that are sampled together, and the
+//! folder of the trained policy.
 
 #[cfg(feature = "weights")]
+mod episode;
+#[cfg(feature = "weights")]
 mod run;
+#[cfg(feature = "weights")]
+mod text;
+#[cfg(feature = "weights")]
+mod wave;
 
+#[cfg(feature = "weights")]
+pub(crate) use episode::{EpisodeChat, EpisodeRow};
 #[cfg(feature = "weights")]
 pub use run::{PolicyFile, PolicyWriter};
 #[cfg(feature = "weights")]
-pub(crate) use run::{micro_batches, weights_error, write_policy};
+pub(crate) use run::{micro_batches, shared_fault, weights_error, write_policy};
+#[cfg(feature = "weights")]
+pub use text::PolicyText;
+#[cfg(feature = "weights")]
+pub(crate) use wave::{Wave, WaveCalls};
 
 /// The directory of the trained model.
 pub const POLICY_DIR: &str = "policy";

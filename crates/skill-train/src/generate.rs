@@ -161,6 +161,9 @@ fn continue_all(model: &Decoder, active: &mut [Active], adapters: Adapters) -> R
     model.extend(&mut rows, adapters)
 }
 
+/// A prompt, or its beginning, and the logits behind it.
+type Computed = (Cache, Vec<f32>);
+
 /// What is computed before the first token is sampled: the prompts, each distinct one once.
 struct Beginnings<'a> {
     model: &'a Decoder,
@@ -200,7 +203,7 @@ impl<'a> Beginnings<'a> {
         first: usize,
         seed: u64,
     ) -> Result<(Vec<Active>, Vec<f32>)> {
-        let mut distinct: BTreeMap<&[u32], (Cache, Vec<f32>)> = BTreeMap::new();
+        let mut distinct: BTreeMap<&[u32], Computed> = BTreeMap::new();
         for (prompt, start) in prompts.iter().zip(starts) {
             let mut cache = || start.take().unwrap_or_else(|| self.common.fork());
             distinct.entry(prompt).or_insert_with(|| (cache(), Vec::new()));
@@ -228,7 +231,7 @@ impl<'a> Beginnings<'a> {
     }
 
     /// Computes the rest of prompts, some at a time, and puts the logits behind each.
-    fn compute(&self, mut prompts: &mut [(&&[u32], &mut (Cache, Vec<f32>))]) -> Result<()> {
+    fn compute(&self, mut prompts: &mut [(&&[u32], &mut Computed)]) -> Result<()> {
         while !prompts.is_empty() {
             if (self.is_cancelled)() {
                 return Err(TrainError::Cancelled);

@@ -106,7 +106,8 @@ pub fn prepare(
     let budget = &loaded.config.budget;
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
     let games = (request.n_games > 0)
-        .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games));
+        .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games))
+        .map(|games| games.with_limits(settings.max_prompt_tokens, settings.max_reply_tokens));
     let mut trainer = RlTrainer::new(env, source, backend, store, Arc::new(writer), text)
         .with_settings(settings)
         .with_caps(WeightsCaps::new(budget.tokens, budget.time_s))

@@ -195,11 +195,17 @@ pub async fn prepare(
         .with_stop(stop)
         .with_config(config);
     if request.n_games > 0 {
-        let games = EnvGames::new(env, source, text, request.n_games);
+        let context = files.config().max_positions;
+        let max_reply = MAX_REPLY_TOKENS.min(context / 4);
+        let games = EnvGames::new(env, source, text, request.n_games)
+            .with_limits(context.saturating_sub(max_reply), max_reply);
         trainer = trainer.with_games(Arc::new(games));
     }
     Ok(PreparedSft { trainer, backend, data, forecast, notes: played.notes })
 }
+
+/// The most tokens of a reply in games along the way; a model with a small context has a quarter of it.
+const MAX_REPLY_TOKENS: usize = 512;
 
 /// What turns conversations into tokens and back.
 pub(crate) fn text_of(files: &ModelFiles) -> PolicyText {

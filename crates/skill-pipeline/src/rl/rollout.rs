@@ -1,18 +1,17 @@
 //! Groups of episodes, played side by side.
 
-use super::episode::{EpisodeChat, EpisodeRow};
 use super::settings::RlSettings;
-use super::wave::Wave;
 use crate::error::PipelineError;
-use crate::sft::PolicyText;
+use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault};
 use futures_util::future::join_all;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
-use skill_llm::error::with_causes;
 use skill_llm::{CallCtx, CallPlace, ErrorClass};
-use skill_train::TrainError;
 use skill_train::seam::{GenerationSettings, TrainBackend};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// How the runs of calls are called.
+const RUN: &str = "rl waves";
 
 /// An episode that was played.
 #[derive(Debug, Clone)]
@@ -51,7 +50,8 @@ impl Table<'_> {
             ..GenerationSettings::default()
         };
         let backend = Arc::clone(self.backend);
-        let wave = Arc::new(Wave::new(backend, generation, settings.seed, iteration, n_episodes));
+        let calls = WaveCalls { run: RUN, step: iteration, seed: settings.seed };
+        let wave = Arc::new(Wave::new(backend, generation, calls, n_episodes));
         let episodes = (0..n_episodes).filter_map(|seat| {
             let group = seat / settings.group_size;
             let item = *items.get(group)?;
@@ -83,7 +83,7 @@ impl Table<'_> {
             return Err(PipelineError::Weights {
                 step: iteration,
                 total_steps: 0,
-                source: Box::new(owned(&fault)),
+                source: Box::new(shared_fault(&fault)),
             });
         }
         let penalty = |n: u32| self.settings.invalid_action_penalty * f64::from(n);
@@ -105,14 +105,5 @@ impl Table<'_> {
                 Err(PipelineError::Rollout { place: place.to_string(), item: item.id.clone(), source })
             }
         }
-    }
-}
-
-/// A fault that several episodes share.
-fn owned(fault: &TrainError) -> TrainError {
-    match fault {
-        TrainError::NotFinite { quantity } => TrainError::NotFinite { quantity: quantity.clone() },
-        TrainError::Cancelled => TrainError::Cancelled,
-        other => TrainError::Compute { what: "a reply", source: with_causes(other).into() },
     }
 }

@@ -1,11 +1,11 @@
 //! The examples of a run, in two parts that share no task.
 
-use super::chat::PolicyText;
 use super::demos::Played;
 use super::record::{ExampleLine, SftCounts};
 use super::rows::{Row, rows};
 use super::settings::SftSettings;
 use crate::error::PipelineError;
+use crate::weights::PolicyText;
 use skill_core::canonical::RunningSha256;
 use skill_core::random::Dice;
 use skill_core::{ItemId, RolloutResult};

@@ -1,14 +1,20 @@
 //! Games of the environment along the way: what the loss is worth.
 
-use super::chat::{PolicyChat, PolicyText};
 use super::record::SftGames;
 use crate::error::PipelineError;
+use crate::weights::{EpisodeChat, PolicyText, Wave, WaveCalls, shared_fault};
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{CallCtx, CallPlace};
-use skill_train::seam::TrainBackend;
+use skill_train::seam::{GenerationSettings, TrainBackend};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// How the runs of calls are called.
+const RUN: &str = "games";
+/// The most tokens of a reply where nothing else bounds it.
+const MAX_REPLY_TOKENS: usize = 512;
 
 /// Plays games with the weights that a back end has now.
 #[async_trait]
@@ -26,23 +32,62 @@ pub trait PolicyGames: Send + Sync {
     ) -> Result<SftGames, PipelineError>;
 }
 
-/// Games of the selection split of an environment, greedily: the same ones each time.
+/// Games of the selection split of an environment, greedily and side by side: the same ones each time.
 pub struct EnvGames {
     env: Arc<dyn Env>,
     source: Arc<dyn SkillSource>,
     text: PolicyText,
     n_games: usize,
+    max_prompt_tokens: usize,
+    max_reply_tokens: usize,
 }
 
 impl EnvGames {
     /// The first `n_games` tasks of the selection split, each played once with the skills that `source` selects.
     pub fn new(env: Arc<dyn Env>, source: Arc<dyn SkillSource>, text: PolicyText, n_games: usize) -> Self {
-        Self { env, source, text, n_games }
+        let (max_prompt_tokens, max_reply_tokens) = (usize::MAX, MAX_REPLY_TOKENS);
+        Self { env, source, text, n_games, max_prompt_tokens, max_reply_tokens }
+    }
+
+    /// Loses a game whose prompt has more tokens, and cuts replies that have more; both together fit into the context of
+    /// the model.
+    #[must_use]
+    pub fn with_limits(self, max_prompt_tokens: usize, max_reply_tokens: usize) -> Self {
+        Self { max_prompt_tokens, max_reply_tokens, ..self }
     }
 
     fn items(&self) -> &[Item] {
         let items = self.env.items(Split::Val);
         items.get(..self.n_games.min(items.len())).unwrap_or_default()
+    }
+
+    /// Whether a game is won, and its score.
+    async fn game(
+        &self,
+        wave: Arc<Wave>,
+        (seat, item): (usize, &Item),
+        step: u64,
+        cancel: &CancellationToken,
+    ) -> Result<(bool, f64), PipelineError> {
+        let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), self.max_prompt_tokens);
+        let place = CallPlace::new(format_args!("step {step}")).child("games").child(&item.id);
+        let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
+        let played = self.env.rollout(item, self.source.as_ref(), &chat, &RolloutCtx::new(call)).await;
+        wave.leave().await;
+        if let (_, Some(fault)) = chat.take() {
+            let source = Box::new(shared_fault(&fault));
+            return Err(PipelineError::Weights { step, total_steps: 0, source });
+        }
+        match played {
+            Ok(result) => Ok((result.is_success(), result.soft)),
+            Err(EnvError::Model(_)) if cancel.is_cancelled() => Err(PipelineError::Halted),
+            // A prompt that has outgrown the model's context ends the game, which is lost.
+            Err(EnvError::Model(error)) if is_too_long(&error) => Ok((false, 0.0)),
+            Err(source) => {
+                let (place, item) = (place.to_string(), item.id.clone());
+                Err(PipelineError::Rollout { place, item, source })
+            }
+        }
     }
 }
 
@@ -54,24 +99,18 @@ impl PolicyGames for EnvGames {
         step: u64,
         cancel: &CancellationToken,
     ) -> Result<SftGames, PipelineError> {
-        let model = PolicyChat::new(Arc::clone(backend), self.text.clone(), format!("step-{step}"));
-        let mut outcomes = Vec::with_capacity(self.items().len());
-        for item in self.items() {
-            let place = CallPlace::new(format_args!("step {step}")).child("games").child(&item.id);
-            let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-            let played = self.env.rollout(item, self.source.as_ref(), &model, &RolloutCtx::new(call)).await;
-            match played {
-                Ok(result) => outcomes.push((result.is_success(), result.soft)),
-                Err(EnvError::Model(_)) if cancel.is_cancelled() => return Err(PipelineError::Halted),
-                // A prompt that has outgrown the model's context ends the game, which is lost.
-                Err(EnvError::Model(error)) if is_too_long(&error) => outcomes.push((false, 0.0)),
-                Err(source) => {
-                    let (place, item) = (place.to_string(), item.id.clone());
-                    return Err(PipelineError::Rollout { place, item, source });
-                }
-            }
-        }
-        Ok(SftGames::new(outcomes))
+        let generation = GenerationSettings {
+            temperature: 0.0,
+            max_tokens: self.max_reply_tokens,
+            stop_tokens: self.text.stop_tokens.clone(),
+            ..GenerationSettings::default()
+        };
+        let calls = WaveCalls { run: RUN, step, seed: 0 };
+        let wave = Arc::new(Wave::new(Arc::clone(backend), generation, calls, self.items().len()));
+        let games = self.items().iter().enumerate();
+        let games = games.map(|game| self.game(Arc::clone(&wave), game, step, cancel));
+        let outcomes: Result<Vec<_>, _> = join_all(games).await.into_iter().collect();
+        Ok(SftGames::new(outcomes?))
     }
 }
 

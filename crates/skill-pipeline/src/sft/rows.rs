@@ -4,7 +4,7 @@
 //! once. Where a request does not continue the one before (a prompt that shows the possible actions of the turn under
 //! way alone, a limited history), an example begins anew, so each reply is learnt after the very prompt that it answers.
 
-use super::chat::PolicyText;
+use crate::weights::PolicyText;
 use serde_json::{Map, Value, json};
 use skill_core::{RolloutResult, Trajectory, TrajectoryMessage, TrajectoryTurn};
 use skill_train::chat::{ChatEncoder, ChatError, Conversation, SpecialText};

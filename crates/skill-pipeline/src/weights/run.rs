@@ -3,6 +3,7 @@
 use super::POLICY_DIR;
 use crate::error::PipelineError;
 use crate::run_dir::atomic;
+use skill_llm::error::with_causes;
 use skill_train::TrainError;
 use skill_train::seam::Row;
 use std::path::Path;
@@ -56,4 +57,13 @@ pub(crate) fn write_policy(run: &Path, files: Vec<PolicyFile>) -> Result<(), Pip
         path: policy.clone(),
         source,
     })
+}
+
+/// A fault that several episodes share.
+pub(crate) fn shared_fault(fault: &TrainError) -> TrainError {
+    match fault {
+        TrainError::NotFinite { quantity } => TrainError::NotFinite { quantity: quantity.clone() },
+        TrainError::Cancelled => TrainError::Cancelled,
+        other => TrainError::Compute { what: "a reply", source: with_causes(other).into() },
+    }
 }

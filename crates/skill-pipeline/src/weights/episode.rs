@@ -1,7 +1,7 @@
 //! One episode as a chat model: it answers by samples of the policy, and keeps their tokens.
 
+use super::text::PolicyText;
 use super::wave::Wave;
-use crate::sft::PolicyText;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{FinishReason, Usage};
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Tokens of an episode, or of a part of it whose prompts only grow.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct EpisodeRow {
+pub(crate) struct EpisodeRow {
     /// Prompts, replies and observations, in order.
-    pub(super) tokens: Vec<u32>,
+    pub(crate) tokens: Vec<u32>,
     /// True for each token that was sampled.
-    pub(super) sampled: Vec<bool>,
+    pub(crate) sampled: Vec<bool>,
     /// The log-probability with which a token was sampled, in nats; 0 for others.
-    pub(super) logprobs: Vec<f32>,
+    pub(crate) logprobs: Vec<f32>,
 }
 
 impl EpisodeRow {
@@ -37,7 +37,7 @@ impl EpisodeRow {
     }
 
     /// Tokens that were sampled.
-    pub(super) fn n_sampled(&self) -> usize {
+    pub(crate) fn n_sampled(&self) -> usize {
         self.sampled.iter().filter(|sampled| **sampled).count()
     }
 }
@@ -53,7 +53,7 @@ struct Said {
 }
 
 /// The policy in one episode.
-pub(super) struct EpisodeChat {
+pub(crate) struct EpisodeChat {
     wave: Arc<Wave>,
     seat: usize,
     text: PolicyText,
@@ -63,13 +63,13 @@ pub(super) struct EpisodeChat {
 }
 
 impl EpisodeChat {
-    pub(super) fn new(wave: Arc<Wave>, seat: usize, text: PolicyText, max_prompt_tokens: usize) -> Self {
+    pub(crate) fn new(wave: Arc<Wave>, seat: usize, text: PolicyText, max_prompt_tokens: usize) -> Self {
         let id = ModelId::new("local", "policy").with_revision(format!("episode {seat}"));
         Self { wave, seat, text, id, max_prompt_tokens, said: Mutex::default() }
     }
 
     /// The rows so far, and what went wrong with the model.
-    pub(super) fn take(&self) -> (Vec<EpisodeRow>, Option<Arc<TrainError>>) {
+    pub(crate) fn take(&self) -> (Vec<EpisodeRow>, Option<Arc<TrainError>>) {
         let mut said = self.lock();
         (std::mem::take(&mut said.rows), said.fault.take())
     }

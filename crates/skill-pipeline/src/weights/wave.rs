@@ -12,13 +12,22 @@ use tokio::sync::oneshot;
 
 type Reply = Result<Sample, Arc<TrainError>>;
 
-/// The episodes of an iteration.
-pub(super) struct Wave {
+/// Episodes that are played side by side.
+pub(crate) struct Wave {
     backend: Arc<dyn TrainBackend>,
     settings: GenerationSettings,
-    seed: u64,
-    iteration: u64,
+    calls: WaveCalls,
     state: Mutex<State>,
+}
+
+/// What the calls of a wave are called, and the seed of their samples.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaveCalls {
+    /// The name of the run in the calls.
+    pub(crate) run: &'static str,
+    /// The step that the calls belong to.
+    pub(crate) step: u64,
+    pub(crate) seed: u64,
 }
 
 struct State {
@@ -29,24 +38,23 @@ struct State {
 }
 
 impl Wave {
-    pub(super) fn new(
+    pub(crate) fn new(
         backend: Arc<dyn TrainBackend>,
         settings: GenerationSettings,
-        seed: u64,
-        iteration: u64,
+        calls: WaveCalls,
         n_episodes: usize,
     ) -> Self {
         let state = State { n_playing: n_episodes, waiting: BTreeMap::new(), n_waves: 0 };
-        Self { backend, settings, seed, iteration, state: Mutex::new(state) }
+        Self { backend, settings, calls, state: Mutex::new(state) }
     }
 
     /// The settings of sampling, without a seed.
-    pub(super) fn settings(&self) -> &GenerationSettings {
+    pub(crate) fn settings(&self) -> &GenerationSettings {
         &self.settings
     }
 
     /// Samples a reply to this prompt together with those of all other episodes.
-    pub(super) async fn sample(&self, seat: usize, prompt: Vec<u32>) -> Reply {
+    pub(crate) async fn sample(&self, seat: usize, prompt: Vec<u32>) -> Reply {
         let (sender, receiver) = oneshot::channel();
         self.lock().waiting.insert(seat, (prompt, sender));
         self.run_if_complete().await;
@@ -55,7 +63,7 @@ impl Wave {
     }
 
     /// An episode has ended.
-    pub(super) async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         {
             let mut state = self.lock();
             state.n_playing = state.n_playing.saturating_sub(1);
@@ -77,10 +85,10 @@ impl Wave {
             (std::mem::take(&mut state.waiting), state.n_waves)
         };
         let (prompts, senders): (Vec<_>, Vec<_>) = waiting.into_values().unzip();
-        let dice = Dice::new(self.seed, &["wave"]);
-        let seed = dice.unit(&format!("{} {number}", self.iteration)).to_bits();
+        let WaveCalls { run, step, seed } = self.calls;
+        let seed = Dice::new(seed, &["wave"]).unit(&format!("{step} {number}")).to_bits();
         let request = SampleRequest {
-            call: CallId::new("rl waves", self.iteration, number),
+            call: CallId::new(run, step, number),
             prompts,
             settings: GenerationSettings { seed, ..self.settings.clone() },
         };
