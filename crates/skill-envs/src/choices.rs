@@ -15,6 +15,25 @@ skill_core::named_enum! {
 }
 
 skill_core::named_enum! {
+    /// How large the rooms of generated games are.
+    #[derive(Default)]
+    pub enum Rooms {
+        /// As in the data set.
+        #[default]
+        Full = "full",
+        /// Few places and few objects, for small models; no room is in two splits.
+        Small = "small",
+    }
+}
+
+impl Rooms {
+    /// True for rooms as in the data set.
+    pub(crate) fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
+}
+
+skill_core::named_enum! {
     /// Which instructions become goals.
     #[derive(Default)]
     pub enum GoalKind {

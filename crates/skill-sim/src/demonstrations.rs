@@ -4,19 +4,15 @@
 //! and the number of games: a hash of what the room consists of decides where it belongs.
 
 use serde_json::json;
-use skill_core::{Role, SkillHash};
+use skill_core::Role;
+use skill_envs::Split;
 use skill_envs::agent::{ROLLOUT_PROMPT, ROLLOUT_PROMPT_NAME};
 use skill_envs::alfworld::{
-    Expert, Game, GameError, INSTRUCTIONS, Play, RoomLimits, TaskType, generate_small,
+    Expert, Game, GameError, INSTRUCTIONS, Play, RoomLimits, TaskType, generate_small, split_of_room,
 };
 use skill_llm::Message;
 use skill_llm::prompt::{PromptError, PromptTemplate};
 use std::sync::Arc;
-
-/// What stands between the room and the task in the first observation.
-const BEFORE_TASK: &str = "\n\nYour task is to: ";
-/// One room of so many is a test room.
-const TEST_SHARE: u64 = 8;
 
 /// Skills for every task.
 const GENERAL_SKILLS: &str = "### General Principles\n\
@@ -79,18 +75,9 @@ impl Part {
     /// The part of the room that this is the first observation of: decided by a hash of the receptacles in it, in any
     /// order.
     pub fn of(opening: &str) -> Self {
-        let room = opening.split(BEFORE_TASK).next().unwrap_or_default();
-        let (_, receptacles) = room.rsplit_once(" you see ").unwrap_or_default();
-        let mut names: Vec<&str> = receptacles
-            .trim_end_matches('.')
-            .split(", ")
-            .map(|name| name.trim_start_matches("and "))
-            .collect();
-        names.sort_unstable();
-        let digits = SkillHash::of(&names.join(", "));
-        match u64::from_str_radix(digits.as_str(), 16).map(|number| number % TEST_SHARE) {
-            Ok(0) => Self::Test,
-            Ok(_) | Err(_) => Self::Train,
+        match split_of_room(opening) {
+            Split::Test => Self::Test,
+            Split::Train | Split::Val => Self::Train,
         }
     }
 }
@@ -114,7 +101,7 @@ impl Default for SmallHouseholds {
         Self {
             seed: 7,
             task_types: vec![TaskType::PickAndPlace, TaskType::LookInLight],
-            limits: RoomLimits { max_receptacles: 6, max_other_classes: 5 },
+            limits: RoomLimits::SMALL,
             max_turns: 20,
         }
     }

@@ -1,6 +1,6 @@
 //! What an `alfworld` environment is made from.
 
-pub use crate::choices::Unplayable;
+pub use crate::choices::{Rooms, Unplayable};
 
 use super::task::TaskType;
 use crate::env::Split;
@@ -88,11 +88,13 @@ pub struct GeneratedConfig {
     pub val: usize,
     /// How many of `test`.
     pub test: usize,
+    /// How large the rooms are.
+    pub rooms: Rooms,
 }
 
 impl Default for GeneratedConfig {
     fn default() -> Self {
-        Self { seed: 42, train: 36, val: 18, test: 36 }
+        Self { seed: 42, train: 36, val: 18, test: 36, rooms: Rooms::Full }
     }
 }
 

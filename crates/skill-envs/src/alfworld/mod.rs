@@ -24,14 +24,14 @@ mod task;
 mod token;
 mod world;
 
-pub use config::{AlfworldConfig, GeneratedConfig, SplitLimits, SplitSources, Unplayable};
+pub use config::{AlfworldConfig, GeneratedConfig, Rooms, SplitLimits, SplitSources, Unplayable};
 pub use error::{GameError, TextPlace};
 pub use expert::{Expert, HouseholdHabit};
 pub use files::{
     GAME_FILE, GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load, trajectory_beside,
 };
 pub use game::Game;
-pub use generate::{GeneratedGame, RoomKind, RoomLimits, generate, generate_small};
+pub use generate::{GeneratedGame, RoomKind, RoomLimits, generate, generate_small, split_of_room};
 pub use pddl::MAX_PROBLEM_BYTES;
 pub use play::{Play, Turn};
 pub use rules::{Rules, Wording};

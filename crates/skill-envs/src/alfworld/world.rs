@@ -1,10 +1,10 @@
 //! ALFWorld as a data set of episodes.
 
-use super::config::{AlfworldConfig, Unplayable};
+use super::config::{AlfworldConfig, Rooms, Unplayable};
 use super::error::GameError;
 use super::files::{load, read_text, trajectory_beside};
 use super::game::Game;
-use super::generate::generate;
+use super::generate::{GeneratedGame, RoomLimits, generate, generate_small, split_of_room};
 use super::list::{games, split_directory};
 use super::play::{Play, Turn};
 use super::task::TaskType;
@@ -45,7 +45,21 @@ enum GameSource {
     /// with a game that has changed.
     Game { file: String, content: SkillHash },
     /// A game that is made anew from its seed.
-    Generated { seed: u64, key: String, task_type: TaskType },
+    Generated {
+        seed: u64,
+        key: String,
+        task_type: TaskType,
+        #[serde(default, skip_serializing_if = "Rooms::is_full")]
+        rooms: Rooms,
+    },
+}
+
+/// The game of a seed and a key in rooms of this size.
+fn made(rooms: Rooms, seed: u64, key: &str, task_type: TaskType) -> Result<GeneratedGame, GameError> {
+    match rooms {
+        Rooms::Full => generate(seed, key, task_type),
+        Rooms::Small => generate_small(seed, key, task_type, RoomLimits::SMALL),
+    }
 }
 
 impl AlfworldWorld {
@@ -98,7 +112,7 @@ impl AlfworldWorld {
             .map_err(|error| broken(format!("is not a game of ALFWorld: {error}")))?;
         match source {
             GameSource::Game { file, .. } => Ok(load(&self.data.join(file))?.game),
-            GameSource::Generated { seed, key, task_type } => generate(seed, &key, task_type)
+            GameSource::Generated { seed, key, task_type, rooms } => made(rooms, seed, &key, task_type)
                 .map(|generated| generated.game)
                 .map_err(|error| broken(error.to_string())),
         }
@@ -153,19 +167,18 @@ impl AlfworldWorld {
     fn generate(&mut self, config: &AlfworldConfig, split: Split) -> Result<Vec<Item>, EnvError> {
         let tasks = if config.task_types.is_empty() { &TaskType::ALL } else { config.task_types.as_slice() };
         let n_games = config.generated.of(split).min(config.limits.of(split));
-        let seed = config.generated.seed;
-        let made = tasks.iter().copied().cycle().zip(1_usize..).take(n_games);
-        made.map(|(task_type, number)| {
-            let key = format!("{split}/{number}");
-            let generated = generate(seed, &key, task_type).map_err(|error| EnvError::Configuration {
-                message: format!("game {key} cannot be made: {error}"),
-            })?;
-            let id = format!("generated-{seed}/{key}-{task_type}");
-            let item = item(id, task_type, &GameSource::Generated { seed, key, task_type });
-            self.goals.insert(item.id.clone(), generated.game.task().to_owned());
-            Ok(item)
-        })
-        .collect()
+        let (seed, rooms) = (config.generated.seed, config.generated.rooms);
+        let mut items = Vec::with_capacity(n_games);
+        let mut numbers = 1_usize..;
+        for task_type in tasks.iter().copied().cycle().take(n_games) {
+            let (key, goal) = next_game(&mut numbers, split, (rooms, seed, task_type))?;
+            let size = if rooms.is_full() { "" } else { "small/" };
+            let id = format!("generated-{seed}/{size}{key}-{task_type}");
+            let item = item(id, task_type, &GameSource::Generated { seed, key, task_type, rooms });
+            self.goals.insert(item.id.clone(), goal);
+            items.push(item);
+        }
+        Ok(items)
     }
 
     fn item(&self, path: &Path, task_type: TaskType) -> Result<Item, EnvError> {
@@ -174,6 +187,26 @@ impl AlfworldWorld {
         let content = SkillHash::of(&read_text(path)?);
         Ok(item(id, task_type, &GameSource::Game { file, content }))
     }
+}
+
+/// Key and goal of the next game of a split. Small rooms are few enough to come twice: each belongs to one split.
+fn next_game(
+    numbers: &mut std::ops::RangeFrom<usize>,
+    split: Split,
+    (rooms, seed, task_type): (Rooms, u64, TaskType),
+) -> Result<(String, String), EnvError> {
+    for number in numbers {
+        let key = format!("{split}/{number}");
+        let generated = made(rooms, seed, &key, task_type).map_err(|error| EnvError::Configuration {
+            message: format!("game {key} cannot be made: {error}"),
+        })?;
+        let goal = generated.game.task().to_owned();
+        let mut play = Play::new(Arc::new(generated.game));
+        if rooms.is_full() || split_of_room(play.reset().observation) == split {
+            return Ok((key, goal));
+        }
+    }
+    Err(EnvError::Configuration { message: format!("no room of the split `{split}` was found") })
 }
 
 /// The data set's own name for a split.

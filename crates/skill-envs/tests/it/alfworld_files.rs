@@ -2,12 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use skill_envs::alfworld::{
-    AlfworldConfig, AlfworldWorld, GeneratedConfig, SplitLimits, SplitSources, TaskType, Unplayable,
-    generate, load,
+    AlfworldConfig, AlfworldWorld, GeneratedConfig, Play, Rooms, SplitLimits, SplitSources, TaskType,
+    Unplayable, generate, load, split_of_room,
 };
 use skill_envs::{Split, World};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A data set with a game of each kind in each split, some of which no text games are made.
@@ -250,7 +251,7 @@ fn a_directory_without_a_game_file_is_played_from_its_problem() {
 
 #[test]
 fn without_data_games_are_generated() {
-    let generated = GeneratedConfig { seed: 5, train: 7, val: 2, test: 1 };
+    let generated = GeneratedConfig { seed: 5, train: 7, val: 2, test: 1, ..GeneratedConfig::default() };
     let world = AlfworldWorld::new(&AlfworldConfig { generated, ..AlfworldConfig::default() }).unwrap();
     assert_eq!(Split::ALL.map(|split| world.items(split).len()), [7, 2, 1]);
     assert_eq!(ids(&world, Split::Train)[6], "generated-5/train/7-pick_and_place_simple");
@@ -262,6 +263,28 @@ fn without_data_games_are_generated() {
     let cool = AlfworldConfig { generated, task_types: only, ..AlfworldConfig::default() };
     let world = AlfworldWorld::new(&cool).unwrap();
     assert!(world.items(Split::Train).iter().all(|item| item.task_type == "pick_cool_then_place_in_recep"));
+}
+
+#[test]
+fn small_rooms_are_shared_by_no_two_splits() {
+    let generated = GeneratedConfig { seed: 5, train: 60, val: 20, test: 20, rooms: Rooms::Small };
+    let small = AlfworldConfig {
+        generated,
+        task_types: vec![TaskType::PickAndPlace, TaskType::LookInLight],
+        ..AlfworldConfig::default()
+    };
+    let world = AlfworldWorld::new(&small).unwrap();
+    let again = AlfworldWorld::new(&small).unwrap();
+    for split in Split::ALL {
+        assert_eq!(ids(&world, split), ids(&again, split));
+        for item in world.items(split) {
+            let mut play = Play::new(Arc::new(world.game(item).unwrap()));
+            let opening = play.reset().observation.to_owned();
+            assert_eq!(split_of_room(&opening), split, "{opening}");
+            assert!(opening.matches(" 1").count() <= 8, "a room is not small: {opening}");
+        }
+    }
+    assert!(ids(&world, Split::Train)[0].starts_with("generated-5/small/train/"));
 }
 
 #[test]

@@ -28,7 +28,8 @@ const OTHERS: &str = "If something is missing, go back and try another product."
 const SHOP: [&str; 6] = [KEY_WORDS, PRICE, NAMES, OPTIONS, FEATURES, OTHERS];
 
 pub(crate) fn household(n_games: usize, task_types: &[TaskType]) -> Arc<dyn World> {
-    let generated = GeneratedConfig { seed: 42, train: n_games, val: 1, test: 1 };
+    let generated =
+        GeneratedConfig { seed: 42, train: n_games, val: 1, test: 1, ..GeneratedConfig::default() };
     let config = AlfworldConfig { generated, task_types: task_types.to_vec(), ..AlfworldConfig::default() };
     Arc::new(AlfworldWorld::new(&config).unwrap())
 }

@@ -26,6 +26,7 @@ pub(super) fn world(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc
             train: asked.max_train.unwrap_or(generated.train),
             val: asked.max_val.unwrap_or(generated.val),
             test: asked.max_test.unwrap_or(generated.test),
+            rooms: asked.rooms,
         },
     };
     let world = AlfworldWorld::new(&config).map_err(Error::Env)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use skill_core::{SplitRatio, SplitRule, named_enum};
 use skill_envs::agent::{ActionFormat, AgentSettings};
-use skill_envs::choices::{GoalKind, MissingProducts, ObservationForm, SkillDelivery, Unplayable};
+use skill_envs::choices::{GoalKind, MissingProducts, ObservationForm, Rooms, SkillDelivery, Unplayable};
 use skill_envs::score::{ChoiceBy, PercentRule, UnitRule};
 use skill_envs::tasks::{Preset, ToolFormat};
 
@@ -362,6 +362,9 @@ kinds! {
     [alfworld] of ALFWORLD {
         /// Decides which games are generated.
         game_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
+        /// How large the rooms of generated games are. small: up to six places to look in, up to five kinds of objects
+        /// besides the task's, and no room in two splits; for small models.
+        rooms: Rooms = decisive(choice::<Rooms>(), Value("\"full\""));
         /// What becomes of a game that cannot be read or solved. refuse: the run does not start. leave_out: it is
         /// played without that game.
         unplayable: Unplayable = decisive(choice::<Unplayable>(), Value("\"refuse\""));

@@ -12,6 +12,7 @@ use super::files::{GameFile, RulesName, task_sentence};
 use super::game::Game;
 use super::rules::Rules;
 use super::task::TaskType;
+use crate::env::Split;
 use skill_core::{PyRandom, SkillHash};
 use std::borrow::Cow;
 
@@ -57,6 +58,30 @@ pub struct RoomLimits {
     pub max_receptacles: usize,
     /// The largest number of classes of objects besides the one that the task is about and the lamp.
     pub max_other_classes: usize,
+}
+
+impl RoomLimits {
+    /// Up to six receptacles, and up to five classes of objects besides the task's.
+    pub const SMALL: Self = Self { max_receptacles: 6, max_other_classes: 5 };
+}
+
+/// What stands between the room and the task in the first observation.
+const BEFORE_TASK: &str = "\n\nYour task is to: ";
+
+/// The split to which a room belongs, by its first observation, where no two splits may share one: decided by a hash of
+/// the receptacles in it, in any order. One room of eight is for `test`, one for `val`.
+pub fn split_of_room(opening: &str) -> Split {
+    let room = opening.split(BEFORE_TASK).next().unwrap_or_default();
+    let (_, receptacles) = room.rsplit_once(" you see ").unwrap_or_default();
+    let names = receptacles.trim_end_matches('.').split(", ");
+    let mut names: Vec<&str> = names.map(|name| name.trim_start_matches("and ")).collect();
+    names.sort_unstable();
+    let digits = SkillHash::of(&names.join(", "));
+    match u64::from_str_radix(digits.as_str(), 16).map(|number| number % 8) {
+        Ok(0) => Split::Test,
+        Ok(1) => Split::Val,
+        Ok(_) | Err(_) => Split::Train,
+    }
 }
 
 /// Makes the game that a seed and a key stand for, such as `train/7`.
