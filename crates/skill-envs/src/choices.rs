@@ -26,6 +26,7 @@ skill_core::named_enum! {
     }
 }
 
+#[cfg(feature = "alfworld")]
 impl Rooms {
     /// True for rooms as in the data set.
     pub(crate) fn is_full(&self) -> bool {

@@ -21,3 +21,13 @@ pub use settings::{Admission, BankSettings, TrialKind};
 pub use teach::{forbid_items, teacher_error};
 pub use trainer::BankTrainer;
 pub use trials::GROUPS_PER_INTERVAL;
+
+// What GRPO with a bank in its loop shares with runs that train a bank alone.
+#[cfg(feature = "weights")]
+pub(crate) use {
+    collect::episode_of,
+    live::LiveBank,
+    sets::{chosen, item_sets},
+    trials::first_of_its_tier,
+    verdict::{admission, measured, obstacle, over_cap_of},
+};

@@ -4,9 +4,16 @@
 //! a group with each other, and moves the weights by mini-batches of episodes. `RlTrainer` does it through the seam of
 //! `skill_train`, which needs the cargo feature `weights`; settings and the files of a run are here without it.
 //!
+//! With a bank in the loop (`RlBank`) the groups of an iteration are the trials of its candidates, and a teacher proposes
+//! more at each validation.
+//!
 //! The tokens of an episode are kept as they were sampled and shown: nothing is tokenized twice. An episode is one row
 //! where its prompts only grow, and a row for each turn otherwise.
 
+#[cfg(feature = "weights")]
+mod bank;
+#[cfg(feature = "weights")]
+mod evolve;
 pub mod record;
 #[cfg(feature = "weights")]
 mod rollout;
@@ -16,6 +23,8 @@ mod settings;
 #[cfg(feature = "weights")]
 mod trainer;
 
+#[cfg(feature = "weights")]
+pub use bank::RlBank;
 pub use settings::RlSettings;
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A process that goes on with a run comes to the events that are on the disk again, one by one: each is compared, and
 /// only what comes after them is written. What a person did to the bank in between counts from the same place on.
-pub(super) struct LiveBank {
+pub(crate) struct LiveBank {
     path: PathBuf,
     dir: BankDir,
     log: Vec<Record>,
@@ -23,7 +23,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// A directory that holds another bank, or cannot be read or written.
-    pub(super) fn open(
+    pub(crate) fn open(
         path: &Path,
         initial: &Bank,
         source: Option<(BankFormat, &str)>,
@@ -42,7 +42,7 @@ impl LiveBank {
     }
 
     /// The bank as it is now.
-    pub(super) fn bank(&self) -> &Bank {
+    pub(crate) fn bank(&self) -> &Bank {
         &self.bank
     }
 
@@ -54,7 +54,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// An event that does not follow, a log that says something else, or one that cannot be written.
-    pub(super) fn record(
+    pub(crate) fn record(
         &mut self,
         round: u32,
         events: impl IntoIterator<Item = BankEvent>,

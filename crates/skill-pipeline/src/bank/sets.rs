@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// # Errors
 ///
 /// [`PipelineError::EmptySplit`] where one of the two would be empty.
-pub(super) fn item_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<ItemSets, PipelineError> {
+pub(crate) fn item_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<ItemSets, PipelineError> {
     let train = env.items(Split::Train);
     let dice = Dice::new(seed, &["trial set"]);
     let mut by_type: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub(super) fn item_sets(env: &dyn Env, trial_share: f64, seed: u64) -> Result<It
 }
 
 /// The items of a set, in the order of the data.
-pub(super) fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
+pub(crate) fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
     env.items(Split::Train).iter().filter(|item| contains(&item.id)).collect()
 }
 

@@ -357,7 +357,7 @@ impl BankRun<'_> {
 }
 
 /// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.
-fn first_of_its_tier(candidate: ViewedSkill) -> ViewedSkill {
+pub(crate) fn first_of_its_tier(candidate: ViewedSkill) -> ViewedSkill {
     let utility = Utility {
         difference: 1.0,
         interval: [1.0, 1.0],

@@ -8,28 +8,9 @@ use skill_bank::{Bank, BankEvent, Basis, Occasion, Reason, SkillRef, State, Tier
 use std::collections::BTreeSet;
 
 impl BankRun<'_> {
-    /// Why a version cannot be tried, or its verdict not be carried out; `None` where nothing is in the way.
-    ///
-    /// Between two processes of a run a person may retire, restore or pin any skill.
+    /// See [`obstacle`].
     pub(super) fn obstacle(&self, skill: &SkillRef, is_retirement: bool) -> Option<String> {
-        let bank = self.bank.bank();
-        let Some((owner, version)) = bank.skill(&skill.skill).zip(bank.version(skill)) else {
-            return Some("the bank does not contain it".to_owned());
-        };
-        let is_expected = match version.state {
-            State::Active => is_retirement,
-            State::Candidate | State::Trial => !is_retirement,
-            State::Retired => false,
-        };
-        if !is_expected {
-            return Some(format!("its state is `{}`", version.state.as_str()));
-        }
-        if is_retirement {
-            return owner.is_pinned.then(|| "it is pinned".to_owned());
-        }
-        let replaced = bank.replaced_by(skill).into_iter().map(|replaced| replaced.skill);
-        let mut pinned = replaced.filter(|id| bank.skill(id).is_some_and(|skill| skill.is_pinned));
-        pinned.next().map(|id| format!("it would replace {id}, which is pinned"))
+        obstacle(self.bank.bank(), skill, is_retirement)
     }
 
     /// Has a candidate wait again whose trial ended without a verdict.
@@ -123,17 +104,7 @@ impl BankRun<'_> {
 
     /// Retires the least useful skills of tiers that hold more than they may.
     pub(super) async fn retire_over_cap(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
-        let bank = self.bank.bank();
-        let view = bank.view();
-        let pinned: BTreeSet<_> =
-            bank.skills().filter(|skill| skill.is_pinned).map(|skill| skill.id.clone()).collect();
-        let tiers: BTreeSet<&Tier> = view.skills().iter().map(|skill| &skill.tier).collect();
-        let mut retired = Vec::new();
-        for tier in tiers {
-            let of_tier: Vec<_> = view.tier(tier).map(|(_, skill)| skill.clone()).collect();
-            retired
-                .extend(over_cap(&of_tier, self.settings().max_active, &pinned, MIN_STANDING_GROUPS).retired);
-        }
+        let retired = over_cap_of(self.bank.bank(), self.settings().max_active);
         for skill in retired {
             if self.obstacle(&skill, true).is_none() {
                 let event = BankEvent::Retired { skill: skill.clone(), reason: Reason::OverCap };
@@ -145,7 +116,43 @@ impl BankRun<'_> {
     }
 }
 
-pub(super) fn measured(
+/// Why a version cannot be tried, or its verdict not be carried out; `None` where nothing is in the way.
+///
+/// Between two processes of a run a person may retire, restore or pin any skill.
+pub(crate) fn obstacle(bank: &Bank, skill: &SkillRef, is_retirement: bool) -> Option<String> {
+    let Some((owner, version)) = bank.skill(&skill.skill).zip(bank.version(skill)) else {
+        return Some("the bank does not contain it".to_owned());
+    };
+    let is_expected = match version.state {
+        State::Active => is_retirement,
+        State::Candidate | State::Trial => !is_retirement,
+        State::Retired => false,
+    };
+    if !is_expected {
+        return Some(format!("its state is `{}`", version.state.as_str()));
+    }
+    if is_retirement {
+        return owner.is_pinned.then(|| "it is pinned".to_owned());
+    }
+    let replaced = bank.replaced_by(skill).into_iter().map(|replaced| replaced.skill);
+    let mut pinned = replaced.filter(|id| bank.skill(id).is_some_and(|skill| skill.is_pinned));
+    pinned.next().map(|id| format!("it would replace {id}, which is pinned"))
+}
+
+/// The least useful skills of tiers that hold more than so many.
+pub(crate) fn over_cap_of(bank: &Bank, max_active: usize) -> Vec<SkillRef> {
+    let view = bank.view();
+    let pinned: BTreeSet<_> =
+        bank.skills().filter(|skill| skill.is_pinned).map(|skill| skill.id.clone()).collect();
+    let tiers: BTreeSet<&Tier> = view.skills().iter().map(|skill| &skill.tier).collect();
+    let retired = tiers.into_iter().flat_map(|tier| {
+        let of_tier: Vec<_> = view.tier(tier).map(|(_, skill)| skill.clone()).collect();
+        over_cap(&of_tier, max_active, &pinned, MIN_STANDING_GROUPS).retired
+    });
+    retired.collect()
+}
+
+pub(crate) fn measured(
     skill: &SkillRef,
     occasion: Occasion,
     numbers: &TrialNumbers,
@@ -163,7 +170,7 @@ pub(super) fn measured(
 }
 
 /// The event by which a trial makes a candidate active: in the place of what it was made from.
-fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
+pub(crate) fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
     let replaced = bank.replaced_by(candidate);
     let basis = Basis::Trial;
     if let Some(own) = replaced.iter().find(|replaced| replaced.skill == candidate.skill) {

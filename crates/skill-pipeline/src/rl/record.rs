@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `iterations.jsonl` | an [`RlIteration`] for each finished iteration |
 //! | `validation.jsonl` | an [`RlValidation`] for each time that games were played |
+//! | `bank/` | the log of the bank, where one is in the loop |
+//! | `episodes/` | the episodes that the teacher reads next |
 //! | `rl_checkpoint.json` | where the run is, and the hash of its state |
 //! | `checkpoints/` | the last state: weights and optimizer |
 //! | `policy/` | the trained model, as other programs load it |
@@ -71,6 +73,52 @@ pub struct RlIteration {
     pub steps: u64,
     /// Won and played episodes by type of task.
     pub by_task_type: IndexMap<String, [usize; 2]>,
+    /// The bank behind this iteration, where one is in the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<RlBankIteration>,
+}
+
+/// What an iteration did to the bank, and what an evolution before it did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RlBankIteration {
+    /// The version of what agents are shown from now on.
+    pub version: String,
+    /// Active skills.
+    pub active: usize,
+    /// The candidate whose trial some of the groups are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<String>,
+    /// Types of task that were weak in the last evolution.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weak: Vec<String>,
+    /// Candidates that a teacher proposed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposed: Vec<String>,
+    /// Skills that became active.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub admitted: Vec<String>,
+    /// Skills that were retired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retired: Vec<String>,
+    /// What was left out, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The bank at the end of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RlBankSummary {
+    /// The version that belongs to the policy.
+    pub version: String,
+    /// Active skills.
+    pub active: usize,
+    /// Trials that were opened, and skills that they admitted.
+    pub trials: [u32; 2],
+    /// The last games again without the skills of the bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<SftGames>,
 }
 
 /// Games that were played along the way.
@@ -112,4 +160,7 @@ pub struct RlSummary {
     pub last: Option<RlIteration>,
     /// The hash of the state of the policy.
     pub policy_state: String,
+    /// The bank that belongs to the policy, where one was in the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<RlBankSummary>,
 }

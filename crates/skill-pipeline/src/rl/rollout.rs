@@ -4,6 +4,8 @@ use super::settings::RlSettings;
 use crate::error::PipelineError;
 use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault};
 use futures_util::future::join_all;
+use skill_bank::trial::{Half, PlannedGroup, TrialResult};
+use skill_core::RolloutResult;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
 use skill_llm::{CallCtx, CallPlace, ErrorClass};
 use skill_train::seam::{GenerationSettings, TrainBackend};
@@ -23,13 +25,34 @@ pub(super) struct Played {
     pub(super) invalid_actions: u32,
     /// The score less the penalties.
     pub(super) reward: f64,
+    /// What a trial compares.
+    pub(super) outcome: TrialResult,
+    /// True if the candidate of a trial may have been shown.
+    pub(super) has_candidate: bool,
+    /// The result of the environment; none where the prompt outgrew its limit.
+    pub(super) result: Option<Box<RolloutResult>>,
     pub(super) rows: Vec<EpisodeRow>,
+}
+
+/// The episodes of one task in an iteration.
+#[derive(Debug, Clone)]
+pub(super) struct Group<'run> {
+    pub(super) item: &'run Item,
+    /// Its place in a trial, which halves it.
+    pub(super) planned: Option<PlannedGroup>,
+}
+
+impl Group<'_> {
+    fn half(&self, sample: usize) -> Option<Half> {
+        self.planned.as_ref().and_then(|planned| planned.halves.get(sample).copied())
+    }
 }
 
 /// What episodes are played with.
 pub(super) struct Table<'run> {
     pub(super) env: &'run dyn Env,
-    pub(super) source: &'run dyn SkillSource,
+    /// What is shown: outside of trials, and to the halves of a trial without and with its candidate.
+    pub(super) sources: [Arc<dyn SkillSource>; 3],
     pub(super) backend: &'run Arc<dyn TrainBackend>,
     pub(super) text: &'run PolicyText,
     pub(super) settings: &'run RlSettings,
@@ -37,12 +60,16 @@ pub(super) struct Table<'run> {
 }
 
 impl Table<'_> {
-    /// A group of episodes of each of these tasks, in their order.
+    /// The episodes of these groups, in their order.
     ///
     /// A prompt that has outgrown its limit ends its episode, which keeps what it has said.
-    pub(super) async fn play(&self, iteration: u64, items: &[&Item]) -> Result<Vec<Played>, PipelineError> {
+    pub(super) async fn play(
+        &self,
+        iteration: u64,
+        groups: &[Group<'_>],
+    ) -> Result<Vec<Played>, PipelineError> {
         let settings = self.settings;
-        let n_episodes = items.len() * settings.group_size;
+        let n_episodes = groups.len() * settings.group_size;
         let generation = GenerationSettings {
             temperature: settings.temperature,
             max_tokens: settings.max_reply_tokens,
@@ -53,9 +80,9 @@ impl Table<'_> {
         let calls = WaveCalls { run: RUN, step: iteration, seed: settings.seed };
         let wave = Arc::new(Wave::new(backend, generation, calls, n_episodes));
         let episodes = (0..n_episodes).filter_map(|seat| {
-            let group = seat / settings.group_size;
-            let item = *items.get(group)?;
-            Some(self.episode(iteration, Arc::clone(&wave), seat, group, item))
+            let place = seat / settings.group_size;
+            let group = groups.get(place)?;
+            Some(self.episode(iteration, Arc::clone(&wave), seat, (place, group)))
         });
         join_all(episodes).await.into_iter().collect()
     }
@@ -65,18 +92,25 @@ impl Table<'_> {
         iteration: u64,
         wave: Arc<Wave>,
         seat: usize,
-        group: usize,
-        item: &Item,
+        (place, group): (usize, &Group<'_>),
     ) -> Result<Played, PipelineError> {
         let limit = self.settings.max_prompt_tokens;
         let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), limit);
         let sample = seat % self.settings.group_size;
+        let (item, half) = (group.item, group.half(sample));
+        let [plain, without, with] = &self.sources;
+        let source = match half {
+            None => plain,
+            Some(Half::Without) => without,
+            Some(Half::With) => with,
+        };
+        let of_group = place;
         let place = CallPlace::new(format_args!("iteration {iteration}"))
             .child("rollouts")
             .child(&item.id)
             .child(format_args!("{sample}"));
         let call = CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(place.clone()) };
-        let outcome = self.env.rollout(item, self.source, &chat, &RolloutCtx::new(call)).await;
+        let outcome = self.env.rollout(item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
         wave.leave().await;
         let (rows, fault) = chat.take();
         if let Some(fault) = fault {
@@ -87,19 +121,25 @@ impl Table<'_> {
             });
         }
         let penalty = |n: u32| self.settings.invalid_action_penalty * f64::from(n);
-        let played = |is_success, score: f64, invalid_actions| Played {
-            group,
-            task_type: item.task_type.clone(),
-            is_success,
-            invalid_actions,
-            reward: score - penalty(invalid_actions),
-            rows,
+        let played = |result: Option<Box<RolloutResult>>| {
+            let is_success = result.as_ref().is_some_and(|result| result.is_success());
+            let score = result.as_ref().map_or(0.0, |result| result.soft);
+            let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);
+            Played {
+                group: of_group,
+                task_type: item.task_type.clone(),
+                is_success,
+                invalid_actions,
+                reward: score - penalty(invalid_actions),
+                outcome: TrialResult { is_success, score },
+                has_candidate: half == Some(Half::With),
+                result,
+                rows,
+            }
         };
         match outcome {
-            Ok(result) => Ok(played(result.is_success(), result.soft, result.trajectory.invalid_actions)),
-            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => {
-                Ok(played(false, 0.0, 0))
-            }
+            Ok(result) => Ok(played(Some(Box::new(result)))),
+            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => Ok(played(None)),
             Err(EnvError::Model(_)) if self.cancel.is_cancelled() => Err(PipelineError::Halted),
             Err(source) => {
                 Err(PipelineError::Rollout { place: place.to_string(), item: item.id.clone(), source })

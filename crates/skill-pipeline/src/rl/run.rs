@@ -1,10 +1,11 @@
 //! One process's work on a run of GRPO.
 
+use super::evolve::{EvolutionState, Evolving};
 use super::record::{
-    CHECKPOINT_FILE, ITERATIONS_FILE, RlIteration, RlSummary, RlTimes, RlValidation, SUMMARY_FILE,
-    TIMES_FILE, VALIDATION_FILE,
+    CHECKPOINT_FILE, ITERATIONS_FILE, RlBankSummary, RlIteration, RlSummary, RlTimes, RlValidation,
+    SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
 };
-use super::rollout::{Played, Table};
+use super::rollout::{Group, Played, Table};
 use super::trainer::RlTrainer;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
@@ -12,13 +13,14 @@ use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::FORMAT_VERSION;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
+use crate::sft::PolicyGames;
 use crate::sft::record::SftGames;
 use crate::weights::{micro_batches, weights_error, write_policy};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::plan::EpochPlan;
 use skill_core::{EpochIdx, StepIdx};
-use skill_envs::{Item, Split};
+use skill_envs::{Item, SkillSource, Split};
 use skill_train::TrainError;
 use skill_train::grpo::{AdvantageSettings, Rollout};
 use skill_train::seam::{
@@ -27,6 +29,7 @@ use skill_train::seam::{
 };
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The name of the run in the calls of the back end.
@@ -50,6 +53,9 @@ pub(super) struct RlCheckpoint {
     tokens: u64,
     /// Lines of `validation.jsonl`.
     validations: u64,
+    /// Where the evolution of the bank is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bank: Option<EvolutionState>,
 }
 
 impl RlCheckpoint {
@@ -83,6 +89,7 @@ pub(super) struct RlRun<'run> {
     last: Option<RlIteration>,
     before: Option<SftGames>,
     after: Option<SftGames>,
+    evolving: Option<Evolving<'run>>,
     times: RlTimes,
     began: Instant,
 }
@@ -120,10 +127,16 @@ impl<'run> RlRun<'run> {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
             Err(_) => RlTimes::default(),
         };
+        let state = kept.as_ref().and_then(|kept| kept.bank.clone());
+        let evolving = trainer
+            .bank
+            .as_ref()
+            .map(|bank| Evolving::open(bank, trainer.env.as_ref(), &trainer.settings, dir, state));
         Ok(Self {
             trainer,
             dir,
             log,
+            evolving: evolving.transpose()?,
             iteration,
             tokens: kept.as_ref().map_or(0, |kept| kept.tokens),
             kept,
@@ -162,6 +175,7 @@ impl<'run> RlRun<'run> {
             let interval = self.trainer.settings.validation_interval;
             if self.iteration == iterations || self.iteration.is_multiple_of(interval) {
                 self.validate().await?;
+                self.evolve().await?;
             }
             self.keep().await?;
         }
@@ -231,28 +245,43 @@ impl<'run> RlRun<'run> {
     async fn iterate(&mut self) -> Result<(), PipelineError> {
         let (trainer, iteration) = (self.trainer, self.iteration + 1);
         let (settings, failed, began) = (&trainer.settings, self.failed(iteration), Instant::now());
-        let items = self.tasks(iteration);
+        let cancel = &trainer.stop.now;
+        let regular = self.tasks(iteration);
+        let (groups, sources) = match &mut self.evolving {
+            Some(evolving) => {
+                let groups = evolving.groups(iteration, regular, cancel).await?;
+                (groups, evolving.sources()?)
+            }
+            None => {
+                let groups = regular.into_iter().map(|item| Group { item, planned: None });
+                (groups.collect(), [(); 3].map(|()| Arc::clone(&trainer.source)))
+            }
+        };
         self.log.emit(&Event::StepStarted {
             step: StepIdx(to_u32(iteration)),
             total_steps: to_u32(settings.iterations),
             epoch: EpochIdx(1),
-            batch_size: items.len() * settings.group_size,
+            batch_size: groups.len() * settings.group_size,
         });
         let table = Table {
             env: trainer.env.as_ref(),
-            source: trainer.source.as_ref(),
+            sources,
             backend: &trainer.backend,
             text: &trainer.text,
             settings,
-            cancel: &trainer.stop.now,
+            cancel,
         };
-        let played = table.play(iteration, &items).await?;
+        let played = table.play(iteration, &groups).await?;
         let (lessons, groups_without_signal) = lessons(&played).map_err(&failed)?;
-        let mut record = record_of(iteration, items.len(), &played, groups_without_signal);
+        let mut record = record_of(iteration, groups.len(), &played, groups_without_signal);
         for (number, batch) in (0_u64..).zip(lessons.chunks(settings.batch_size)) {
             self.update(number, batch, &mut record).await.map_err(&failed)?;
         }
         finish_means(&mut record);
+        if let Some(evolving) = &mut self.evolving {
+            evolving.note(iteration, &groups, &played).await?;
+            record.bank = Some(evolving.take_record());
+        }
         self.iterations.append_record(&record)?;
         self.iteration = iteration;
         self.tokens += record.tokens;
@@ -325,15 +354,36 @@ impl<'run> RlRun<'run> {
     async fn validate(&mut self) -> Result<(), PipelineError> {
         let trainer = self.trainer;
         let Some(games) = &trainer.games else { return Ok(()) };
-        let played = games.play(&trainer.backend, self.iteration, &trainer.stop.now).await;
-        let games = played
-            .map_err(|error| if matches!(error, PipelineError::Halted) { self.stopped() } else { error })?;
+        let source = self.evolving.as_ref().map(Evolving::source).transpose()?;
+        let games = self.play(games.as_ref(), source).await?;
         let record = RlValidation { iteration: self.iteration, games };
         self.validations.append_record(&record)?;
         self.log.emit(&Event::RlValidated { record });
         self.before.get_or_insert(games);
         self.after = Some(games);
         Ok(())
+    }
+
+    /// Plays games with what this source selects, or their own.
+    async fn play(
+        &self,
+        games: &dyn PolicyGames,
+        source: Option<Arc<dyn SkillSource>>,
+    ) -> Result<SftGames, PipelineError> {
+        let trainer = self.trainer;
+        let played = games.play(&trainer.backend, self.iteration, source, &trainer.stop.now).await;
+        played.map_err(|error| if matches!(error, PipelineError::Halted) { self.stopped() } else { error })
+    }
+
+    /// Has the bank evolve, unless nothing comes behind it.
+    async fn evolve(&mut self) -> Result<(), PipelineError> {
+        let (trainer, iteration) = (self.trainer, self.iteration);
+        match &mut self.evolving {
+            Some(evolving) if iteration < trainer.settings.iterations => {
+                evolving.evolve(iteration, &trainer.stop.now).await
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Writes a checkpoint, and removes the state that it replaces.
@@ -345,15 +395,22 @@ impl<'run> RlRun<'run> {
         let saved = trainer.backend.save(SaveRequest { call }).await.map_err(&failed)?;
         self.iterations.flush()?;
         self.validations.flush()?;
+        if let Some(evolving) = &self.evolving {
+            evolving.flush().await?;
+        }
         let kept = RlCheckpoint {
             format_version: FORMAT_VERSION.to_owned(),
             iteration: self.iteration,
             state: saved.hash,
             tokens: self.tokens,
             validations: self.validations.n_lines(),
+            bank: self.evolving.as_ref().map(Evolving::state),
         };
         kept.write(self.dir.path())?;
         trainer.store.retain(&[kept.state.as_str()]).map_err(&failed)?;
+        if let Some(evolving) = &self.evolving {
+            evolving.clean()?;
+        }
         self.kept = Some(kept);
         let times = RlTimes { seconds: self.seconds() };
         atomic::write_json(&self.dir.path().join(TIMES_FILE), &times)
@@ -368,8 +425,27 @@ impl<'run> RlRun<'run> {
         write_policy(self.dir.path(), files)
     }
 
+    /// The bank that belongs to the policy, and what the policy wins without it.
+    async fn bank_summary(&self) -> Result<Option<RlBankSummary>, PipelineError> {
+        let Some(evolving) = &self.evolving else { return Ok(None) };
+        let view = evolving.bank().view();
+        let without = match &self.trainer.games {
+            Some(games) if !view.skills().is_empty() => {
+                Some(self.play(games.as_ref(), Some(evolving.without_skills())).await?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Some(RlBankSummary {
+            version: view.version().to_owned(),
+            active: view.skills().len(),
+            trials: evolving.counts(),
+            without,
+        }))
+    }
+
     async fn finish(&mut self) -> Result<RlSummary, PipelineError> {
         self.export().await?;
+        let bank = self.bank_summary().await?;
         let summary = RlSummary {
             format_version: FORMAT_VERSION.to_owned(),
             iterations: self.iteration,
@@ -378,6 +454,7 @@ impl<'run> RlRun<'run> {
             after: self.after,
             first: self.first.clone(),
             last: self.last.clone(),
+            bank,
             policy_state: self.kept.as_ref().map(|kept| kept.state.clone()).unwrap_or_default(),
         };
         // What an earlier process left behind its last checkpoint.
@@ -396,7 +473,7 @@ fn lessons(played: &[Played]) -> Result<(Vec<Lesson>, f64), TrainError> {
         .zip(played)
         .map(|(trajectory, played)| Rollout {
             group: played.group as u64,
-            arm: 0,
+            arm: u32::from(played.has_candidate),
             trajectory,
             reward: Some(played.reward),
         })
@@ -456,6 +533,7 @@ fn record_of(iteration: u64, tasks: usize, played: &[Played], groups_without_sig
         grad_norm: 0.0,
         steps: 0,
         by_task_type,
+        bank: None,
     }
 }
 

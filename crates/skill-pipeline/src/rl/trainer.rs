@@ -1,5 +1,6 @@
 //! The trainer: what a run needs, and whether a directory holds it.
 
+use super::bank::RlBank;
 use super::record::RlSummary;
 use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
@@ -35,6 +36,7 @@ pub struct RlTrainer {
     pub(super) settings: RlSettings,
     pub(super) caps: WeightsCaps,
     pub(super) games: Option<Arc<dyn PolicyGames>>,
+    pub(super) bank: Option<RlBank>,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) advice: Arc<dyn Advice>,
     pub(super) stop: StopSignal,
@@ -63,6 +65,7 @@ impl RlTrainer {
             settings: RlSettings::default(),
             caps: WeightsCaps::default(),
             games: None,
+            bank: None,
             events: Arc::new(NoEvents),
             advice: Arc::new(OwnHints),
             stop: StopSignal::default(),
@@ -86,6 +89,12 @@ impl RlTrainer {
     #[must_use]
     pub fn with_games(self, games: Arc<dyn PolicyGames>) -> Self {
         Self { games: Some(games), ..self }
+    }
+
+    /// Puts a bank into the loop, whose skills are shown in place of the trainer's source.
+    #[must_use]
+    pub fn with_bank(self, bank: RlBank) -> Self {
+        Self { bank: Some(bank), ..self }
     }
 
     /// Tells what happens to this reader.
@@ -152,6 +161,7 @@ impl RlTrainer {
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
         identity.insert(MODE.to_owned(), json!(MODE_RL));
         identity.insert("skills".to_owned(), json!(self.source.version()));
+        identity.extend(self.bank.iter().flat_map(RlBank::identity));
         let is_begun = RlCheckpoint::read(dir.path())?.is_some();
         if let Some(stored) = dir.read_config()?
             && (is_begun || dir.read_state()?.is_some() || stored.identity.get(MODE) != identity.get(MODE))

@@ -19,7 +19,7 @@ const MAX_REPLY_TOKENS: usize = 512;
 /// Plays games with the weights that a back end has now.
 #[async_trait]
 pub trait PolicyGames: Send + Sync {
-    /// Plays, after this step.
+    /// Plays, after this step, with what `source` selects in place of the games' own source.
     ///
     /// # Errors
     ///
@@ -28,6 +28,7 @@ pub trait PolicyGames: Send + Sync {
         &self,
         backend: &Arc<dyn TrainBackend>,
         step: u64,
+        source: Option<Arc<dyn SkillSource>>,
         cancel: &CancellationToken,
     ) -> Result<SftGames, PipelineError>;
 }
@@ -66,13 +67,14 @@ impl EnvGames {
         &self,
         wave: Arc<Wave>,
         (seat, item): (usize, &Item),
+        source: &dyn SkillSource,
         step: u64,
         cancel: &CancellationToken,
     ) -> Result<(bool, f64), PipelineError> {
         let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), self.max_prompt_tokens);
         let place = CallPlace::new(format_args!("step {step}")).child("games").child(&item.id);
         let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-        let played = self.env.rollout(item, self.source.as_ref(), &chat, &RolloutCtx::new(call)).await;
+        let played = self.env.rollout(item, source, &chat, &RolloutCtx::new(call)).await;
         wave.leave().await;
         if let (_, Some(fault)) = chat.take() {
             let source = Box::new(shared_fault(&fault));
@@ -97,8 +99,10 @@ impl PolicyGames for EnvGames {
         &self,
         backend: &Arc<dyn TrainBackend>,
         step: u64,
+        source: Option<Arc<dyn SkillSource>>,
         cancel: &CancellationToken,
     ) -> Result<SftGames, PipelineError> {
+        let source = source.as_ref().unwrap_or(&self.source);
         let generation = GenerationSettings {
             temperature: 0.0,
             max_tokens: self.max_reply_tokens,
@@ -108,7 +112,7 @@ impl PolicyGames for EnvGames {
         let calls = WaveCalls { run: RUN, step, seed: 0 };
         let wave = Arc::new(Wave::new(Arc::clone(backend), generation, calls, self.items().len()));
         let games = self.items().iter().enumerate();
-        let games = games.map(|game| self.game(Arc::clone(&wave), game, step, cancel));
+        let games = games.map(|game| self.game(Arc::clone(&wave), game, source.as_ref(), step, cancel));
         let outcomes: Result<Vec<_>, _> = join_all(games).await.into_iter().collect();
         Ok(SftGames::new(outcomes?))
     }

@@ -255,11 +255,11 @@ impl<'run> SftRun<'run> {
             return Err(failed(TrainError::NotFinite { quantity: "the validation loss".to_owned() }));
         }
         let games = match &trainer.games {
-            Some(games) => {
-                Some(games.play(&trainer.backend, self.step, &trainer.stop.now).await.map_err(|error| {
+            Some(games) => Some(
+                games.play(&trainer.backend, self.step, None, &trainer.stop.now).await.map_err(|error| {
                     if matches!(error, PipelineError::Halted) { self.stopped() } else { error }
-                })?)
-            }
+                })?,
+            ),
             None => None,
         };
         let record = SftValidation { step: self.step, loss, targets: targets as u64, games };
