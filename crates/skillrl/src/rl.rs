@@ -1,7 +1,8 @@
 //! From a configuration to GRPO on its target, where that runs on this machine.
 
 use crate::assemble;
-use crate::config::LoadedConfig;
+use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::{Config, LoadedConfig};
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::sft::{
@@ -40,6 +41,20 @@ pub struct RlRequest {
 }
 
 impl RlRequest {
+    /// A request with the settings of `[rl]`, or their defaults if the section is absent.
+    pub fn of_config(config: &Config, out: impl Into<PathBuf>) -> Self {
+        let asked = config.rl.clone().unwrap_or_default();
+        let mut request = Self::new(out);
+        asked.fill(&mut request.settings);
+        request.settings.seed = config.run.seed;
+        request.n_games = asked.games.carry();
+        request.method = match asked.lora_rank.carry() {
+            0 => Method::Full,
+            rank => Method::Lora { rank, alpha: asked.alpha() },
+        };
+        request
+    }
+
     /// A request with the defaults, which trains an adapter of rank 16 and plays no games.
     pub fn new(out: impl Into<PathBuf>) -> Self {
         Self {

@@ -21,57 +21,62 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
-    /// Iterations of the run; a larger number extends a finished run.
-    #[arg(long, visible_alias = "training-epochs", value_name = "N", default_value_t = 150)]
-    pub(crate) iterations: u64,
+    /// Iterations of the run; a larger number extends a finished run: `rl.iterations`.
+    #[arg(long, visible_alias = "training-epochs", value_name = "N")]
+    iterations: Option<u64>,
 
-    /// Training tasks of an iteration, each of which has a group of episodes.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) tasks: usize,
+    /// Training tasks of an iteration, each of which has a group of episodes: `rl.tasks`.
+    #[arg(long, value_name = "N")]
+    tasks: Option<u64>,
 
-    /// Episodes of each task in an iteration; at least 2, since they are compared with each other.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub(crate) group_size: usize,
+    /// Episodes of each task in an iteration; at least 2, since they are compared with each other: `rl.group_size`.
+    #[arg(long, value_name = "N")]
+    group_size: Option<u64>,
 
-    /// Episodes of an optimizer step.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) batch_size: usize,
+    /// Episodes of an optimizer step: `rl.batch_size`.
+    #[arg(long, value_name = "N")]
+    batch_size: Option<u64>,
 
-    /// The learning rate.
-    #[arg(long, value_name = "RATE", default_value_t = 1e-6)]
-    pub(crate) learning_rate: f64,
+    /// The learning rate: `rl.learning_rate`.
+    #[arg(long, value_name = "RATE")]
+    learning_rate: Option<f64>,
 
-    /// The coefficient of the divergence from the first policy; 0 computes none.
-    #[arg(long, value_name = "COEFF", default_value_t = 0.01)]
-    pub(crate) kl_coeff: f64,
+    /// The coefficient of the divergence from the first policy; 0 computes none: `rl.kl_coeff`.
+    #[arg(long, value_name = "COEFF")]
+    kl_coeff: Option<f64>,
 
-    /// The ratio of new and old probability is clipped to 1 minus and 1 plus this.
-    #[arg(long, value_name = "EPSILON", default_value_t = 0.2)]
-    pub(crate) clip_epsilon: f64,
+    /// The ratio of new and old probability is clipped to 1 minus and 1 plus this: `rl.clip_epsilon`.
+    #[arg(long, value_name = "EPSILON")]
+    clip_epsilon: Option<f64>,
 
-    /// What an action that means nothing to the world takes from the return of its episode.
-    #[arg(long, value_name = "PENALTY", default_value_t = 0.1)]
-    pub(crate) invalid_action_penalty: f64,
+    /// What an action that means nothing to the world takes from the return of its episode:
+    /// `rl.invalid_action_penalty`.
+    #[arg(long, value_name = "PENALTY")]
+    invalid_action_penalty: Option<f64>,
 
-    /// The most tokens of a prompt, earlier turns included; a longer one ends its episode.
-    #[arg(long, value_name = "N", default_value_t = 6000)]
-    pub(crate) max_prompt_length: usize,
+    /// The most tokens of a prompt, earlier turns included; a longer one ends its episode: `rl.max_prompt_tokens`.
+    #[arg(long, value_name = "N")]
+    max_prompt_length: Option<u64>,
 
-    /// The most tokens of a reply.
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    pub(crate) max_response_length: usize,
+    /// The most tokens of a reply: `rl.max_reply_tokens`.
+    #[arg(long, value_name = "N")]
+    max_response_length: Option<u64>,
 
-    /// The rank of the adapter that is trained; 0 trains all weights.
-    #[arg(long, value_name = "RANK", default_value_t = 16)]
-    pub(crate) lora_rank: usize,
+    /// The rank of the adapter that is trained; 0 trains all weights: `rl.lora_rank`.
+    #[arg(long, value_name = "RANK")]
+    lora_rank: Option<u64>,
 
-    /// Iterations between two times that games are played.
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) validation_interval: u64,
+    /// The scale of the adapter times its rank: `rl.lora_alpha`.
+    #[arg(long, value_name = "ALPHA")]
+    lora_alpha: Option<f64>,
 
-    /// Games of the selection split that are played greedily along the way.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) games: usize,
+    /// Iterations between two times that games are played: `rl.validation_interval`.
+    #[arg(long, value_name = "N")]
+    validation_interval: Option<u64>,
+
+    /// Games of the selection split that are played greedily along the way: `rl.games`.
+    #[arg(long, value_name = "N")]
+    games: Option<u64>,
 
     /// Fails unless the directory holds a run to continue. Without it the command starts a run or continues one.
     #[arg(long)]
@@ -84,4 +89,34 @@ pub(crate) struct RlArgs {
     /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl RlArgs {
+    /// The configuration with the options as settings of `[rl]`; `--set` has the last word.
+    #[cfg(feature = "weights")]
+    pub(crate) fn config(&self) -> ConfigArgs {
+        let whole = [
+            ("iterations", self.iterations),
+            ("tasks", self.tasks),
+            ("group_size", self.group_size),
+            ("batch_size", self.batch_size),
+            ("max_prompt_tokens", self.max_prompt_length),
+            ("max_reply_tokens", self.max_response_length),
+            ("lora_rank", self.lora_rank),
+            ("validation_interval", self.validation_interval),
+            ("games", self.games),
+        ];
+        let numbers = [
+            ("learning_rate", self.learning_rate),
+            ("kl_coeff", self.kl_coeff),
+            ("clip_epsilon", self.clip_epsilon),
+            ("invalid_action_penalty", self.invalid_action_penalty),
+            ("lora_alpha", self.lora_alpha),
+        ];
+        let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
+        let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
+        let options = whole.chain(numbers).map(|(key, value)| format!("rl.{key}={value}"));
+        let overrides = options.chain(self.config.overrides.iter().cloned()).collect();
+        ConfigArgs { config: self.config.config.clone(), overrides }
+    }
 }

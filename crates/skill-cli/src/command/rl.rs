@@ -19,17 +19,16 @@ mod built_in {
     use crate::command::{block_on, load_to_run, print_wrapped};
     use crate::progress::{Progress, Show};
     use skillrl::assemble;
-    use skillrl::pipeline::rl::RlSettings;
     use skillrl::pipeline::rl::record::{RlSummary, is_rl_run};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::rl::{RlRequest, prepare};
-    use skillrl::sft::{Method, with_policy};
+    use skillrl::sft::with_policy;
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
 
     pub(super) fn run(args: &RlArgs) -> anyhow::Result<()> {
-        let mut loaded = load_to_run(&args.config)?;
+        let mut loaded = load_to_run(&args.config())?;
         let out = args.out.clone().unwrap_or_else(|| assemble::run_dir(&loaded));
         if args.resume && !is_rl_run(&out) {
             return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
@@ -37,14 +36,8 @@ mod built_in {
         if let Some(policy) = &args.policy {
             loaded = with_policy(&loaded, policy)?;
         }
-        let mut request = RlRequest::new(&out);
-        request.settings = settings(args, loaded.config.run.seed);
+        let mut request = RlRequest::of_config(&loaded.config, &out);
         request.bank.clone_from(&args.skill_bank);
-        request.n_games = args.games;
-        request.method = match args.lora_rank {
-            0 => Method::Full,
-            rank => Method::Lora { rank, alpha: 2.0 * rank as f64 },
-        };
         let show = match (args.json, args.quiet) {
             (true, _) => Show::Json,
             (false, true) => Show::Quiet,
@@ -59,23 +52,6 @@ mod built_in {
         )?;
         let summary = summary.map_err(skillrl::Error::Pipeline)?;
         if args.json { Ok(()) } else { print_wrapped(&summary_text(&summary, &out)) }
-    }
-
-    fn settings(args: &RlArgs, seed: u64) -> RlSettings {
-        let mut settings = RlSettings::default();
-        settings.seed = seed;
-        settings.iterations = args.iterations;
-        settings.tasks = args.tasks;
-        settings.group_size = args.group_size;
-        settings.batch_size = args.batch_size;
-        settings.learning_rate = args.learning_rate;
-        settings.kl_coeff = args.kl_coeff;
-        settings.clip_epsilon = args.clip_epsilon;
-        settings.invalid_action_penalty = args.invalid_action_penalty;
-        settings.max_prompt_tokens = args.max_prompt_length;
-        settings.max_reply_tokens = args.max_response_length;
-        settings.validation_interval = args.validation_interval;
-        settings
     }
 
     fn summary_text(summary: &RlSummary, out: &Path) -> String {

@@ -130,13 +130,15 @@ fn a_configuration_of_krill_is_mapped_and_its_keys_are_not_copied() {
         listed("unmapped").contains(&"model.teacher_api_key".to_owned()),
         "people are told about their key"
     );
-    assert!(listed("unmapped").contains(&"rl.clip_epsilon".to_owned()));
+    assert!(listed("unmapped").contains(&"sft.epochs".to_owned()));
+    assert!(config.contains("\n[rl]\n") && config.contains("\niterations = 150\n"), "{config}");
     // What is known here is mapped; sections that this program does not have yet are listed.
     let known = context.succeed(&["config", "schema"]);
     let schema: Value = serde_json::from_str(&known).unwrap();
     for (section, keys) in [
         ("retrieval", ["skill_retrieval.top_k", "skill_retrieval.similarity_threshold"]),
         ("evolution", ["evolution.max_new_skills", "evolution.evolution_threshold"]),
+        ("rl", ["rl.clip_epsilon", "rl.training_epochs"]),
     ] {
         let list = if schema["properties"].get(section).is_some() { "mapped" } else { "unmapped" };
         assert!(keys.iter().all(|key| listed(list).contains(&(*key).to_owned())), "{section}: {text}");

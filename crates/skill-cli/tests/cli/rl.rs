@@ -62,6 +62,44 @@ mod built_in {
     }
 
     #[test]
+    fn the_section_configures_a_run_and_options_override_it() {
+        let context = task();
+        let section = "\n[rl]\niterations = 1\ntasks = 2\ngroup_size = 3\nmax_reply_tokens = 6\nlora_rank = 2\nkl_coeff = 0.0\n";
+        let text = context.read("task/skillrl.toml") + section;
+        context.write("task/skillrl.toml", &text);
+        let run = ["rl", "task/skillrl.toml", "--quiet", "--out"];
+        context.run(&[&run[..], &["run", "--group-size", "2"]].concat()).assert_code(code::SUCCESS);
+        let recorded = context.json("run/config.json");
+        let (asked, identity) = (&recorded["config"]["rl"], &recorded["identity"]);
+        let found = [&asked["group_size"], &asked["tasks"], &asked["batch_size"], &identity["rl.group_size"]];
+        assert_eq!(found, [&json!(2), &json!(2), &json!(64), &json!(2)]);
+        assert_eq!(identity["rl.method"], json!({"lora": {"rank": 2, "alpha": 4.0}}));
+        context.run(&[&run[..], &["run"]].concat()).assert_code(code::OTHER_RUN);
+
+        // A JSON file names no local model; the policy does.
+        let seeds = json!({
+            "model": {"policy_model_id": "p", "policy_api_base": "http://localhost:8000/v1", "teacher_model_id": "t"},
+            "evolution": {"evolution_threshold": 0.4},
+            "rl": {"group_size": 3, "training_epochs": 1, "max_response_length": 6, "kl_coeff": 0.0,
+                   "learning_rate": 0.001, "batch_size": 4, "clip_epsilon": 0.3},
+        });
+        context.write("task/config.json", &seeds.to_string());
+        let data = text.lines().find(|line| line.starts_with("data = ")).unwrap();
+        let data =
+            format!("env.{}", data.replace(" = ", "=").replace('"', "").replace("data=", "data=task/"));
+        let json = ["rl", "task/config.json", "--set", &data, "--policy", "run/policy", "--quiet"];
+        let sizes = ["--tasks", "2", "--out", "of-json"];
+        context.run(&[&json[..], &sizes].concat()).assert_code(code::SUCCESS);
+        let identity = &context.json("of-json/config.json")["identity"];
+        let names = ["group_size", "batch_size", "max_reply_tokens", "clip_epsilon", "tasks"];
+        let found = names.map(|name| identity[&format!("rl.{name}")].clone());
+        assert_eq!(found, [json!(3), json!(4), json!(6), json!(0.3), json!(2)]);
+        let alone = context.run(&[&json[..], &["--out", "x", "--group-size", "1"]].concat());
+        alone.assert_code(code::USAGE);
+        assert!(alone.stderr.contains("`rl.group_size`"), "{}", alone.stderr);
+    }
+
+    #[test]
     fn what_cannot_be_trained_is_refused() {
         let context = task();
         let of =

@@ -235,7 +235,11 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         outcome.assert_code(code::SUCCESS);
         assert_names(
             &outcome.stderr,
-            &["skill_retrieval.top_k -> retrieval.top_k", "rl.clip_epsilon:", "model.teacher_api_key:"],
+            &[
+                "skill_retrieval.top_k -> retrieval.top_k",
+                "rl.clip_epsilon -> rl.clip_epsilon",
+                "model.teacher_api_key:",
+            ],
         );
         assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains(KRILL_KEY), "a key is shown");
         outcome.stdout

@@ -343,6 +343,7 @@ impl Draft {
         self.check_env();
         self.check_models();
         self.check_sft();
+        self.check_rl();
     }
 
     /// The least edit budget may not be above the greatest; where it is left out, it follows.

@@ -23,6 +23,7 @@ pub mod models;
 pub mod path;
 pub mod recorded;
 pub mod reference;
+pub mod rl;
 mod secret;
 pub mod sft;
 mod show;
@@ -45,6 +46,7 @@ pub use models::{
     ScriptedConfig, SeedField, ServedConfig, SimulatedConfig,
 };
 pub use path::{AskedPath, PathBase};
+pub use rl::RlConfig;
 pub use sft::{SftConfig, SftReasoning};
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
@@ -223,6 +225,7 @@ impl Config {
             retrieval,
             evolution,
             sft,
+            rl,
             eval,
             prompts,
             limits,
@@ -256,6 +259,9 @@ impl Config {
         }
         if let Some(sft) = sft {
             sft.visit_paths("sft", visit);
+        }
+        if let Some(rl) = rl {
+            rl.visit_paths("rl", visit);
         }
         eval.visit_paths("eval", visit);
         prompts.visit_paths("prompts", visit);

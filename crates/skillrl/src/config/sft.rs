@@ -17,7 +17,7 @@ named_enum! {
 }
 
 /// The largest rank of an adapter.
-const MAX_RANK: u64 = 4_096;
+pub(super) const MAX_RANK: u64 = 4_096;
 
 settings! {
     /// `[sft]`.

@@ -43,8 +43,8 @@ impl Config {
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
-            // Another command has these settings in its own identity: a change of them is none of what is trained here.
-            .filter(|(section, _)| section.path != "sft")
+            // Other commands have these settings in their own identity: a change of them is none of what is trained here.
+            .filter(|(section, _)| !["sft", "rl"].contains(&section.path))
             .filter(|(section, key)| {
                 let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
                 decides && has_key(&json, section, key)
@@ -62,7 +62,7 @@ impl Config {
 const MAX_PROMPT_TOKENS: &str = "env.max_prompt_tokens";
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
-const LENGTH_KEYS: [&str; 2] = ["train.epochs", "eval.test"];
+const LENGTH_KEYS: [&str; 3] = ["train.epochs", "eval.test", "rl.iterations"];
 
 fn lookup_mut<'a>(json: &'a mut Value, section: &SectionSpec) -> Option<&'a mut Value> {
     section.path.split('.').try_fold(json, |value, segment| value.get_mut(segment))

@@ -13,6 +13,7 @@ use super::keys::{
 };
 use super::models::ModelConfig;
 use super::path::AskedPath;
+use super::rl::RlConfig;
 use super::sft::SftConfig;
 use serde::{Deserialize, Serialize};
 use skill_core::gate::GateMetric;
@@ -52,6 +53,9 @@ pub struct Config {
     /// Fine-tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sft: Option<SftConfig>,
+    /// Reinforcement learning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rl: Option<RlConfig>,
     /// What is measured after training.
     pub eval: EvalConfig,
     /// The optimizer's prompts.

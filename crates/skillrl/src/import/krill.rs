@@ -1,6 +1,6 @@
 //! A configuration of krill, or of SkillRL in Rust, whose keys are the same, as one of ours.
 //!
-//! What trains weights has no counterpart while models stay as they are. Keys of models are never copied.
+//! Fine-tuning has no counterpart, since such a file names no model of this machine. Keys of models are never copied.
 
 use super::Outcome;
 use super::config_file::Entry;
@@ -15,14 +15,21 @@ const SECTIONS: [(&str, &[&str]); 2] =
     [("model", &["policy_model_id", "teacher_model_id"]), ("evolution", &["evolution_threshold"])];
 
 /// Keys that are the same here under another name.
-const SAME: [(&str, &str); 14] = [
+const SAME: [(&str, &str); 21] = [
     ("model.policy_api_base", "models.target.base_url"),
     ("model.policy_model_id", "models.target.model"),
     ("model.teacher_api_base", "models.teacher.base_url"),
     ("model.teacher_model_id", "models.teacher.model"),
     ("model.embedding_api_base", "models.embedding.base_url"),
     ("model.embedding_model_id", "models.embedding.model"),
-    ("rl.max_response_length", "models.target.max_tokens"),
+    ("rl.learning_rate", "rl.learning_rate"),
+    ("rl.batch_size", "rl.batch_size"),
+    ("rl.group_size", "rl.group_size"),
+    ("rl.kl_coeff", "rl.kl_coeff"),
+    ("rl.clip_epsilon", "rl.clip_epsilon"),
+    ("rl.invalid_action_penalty", "rl.invalid_action_penalty"),
+    ("rl.max_prompt_length", "rl.max_prompt_tokens"),
+    ("rl.training_epochs", "rl.iterations"),
     ("skill_retrieval.top_k", "retrieval.top_k"),
     ("skill_retrieval.similarity_threshold", "retrieval.threshold"),
     ("evolution.validation_interval", "evolution.validation_interval"),
@@ -42,8 +49,11 @@ const KEYS: [(&str, &str); 3] = [
 /// The variable that krill reads where its configuration has no key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-/// Why settings of these sections have no counterpart.
-const WEIGHTS: &str = "trains weights; models stay as they are here";
+/// The two limits here that the length of replies is there: of the target in all commands, and of `skillrl rl`.
+const REPLY_LENGTH: [&str; 2] = ["models.target.max_tokens", "rl.max_reply_tokens"];
+
+/// Why settings of fine-tuning have no counterpart.
+const FINE_TUNING: &str = "fine-tuning needs a target of kind \"local\": set it in [sft]";
 
 /// Whether a JSON object is such a configuration.
 pub(super) fn is_one(members: &Map<String, Value>) -> bool {
@@ -91,11 +101,16 @@ fn mapped(members: &Map<String, Value>) -> Draft {
     if has_embedding {
         draft.set("retrieval.mode", "embedding");
     }
+    if let Some(entry) = draft.take("rl.max_response_length") {
+        for key in REPLY_LENGTH {
+            same_value(&mut draft, &entry, key);
+        }
+    }
     for flat in draft.names() {
-        if (flat.starts_with("sft.") || flat.starts_with("rl."))
+        if flat.starts_with("sft.")
             && let Some(entry) = draft.take(&flat)
         {
-            draft.lose(&entry, WEIGHTS);
+            draft.lose(&entry, FINE_TUNING);
         }
     }
     // Every configuration names an optimizer, which the training of a bank does not ask.

@@ -87,8 +87,9 @@ impl Draft {
             }
         }
         // Simulated models have no weights.
-        self.given.retain(|path| !path.starts_with("sft."));
-        self.entries.retain(|path, _| !path.starts_with("sft."));
+        let is_of_weights = |path: &String| path.starts_with("sft.") || path.starts_with("rl.");
+        self.given.retain(|path| !is_of_weights(path));
+        self.entries.retain(|path, _| !is_of_weights(path));
         const MODE: &str = "retrieval.mode";
         if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str()) {
             self.amend_key(MODE, RetrievalMode::Template.as_str());

@@ -35,10 +35,27 @@ impl Draft {
             let message = "`sft.reasoning` is \"teacher\", and replies have no place for reasons: they need a world with `env.think = true`".to_owned();
             self.report(place, ProblemKind::Conflict { message });
         }
-        let is_full = self.entry("sft.lora_rank").is_some_and(|entry| entry.value == 0);
-        if let (true, Some(alpha)) = (is_full, self.entry("sft.lora_alpha")) {
+        self.check_adapter("sft");
+    }
+
+    /// The target may be of any kind: `--policy` of `skillrl rl` replaces it.
+    pub(super) fn check_rl(&mut self) {
+        if let Some(size) = self.entry("rl.group_size").filter(|entry| entry.value == 1) {
+            let place = size.place.clone();
+            let message = "`rl.group_size` is 1, and GRPO compares the episodes of a group with each other: the advantage of a single episode is always 0; it takes at least 2".to_owned();
+            self.report(place, ProblemKind::Conflict { message });
+        }
+        self.check_adapter("rl");
+    }
+
+    /// A scale needs an adapter.
+    fn check_adapter(&mut self, section: &str) {
+        let is_full = self.entry(&format!("{section}.lora_rank")).is_some_and(|entry| entry.value == 0);
+        if let (true, Some(alpha)) = (is_full, self.entry(&format!("{section}.lora_alpha"))) {
             let place = alpha.place.clone();
-            let message = "`sft.lora_alpha` has no meaning where `sft.lora_rank` is 0: all weights are trained, without an adapter".to_owned();
+            let message = format!(
+                "`{section}.lora_alpha` has no meaning where `{section}.lora_rank` is 0: all weights are trained, without an adapter"
+            );
             self.report(place, ProblemKind::Conflict { message });
         }
     }

@@ -4,6 +4,7 @@ use super::{SectionSpec, ValueType};
 use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use crate::config::env::{self, ENV};
 use crate::config::models::{self, MODEL};
+use crate::config::rl::RlConfig;
 use crate::config::sft::SftConfig;
 use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, PromptsConfig, RetryConfig, RunConfig, SkillConfig,
@@ -65,6 +66,12 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         .of_mode(TrainMode::Bank.as_str()),
     SectionSpec::new("sft", "Fine-tuning by `skillrl sft`, where the target is of kind \"local\".", &[SftConfig::KEYS])
         .optional(),
+    SectionSpec::new(
+        "rl",
+        "Reinforcement learning by `skillrl rl`, of a target of kind \"local\" or of the policy that --policy names.",
+        &[RlConfig::KEYS],
+    )
+    .optional(),
     SectionSpec::new("eval", "What is measured after training.", &[EvalConfig::KEYS]),
     SectionSpec::new("prompts", "The prompts of the optimizer.", &[PromptsConfig::KEYS]),
     SectionSpec::new("limits", "Bounds on single calls.", &[LimitsConfig::KEYS]),

@@ -333,3 +333,25 @@ fn fine_tuning_is_no_setting_of_what_is_trained_otherwise() {
     assert_eq!((&recorded["sft"]["epochs"], &recorded["sft"]["batch_size"]), (&2.into(), &16.into()));
     assert!(recorded["sft"]["checkpoint_interval"].is_null());
 }
+
+#[test]
+fn a_group_of_one_is_refused_with_its_reason() {
+    for (overrides, named) in [
+        (&["rl.group_size=1"][..], ["`rl.group_size`", "compares", "at least 2"]),
+        (&["rl.lora_rank=0", "rl.lora_alpha=8"], ["`rl.lora_alpha`", "`rl.lora_rank`", "0"]),
+        (&["rl.groups=4"], ["`rl.groups`", "rl.group_size", "unknown"]),
+    ] {
+        let found = super::error(LOCAL, overrides);
+        assert!(named.iter().all(|name| found.contains(name)), "{found}");
+    }
+}
+
+#[test]
+fn reinforcement_learning_is_no_setting_of_what_is_trained_otherwise() {
+    let identity = |overrides: &[&str]| parse(LOCAL, overrides).config.identity_entries();
+    assert_eq!(identity(&["rl.tasks=2"]), identity(&[]));
+    let recorded = parse(MINIMAL, &["rl.tasks=2", "rl.games=9"]).config.decisive_json();
+    let found = [&recorded["rl"]["tasks"], &recorded["rl"]["batch_size"], &recorded["rl"]["iterations"]];
+    assert_eq!(found, [2, 64, 150].map(serde_json::Value::from).each_ref());
+    assert!(recorded["rl"]["games"].is_null());
+}

@@ -1,0 +1,77 @@
+//! The section of reinforcement learning.
+
+use super::keys::KeyDefault::{Absent, Value};
+use super::keys::declare::{decisive, integer, number, process, settings};
+use super::keys::{MAX_COUNT, MAX_TOKENS};
+use super::sft::MAX_RANK;
+use skill_pipeline::rl::RlSettings;
+
+settings! {
+    /// `[rl]`.
+    RlConfig for RlSettings {
+        /// Iterations of the run: each plays episodes once and passes over them once. More extend a finished run.
+        iterations: u64 = process(integer(1, MAX_COUNT), Value("150")) => iterations;
+        /// Training tasks of an iteration, each of which has a group of episodes.
+        tasks: u32 = decisive(integer(1, MAX_COUNT), Value("16")) => tasks;
+        /// Episodes of each task in an iteration; at least 2, since they are compared with each other.
+        group_size: u32 = decisive(integer(1, MAX_COUNT), Value("8")) => group_size;
+        /// Episodes of an optimizer step; the last step of an iteration may have fewer.
+        batch_size: u32 = decisive(integer(1, MAX_COUNT), Value("64")) => batch_size;
+        /// The learning rate. The default is for all weights; an adapter needs a higher one.
+        learning_rate: f64 = decisive(number(1e-12, 10.0), Value("1e-6")) => learning_rate;
+        /// Decoupled weight decay of matrices.
+        weight_decay: f64 = decisive(number(0.0, 1.0), Value("0.01")) => weight_decay;
+        /// The largest norm of the gradient; larger ones are scaled down. 0 sets no limit.
+        max_grad_norm: f64 = decisive(number(0.0, 1e6), Value("1.0")) => max_grad_norm;
+        /// The coefficient of the divergence from the policy before the first iteration; 0 computes none.
+        kl_coeff: f64 = decisive(number(0.0, 1e3), Value("0.01")) => kl_coeff;
+        /// The ratio of new and old probability is clipped to 1 minus and 1 plus this.
+        clip_epsilon: f64 = decisive(number(1e-6, 1.0), Value("0.2")) => clip_epsilon;
+        /// What an action that means nothing to the world takes from the return of its episode.
+        invalid_action_penalty: f64 = decisive(number(0.0, 1e3), Value("0.1")) => invalid_action_penalty;
+        /// The divisor of the logits while episodes are sampled.
+        temperature: f64 = decisive(number(0.01, 100.0), Value("1.0")) => temperature;
+        /// The most tokens of a prompt, the earlier turns of its episode included; a longer one ends the episode.
+        max_prompt_tokens: u32 = decisive(integer(2, MAX_TOKENS), Value("6000")) => max_prompt_tokens;
+        /// The most tokens of a reply.
+        max_reply_tokens: u32 = decisive(integer(1, MAX_TOKENS), Value("1024")) => max_reply_tokens;
+        /// Tokens of one forward pass at most. A batch with more is split, which changes memory and rounding alone.
+        micro_batch_tokens: u32 = decisive(integer(2, MAX_TOKENS), Value("8192")) => micro_batch_tokens;
+        /// The rank of the LoRA adapter on all linear layers. 0 trains all weights, which needs a folder with
+        /// safetensors. A policy that has an adapter keeps it.
+        lora_rank: u32 = decisive(integer(0, MAX_RANK), Value("16"));
+        /// The scale of the adapter times its rank; without it, twice the rank.
+        lora_alpha: Option<f64> = decisive(number(1e-6, 1e6), Absent { example: "32.0" });
+        /// Iterations between two times that games are played.
+        validation_interval: u64 = process(integer(1, MAX_COUNT), Value("5")) => validation_interval;
+        /// Games of the selection split that are played greedily along the way.
+        games: u32 = process(integer(0, MAX_COUNT), Value("0"));
+    }
+}
+
+impl RlConfig {
+    /// The scale of the adapter times its rank.
+    pub fn alpha(&self) -> f64 {
+        self.lora_alpha.unwrap_or(2.0 * f64::from(self.lora_rank))
+    }
+}
+
+impl Default for RlConfig {
+    fn default() -> Self {
+        super::bank::of_defaults(Self::KEYS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::declare::Fill as _;
+
+    #[test]
+    fn the_defaults_of_the_section_are_those_of_the_library() {
+        let mut settings = RlSettings::default();
+        RlConfig::default().fill(&mut settings);
+        assert_eq!(settings, RlSettings::default());
+        assert_eq!((RlConfig::default().lora_rank, RlConfig::default().alpha()), (16, 32.0));
+    }
+}
