@@ -11,6 +11,7 @@ mod otel;
 mod progress;
 mod progress_bar;
 mod report_line;
+mod rl_now;
 mod sft_now;
 mod skill_diff;
 mod table;

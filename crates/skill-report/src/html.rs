@@ -4,7 +4,9 @@
 //! and words of its own alone.
 
 use crate::data::headline::{p_words, percent, points};
-use crate::{AnyReport, BankReport, Report, ReportError, RunComparison, SftReport, chart, difference};
+use crate::{
+    AnyReport, BankReport, Report, ReportError, RlReport, RunComparison, SftReport, chart, difference,
+};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
@@ -15,6 +17,7 @@ use skill_core::usage::grouped;
 const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
 const SFT: &str = include_str!("../assets/sft.html");
+const RL: &str = include_str!("../assets/rl.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
 /// What both have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
@@ -107,6 +110,37 @@ fn render_sft(report: &SftReport, part: Part) -> Result<String, ReportError> {
     Ok(rendered?)
 }
 
+/// The report of a run of reinforcement learning as one HTML page, as self-contained as a [`page`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn rl_page(report: &RlReport) -> Result<String, ReportError> {
+    render_rl(report, Part::Page)
+}
+
+/// What [`rl_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn rl_content(report: &RlReport) -> Result<String, ReportError> {
+    render_rl(report, Part::Content)
+}
+
+fn render_rl(report: &RlReport, part: Part) -> Result<String, ReportError> {
+    let by_type = report.task_types.iter().map(|found| chart::curve::of_task_type(report, found));
+    let rendered = environment()?.get_template("rl.html")?.render(context! {
+        is_page => part == Part::Page,
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        curves => Value::from(Serde(&chart::curve::of_iterations(report))),
+        type_curves => by_type.collect::<Vec<_>>(),
+    });
+    Ok(rendered?)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Page,
@@ -171,6 +205,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("parts.html", PARTS)?;
     environment.add_template("bank.html", BANK)?;
     environment.add_template("sft.html", SFT)?;
+    environment.add_template("rl.html", RL)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)

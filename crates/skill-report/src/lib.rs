@@ -35,11 +35,13 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
+pub use data::rl::{RlBrief, RlReport, RlRow, RlTaskType, reinforces};
 pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
 pub use html::{
-    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, sft_content, sft_page,
+    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, rl_content, rl_page, sft_content,
+    sft_page,
 };
 pub use skill_core::usage::grouped;
 
@@ -53,8 +55,8 @@ pub enum ReportError {
     /// A file of the run cannot be read, or is not what it should be.
     #[error(transparent)]
     Run(#[from] skill_pipeline::PipelineError),
-    /// A run that fine-tunes has no skill and no bank to compare.
-    #[error("{name} fine-tunes a model, and runs of skills and banks are compared")]
+    /// A run that trains weights has no skill and no bank to compare.
+    #[error("{name} trains the weights of a model, and runs of skills and banks are compared")]
     NotCompared {
         /// The name of the run.
         name: String,

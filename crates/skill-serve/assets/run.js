@@ -33,9 +33,9 @@ function showState() {
   state.className = now.state;
   byId("steps").max = now.total_steps || Math.max(1, now.n_steps);
   byId("steps").value = now.n_steps;
-  const unit = now.bank ? " rounds" : " steps";
+  const unit = now.bank ? " rounds" : now.rl ? " iterations" : " steps";
   const of = now.total_steps ? now.n_steps + " of " + now.total_steps + unit : now.n_steps + unit;
-  byId("where").textContent = now.problem || (now.epoch ? of + ", epoch " + now.epoch : of);
+  byId("where").textContent = now.problem || (now.epoch && !now.rl ? of + ", epoch " + now.epoch : of);
   byId("stop").hidden = now.state !== "training" || now.is_stop_requested;
   byId("continue").hidden = now.state !== "training" || !now.is_stop_requested;
 }
@@ -45,7 +45,7 @@ function showStage() {
   byId("stage-tile").hidden = !stage;
   if (!stage) return;
   const round = now.progress && now.progress.round !== undefined ? "round " + now.progress.round + " " : "";
-  const place = now.bank ? round : now.step ? "step " + now.step + " " : "";
+  const place = now.bank ? round : now.step ? (now.rl ? "iteration " : "step ") + now.step + " " : "";
   byId("stage").textContent = place + stage.name.replaceAll("_", " ");
   byId("done").max = Math.max(1, stage.total);
   byId("done").value = stage.done;
@@ -144,7 +144,36 @@ function showSft() {
     ["memory", known(sft.peak_memory) && (sft.peak_memory / 1e9).toFixed(2) + " GB"],
     ["left", known(sft.seconds_left) && "about " + duration(sft.seconds_left)],
   ];
-  const table = byId("sft");
+  fillTable(byId("sft"), rows);
+}
+
+function showRl() {
+  byId("rl-tile").hidden = !now.rl;
+  if (!now.rl) return;
+  const rl = now.rl;
+  const known = (value) => value !== null && value !== undefined;
+  const change = (first, last, digits) =>
+    known(last) && (known(first) ? first.toFixed(digits) + " → " : "") + last.toFixed(digits);
+  const won = (of) => of[0] + " of " + of[1];
+  const games = (of) => of.won + " of " + of.played + " (" + of.interval.map(percent).join(" to ") + ")";
+  const rows = [
+    ["mean return", change(rl.first_reward, rl.reward, 3)],
+    ["episodes won", rl.episodes && won(rl.episodes)],
+    ["games won", rl.games && games(rl.games)],
+    ["groups without signal", known(rl.groups_without_signal) && percent(rl.groups_without_signal)],
+    ["KL", known(rl.kl) && rl.kl.toFixed(4)],
+    ["clipped tokens", known(rl.clipped) && percent(rl.clipped)],
+    ["entropy", change(rl.first_entropy, rl.entropy, 3)],
+    ["tokens per episode", change(rl.first_reply_tokens, rl.reply_tokens, 0)],
+    ["invalid actions per episode", known(rl.invalid_actions) && rl.invalid_actions.toFixed(2)],
+    ["gradient norm", known(rl.grad_norm) && rl.grad_norm.toFixed(3)],
+    ["tokens/s", known(rl.tokens_per_second) && grouped(Math.round(rl.tokens_per_second))],
+    ["left", known(rl.seconds_left) && "about " + duration(rl.seconds_left)],
+  ];
+  fillTable(byId("rl"), rows);
+}
+
+function fillTable(table, rows) {
   table.replaceChildren();
   for (const [what, value] of rows) {
     if (!value) continue;
@@ -306,6 +335,7 @@ source.addEventListener("now", (event) => {
   showTrial();
   showBank();
   showSft();
+  showRl();
   showTrials();
   showSpent();
   followReport();

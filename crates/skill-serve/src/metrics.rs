@@ -1,6 +1,6 @@
 //! Runs as numbers, in the text format of Prometheus.
 
-use skill_report::{BankBrief, RunPhase, SftBrief};
+use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
 use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
 
@@ -101,13 +101,16 @@ const FAMILIES: &[Family] = &[
         of_sft(run, |sft| sft.learning_rate)
     }),
     ("skillrl_run_grad_norm", "gauge", "The norm of the last step's gradient, before clipping.", |run| {
-        of_sft(run, |sft| sft.grad_norm)
+        of_weights(run, |sft| sft.grad_norm, |rl| rl.grad_norm)
     }),
-    ("skillrl_run_tokens_per_second", "gauge", "Tokens per second of the last step of fine-tuning.", |run| {
-        of_sft(run, |sft| sft.tokens_per_second)
-    }),
+    (
+        "skillrl_run_tokens_per_second",
+        "gauge",
+        "Tokens per second of the last step: of fine-tuning those that were trained on, of reinforcement learning those that were sampled.",
+        |run| of_weights(run, |sft| sft.tokens_per_second, |rl| rl.tokens_per_second),
+    ),
     ("skillrl_run_trained_tokens_total", "counter", "Tokens that were trained on.", |run| {
-        of_sft(run, |sft| Some(sft.tokens as f64))
+        of_weights(run, |sft| Some(sft.tokens as f64), |rl| Some(rl.tokens as f64))
     }),
     (
         "skillrl_run_peak_memory_bytes",
@@ -115,10 +118,52 @@ const FAMILIES: &[Family] = &[
         "The most memory that a process of fine-tuning used.",
         |run| of_sft(run, |sft| sft.peak_memory.map(|bytes| bytes as f64)),
     ),
-    ("skillrl_run_games", "gauge", "Games of the last measurement of a fine-tuned model.", |run| {
-        let Some(games) = run.files.sft.as_ref().and_then(|sft| sft.games) else { return Vec::new() };
-        let counts = [("won", games.won), ("played", games.played)];
-        counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
+    (
+        "skillrl_run_games",
+        "gauge",
+        "Games of the last measurement of a model whose weights are trained.",
+        |run| {
+            let of_sft = || run.files.sft.as_ref().and_then(|sft| sft.games);
+            let of_rl = || run.files.rl.as_ref().and_then(|rl| rl.games);
+            let Some(games) = of_sft().or_else(of_rl) else { return Vec::new() };
+            let counts = [("won", games.won), ("played", games.played)];
+            counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
+        },
+    ),
+    ("skillrl_run_return", "gauge", "The mean return of the last iteration.", |run| {
+        of_rl(run, |rl| rl.reward)
+    }),
+    ("skillrl_run_episodes", "gauge", "Episodes of the last iteration by type of task.", |run| {
+        let Some(rl) = &run.files.rl else { return Vec::new() };
+        let counts = rl.by_task_type.iter().flat_map(|(task_type, [won, played])| {
+            [("won", won), ("played", played)]
+                .map(|(what, n)| (format!("task_type=\"{}\",what=\"{what}\"", escaped(task_type)), *n as f64))
+        });
+        counts.collect()
+    }),
+    (
+        "skillrl_run_groups_without_signal",
+        "gauge",
+        "The share of groups of the last iteration whose episodes all have the same return.",
+        |run| of_rl(run, |rl| rl.groups_without_signal),
+    ),
+    ("skillrl_run_kl", "gauge", "The divergence from the first policy, in nats per token.", |run| {
+        of_rl(run, |rl| rl.kl)
+    }),
+    ("skillrl_run_clipped_share", "gauge", "The share of tokens whose gradient was clipped away.", |run| {
+        of_rl(run, |rl| rl.clipped)
+    }),
+    ("skillrl_run_entropy", "gauge", "The mean entropy of the sampled tokens, in nats.", |run| {
+        of_rl(run, |rl| rl.entropy)
+    }),
+    ("skillrl_run_reply_tokens", "gauge", "Sampled tokens of an episode, as a mean.", |run| {
+        of_rl(run, |rl| rl.reply_tokens)
+    }),
+    ("skillrl_run_invalid_actions", "gauge", "Invalid actions of an episode, as a mean.", |run| {
+        of_rl(run, |rl| rl.invalid_actions)
+    }),
+    ("skillrl_run_sampled_tokens_total", "counter", "Tokens that a policy sampled in training.", |run| {
+        of_rl(run, |rl| Some(rl.sampled_tokens as f64))
     }),
     (
         "skillrl_run_calls_total",
@@ -193,6 +238,19 @@ fn of_bank(run: &Row, value: fn(&BankBrief) -> Option<f64>) -> Vec<(String, f64)
 
 fn of_sft(run: &Row, value: fn(&SftBrief) -> Option<f64>) -> Vec<(String, f64)> {
     run.files.sft.as_deref().and_then(value).map(plain).unwrap_or_default()
+}
+
+fn of_rl(run: &Row, value: fn(&RlBrief) -> Option<f64>) -> Vec<(String, f64)> {
+    run.files.rl.as_deref().and_then(value).map(plain).unwrap_or_default()
+}
+
+/// Of a run that trains weights, in either way.
+fn of_weights(
+    run: &Row,
+    of_sft_run: fn(&SftBrief) -> Option<f64>,
+    of_rl_run: fn(&RlBrief) -> Option<f64>,
+) -> Vec<(String, f64)> {
+    if run.files.rl.is_some() { of_rl(run, of_rl_run) } else { of_sft(run, of_sft_run) }
 }
 
 fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {

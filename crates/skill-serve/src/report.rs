@@ -74,6 +74,9 @@ fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
     } else if skill_report::fine_tunes(&found.path) {
         let report = skillrl::report::sft(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::sft_content(&report)
+    } else if skill_report::reinforces(&found.path) {
+        let report = skillrl::report::rl(&found.path).map_err(|error| found.problem(&error))?;
+        skill_report::rl_content(&report)
     } else {
         let report = skillrl::report::read(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::content(&report)

@@ -178,9 +178,11 @@ impl Position {
                     began_unix_ms: unix_ms(event),
                 });
             }
-            "stage_finished" | "step_finished" | "sft_step_finished" => self.stage = None,
+            "stage_finished" | "step_finished" | "sft_step_finished" | "rl_iteration_finished" => {
+                self.stage = None;
+            }
             "round_finished" => (self.step, self.stage) = (None, None),
-            "run_finished" | "bank_finished" | "sft_finished" | "run_stopped" => {
+            "run_finished" | "bank_finished" | "sft_finished" | "rl_finished" | "run_stopped" => {
                 (self.step, self.stage) = (None, None);
             }
             // What is told besides these changes no place; later versions may tell more.
@@ -231,6 +233,9 @@ fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
         "sft_step_finished" => ("", sft_step(event)),
         "sft_validated" => ("", sft_validation(event)),
         "sft_finished" => ("good", "the model is fine-tuned".to_owned()),
+        "rl_iteration_finished" => ("", rl_iteration(event)),
+        "rl_validated" => ("", rl_games(event)),
+        "rl_finished" => ("good", "the policy is trained".to_owned()),
         "warning" => ("warning", format!("{place}{}", text(event, "message"))),
         "run_finished" => ("good", "the run is finished".to_owned()),
         "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
@@ -267,6 +272,34 @@ fn sft_validation(event: &Value) -> String {
     let games = number("/record/games/won").zip(number("/record/games/played"));
     let games = games.map(|(won, played)| format!(", {won} of {played} games won")).unwrap_or_default();
     format!("validation after step {}:{loss}{games}", number("/record/step").unwrap_or_default())
+}
+
+fn rl_iteration(event: &Value) -> String {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
+    let speed = number("/record/sampled_tokens") / number("/seconds").max(1e-9);
+    format!(
+        "iteration {}: {} of {} won, return {:.3}, {:.0} % of groups without signal, KL {:.4}, entropy {:.2}, \
+         clipped {:.1} %, gradient norm {:.3}, {speed:.0} tokens/s",
+        number("/record/iteration"),
+        number("/record/won"),
+        number("/record/episodes"),
+        number("/record/reward"),
+        100.0 * number("/record/groups_without_signal"),
+        number("/record/kl"),
+        number("/record/entropy"),
+        100.0 * number("/record/clipped"),
+        number("/record/grad_norm")
+    )
+}
+
+fn rl_games(event: &Value) -> String {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
+    format!(
+        "games after iteration {}: {} of {} won",
+        number("/record/iteration"),
+        number("/record/games/won"),
+        number("/record/games/played")
+    )
 }
 
 fn finished_step(record: &Value) -> (&'static str, String) {

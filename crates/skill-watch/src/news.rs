@@ -15,7 +15,7 @@ use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
-use skill_report::{BankBrief, RunPhase, SftBrief};
+use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -89,6 +89,8 @@ pub struct Now {
     pub bank: Option<Box<BankBrief>>,
     /// The course of a run that fine-tunes, by its files.
     pub sft: Option<Box<SftBrief>>,
+    /// The course of a run of reinforcement learning, by its files.
+    pub rl: Option<Box<RlBrief>>,
 }
 
 impl StageNow {
@@ -313,6 +315,7 @@ impl Seen {
             .filter(|_| is_training),
             bank: row.files.bank.clone(),
             sft: row.files.sft.clone(),
+            rl: row.files.rl.clone(),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
         self.now = Some(now);
@@ -403,6 +406,7 @@ impl Now {
             progress: None,
             bank: None,
             sft: None,
+            rl: None,
         }
     }
 }

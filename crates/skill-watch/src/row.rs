@@ -8,14 +8,14 @@ use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
 use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
-use skill_report::{BankBrief, BankScore, RunPhase, SftBrief, fine_tunes};
+use skill_report::{BankBrief, BankScore, RlBrief, RunPhase, SftBrief, fine_tunes, reinforces};
 use skillrl::spend::Spending;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The files on which a row stands.
-const FILES: [&str; 13] = [
+const FILES: [&str; 15] = [
     "config.json",
     "config.toml",
     "runtime_state.json",
@@ -31,6 +31,9 @@ const FILES: [&str; 13] = [
     "steps.jsonl",
     "validation.jsonl",
     "sft_summary.json",
+    // Those of a run of reinforcement learning.
+    "iterations.jsonl",
+    "rl_summary.json",
 ];
 
 /// Whether the files of a run are those of before: their times and lengths.
@@ -113,6 +116,9 @@ pub struct Files {
     /// The course of a run that fine-tunes: the optimizer's steps are its steps, and it has none of the scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sft: Option<Box<SftBrief>>,
+    /// The course of a run of reinforcement learning: its iterations are its steps, and it has none of the scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rl: Option<Box<RlBrief>>,
 }
 
 impl Row {
@@ -188,6 +194,17 @@ impl Files {
         }
     }
 
+    fn with_rl(self, rl: RlBrief) -> Self {
+        let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
+        Self {
+            is_finished: rl.is_finished,
+            n_steps: steps(rl.iteration),
+            total_steps: rl.total_iterations.map(steps),
+            rl: Some(Box::new(rl)),
+            ..self
+        }
+    }
+
     fn of_run(path: &Path) -> Result<Self, PipelineError> {
         let run = RunReader::open(path)?;
         let (state, summary) = (run.state()?, run.summary()?);
@@ -204,6 +221,9 @@ impl Files {
         }
         if fine_tunes(path) {
             return Ok(files.with_sft(SftBrief::read(&run)?));
+        }
+        if reinforces(path) {
+            return Ok(files.with_rl(RlBrief::read(&run)?));
         }
         let Some(state) = state else { return Ok(files) };
         let RunTotals { n_accepted, n_rejected, n_skipped, tokens, .. } = run.totals()?;

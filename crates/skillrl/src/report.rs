@@ -7,8 +7,9 @@ use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview,
-    SftReport, bank_page, comparison_page, fine_tunes, page, sft_page, trains_bank,
+    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RlReport, RunComparison,
+    RunOverview, SftReport, bank_page, comparison_page, fine_tunes, page, reinforces, rl_page, sft_page,
+    trains_bank,
 };
 use std::path::{Path, PathBuf};
 
@@ -130,6 +131,15 @@ pub fn sft(run: &Path) -> Result<SftReport, Error> {
     SftReport::read(&RunReader::open(run)?).map_err(of_report)
 }
 
+/// Gathers the report of a run of reinforcement learning, also of one in progress.
+///
+/// # Errors
+///
+/// A directory without a run, and files of the run that cannot be read.
+pub fn rl(run: &Path) -> Result<RlReport, Error> {
+    RlReport::read(&RunReader::open(run)?).map_err(of_report)
+}
+
 /// Gathers the report of a run, whatever it trains.
 ///
 /// # Errors
@@ -144,7 +154,7 @@ pub fn any(run: &Path) -> Result<AnyReport, Error> {
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
     for run in [first, second] {
-        if fine_tunes(run) {
+        if fine_tunes(run) || reinforces(run) {
             let name = run.display().to_string();
             return Err(of_report(ReportError::NotCompared { name }));
         }
@@ -169,6 +179,7 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = match trains_bank(run) {
         true => bank_page(&bank(run)?),
         false if fine_tunes(run) => sft_page(&sft(run)?),
+        false if reinforces(run) => rl_page(&rl(run)?),
         false => page(&read(run)?),
     };
     let page = page.map_err(of_report)?;

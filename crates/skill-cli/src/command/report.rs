@@ -2,11 +2,13 @@
 
 use crate::args::ReportArgs;
 use skillrl::pipeline::bank::record::BankSummary;
+#[cfg(feature = "weights")]
+use skillrl::pipeline::rl::record::RlSummary;
 use skillrl::pipeline::run_dir::is_bank_run;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::sft::record::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
-use skillrl::reports::fine_tunes;
+use skillrl::reports::{fine_tunes, reinforces};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
@@ -16,6 +18,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
             false if fine_tunes(&args.run) => {
                 serde_json::to_string_pretty(&skillrl::report::sft(&args.run)?)?
             }
+            false if reinforces(&args.run) => serde_json::to_string_pretty(&skillrl::report::rl(&args.run)?)?,
             false => serde_json::to_string_pretty(&skillrl::report::read(&args.run)?)?,
         };
         return super::print(&format!("{report}\n"));
@@ -36,6 +39,15 @@ pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, Pip
 pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineError>) {
     let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
     if (is_capped || is_own(outcome)) && fine_tunes(dir) {
+        write_or_warn(dir);
+    }
+}
+
+/// As [`write_after_run`], for a run of reinforcement learning.
+#[cfg(feature = "weights")]
+pub(super) fn write_after_rl(dir: &Path, outcome: &Result<RlSummary, PipelineError>) {
+    let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
+    if (is_capped || is_own(outcome)) && reinforces(dir) {
         write_or_warn(dir);
     }
 }

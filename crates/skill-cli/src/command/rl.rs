@@ -16,6 +16,7 @@ pub(crate) fn run(_: &RlArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::RlArgs;
+    use crate::command::report::write_after_rl;
     use crate::command::{block_on, load_to_run, print_wrapped};
     use crate::progress::{Progress, Show};
     use skillrl::assemble;
@@ -50,6 +51,7 @@ mod built_in {
             "stopping after the iteration under way; press Ctrl-C again to stop at once",
             trainer.train(&out),
         )?;
+        write_after_rl(&out, &summary);
         let summary = summary.map_err(skillrl::Error::Pipeline)?;
         if args.json { Ok(()) } else { print_wrapped(&summary_text(&summary, &out)) }
     }

@@ -3,6 +3,7 @@
 use crate::args::StatusArgs;
 use crate::bank_now;
 use crate::report_line::metric_words;
+use crate::rl_now;
 use crate::sft_now;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
@@ -37,8 +38,9 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
 pub(crate) fn described(status: &RunOverview) -> String {
     let what = steps_of(status);
     let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
-    // Steps of fine-tuning have no stages.
-    if let Some(live) = status.live.as_ref().filter(|live| status.sft.is_none() || live.stage.is_some()) {
+    // Steps that train weights have no stages.
+    let trains_weights = status.sft.is_some() || status.rl.is_some();
+    if let Some(live) = status.live.as_ref().filter(|live| !trains_weights || live.stage.is_some()) {
         let _ = writeln!(text, "  now    {}", now(live));
         if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
             let _ = writeln!(text, "  trial  {}", bank_now::trial_now(trial));
@@ -68,9 +70,12 @@ pub(crate) fn described(status: &RunOverview) -> String {
     for (name, words) in status.sft.iter().flat_map(|sft| sft_now::brief(sft)) {
         let _ = writeln!(text, "  {name:<6} {words}");
     }
+    for (name, words) in status.rl.iter().flat_map(|rl| rl_now::brief(rl)) {
+        let _ = writeln!(text, "  {name:<6} {words}");
+    }
     match &status.live {
-        // A run that fine-tunes has said it, and sends nothing.
-        _ if status.sft.is_some() => {}
+        // A run that trains weights has said it, and sends nothing.
+        _ if trains_weights => {}
         Some(live) => {
             let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
         }
@@ -106,10 +111,11 @@ fn next(status: &RunOverview) -> Option<String> {
 }
 
 fn steps_of(status: &RunOverview) -> String {
-    let (unit, what) = match (is_bank_run(&status.path), &status.sft) {
-        (true, _) => ("round", "a bank, "),
-        (false, Some(_)) => ("step", "fine-tuning, "),
-        (false, None) => ("step", ""),
+    let (unit, what) = match (is_bank_run(&status.path), &status.sft, &status.rl) {
+        (true, ..) => ("round", "a bank, "),
+        (false, Some(_), _) => ("step", "fine-tuning, "),
+        (false, None, Some(_)) => ("iteration", "reinforcement learning, "),
+        (false, None, None) => ("step", ""),
     };
     match status.total_steps {
         Some(total) => format!("{what}{}/{total} {unit}s", status.n_steps),
@@ -215,7 +221,11 @@ fn listed(statuses: &[RunOverview]) -> String {
         let what = match (&status.live, &status.reason) {
             (Some(live), _) => now(live),
             (None, Some(reason)) => harmless(reason).replace('\n', " "),
-            (None, None) => status.sft.as_deref().and_then(sft_now::short).unwrap_or_default(),
+            (None, None) => {
+                let of_sft = || status.sft.as_deref().and_then(sft_now::short);
+                let of_rl = || status.rl.as_deref().and_then(rl_now::short);
+                of_sft().or_else(of_rl).unwrap_or_default()
+            }
         };
         vec![
             status.path.display().to_string(),

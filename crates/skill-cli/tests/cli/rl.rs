@@ -1,6 +1,8 @@
 //! `skillrl rl`.
 
 use crate::context::{TestContext, code};
+use crate::serve::{Serving, get, wait_for};
+use serde_json::{Value, json};
 
 #[cfg(not(feature = "weights"))]
 #[test]
@@ -9,6 +11,126 @@ fn a_program_without_local_models_says_how_to_get_reinforcement_learning() {
     let outcome = context.run(&["rl", "task/skillrl.toml"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+}
+
+/// An iteration of two groups of four episodes.
+fn iteration(number: u32, won: u32, entropy: f64) -> Value {
+    json!({"iteration": number, "tasks": 2, "episodes": 8, "won": won, "reward": f64::from(won) / 8.0 - 0.05,
+           "invalid_actions": 4, "groups_without_signal": 0.5, "rows": 4, "tokens": 900, "sampled_tokens": 160,
+           "entropy": entropy, "kl": 0.0125, "clipped": 0.02, "loss": 0.1, "grad_norm": 0.75, "steps": 1,
+           "by_task_type": {"heat": [won, 4], "look": [0, 4]}})
+}
+
+/// The files of a run that was killed in its fourth of eight iterations.
+fn killed_run(context: &TestContext) {
+    let write = |name: &str, text: &str| context.write(&format!("runs/grpo/{name}"), text);
+    let identity = json!({"rl.group_size": 4, "rl.method": {"lora": {"rank": 4, "alpha": 8.0}}});
+    let config =
+        json!({"format_version": "2.0", "config": {"env": {"kind": "alfworld"}}, "identity": identity});
+    write("config.json", &config.to_string());
+    let done = [iteration(1, 1, 1.5), iteration(2, 2, 1.25), iteration(3, 3, 1.0)];
+    let lines: String = done.iter().map(|record| format!("{record}\n")).collect();
+    // The end of a line that was being written.
+    write("iterations.jsonl", &format!("{lines}{{\"iteration\": 4, "));
+    let games = |won: u32| json!({"won": won, "played": 10, "score": 0.3, "interval": [0.11, 0.6]});
+    let validation = |iteration: u32, won: u32| json!({"iteration": iteration, "games": games(won)});
+    write("validation.jsonl", &format!("{}\n{}\n", validation(0, 1), validation(3, 3)));
+    let started = json!({"event": "run_started", "total_steps": 8, "finished_steps": 0});
+    let finished =
+        |record: &Value| json!({"event": "rl_iteration_finished", "record": record, "seconds": 2.0});
+    let events: String = done.iter().map(|record| format!("{}\n", finished(record))).collect();
+    write("events.jsonl", &format!("{started}\n{events}"));
+}
+
+#[test]
+fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
+    let context = TestContext::new();
+    killed_run(&context);
+    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+    assert_eq!(
+        (&status["phase"], &status["n_steps"], &status["total_steps"]),
+        (&json!("interrupted"), &json!(3), &json!(8))
+    );
+    let rl = &status["rl"];
+    let found =
+        [&rl["reward"], &rl["kl"], &rl["clipped"], &rl["entropy"], &rl["reply_tokens"], &rl["grad_norm"]];
+    assert_eq!(found, [0.325, 0.0125, 0.02, 1.0, 20.0, 0.75].map(Value::from).each_ref());
+    assert_eq!((&rl["groups_without_signal"], &rl["tokens_per_second"]), (&json!(0.5), &json!(80.0)));
+    assert_eq!((&rl["episodes"], &rl["by_task_type"]["heat"]), (&json!([3, 8]), &json!([3, 4])));
+    assert_eq!((&rl["first_games"]["won"], &rl["games"]["won"]), (&json!(1), &json!(3)));
+    let said = context.succeed(&["status", "runs/grpo"]);
+    for part in [
+        "3/8 iterations",
+        "0.075 → 0.325",
+        "1 of 8 → 3 of 8",
+        "heat 3 of 4",
+        "3 of 10 won (11 to 60 %)",
+        "80 tokens/s",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let report: Value = serde_json::from_str(&context.succeed(&["report", "runs/grpo", "--json"])).unwrap();
+    assert_eq!(report["iterations"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["task_types"][0]["won"], json!([[1, 0.25], [2, 0.5], [3, 0.75]]));
+    context.succeed(&["report", "runs/grpo", "--output", "page.html"]);
+    let page = context.read("page.html");
+    let curves = [
+        "Mean return",
+        "Episodes won",
+        "Games won by iteration",
+        "Groups without a signal",
+        "Divergence",
+        "Entropy",
+        "Clipped tokens",
+        "Reply length",
+        "Invalid actions",
+        "Gradient norm",
+        "Speed",
+    ];
+    for part in curves {
+        assert!(page.contains(&format!("aria-label=\"{part}\"")), "{part}");
+    }
+    assert!(page.contains("rl.group_size") && page.contains("<summary>heat</summary>"));
+    let compared = context.run(&["compare", "runs/grpo", "runs/grpo"]);
+    compared.assert_code(code::RUN_DIR);
+    assert!(compared.stderr.contains("weights"), "{}", compared.stderr);
+
+    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    wait_for(&url, "grpo");
+    assert!(get(&url, "/").contains("reinforcement learning"));
+    assert!(get(&url, "/report/grpo").contains("aria-label=\"Mean return\""));
+    let metrics = get(&url, "/metrics");
+    let lines = [
+        "skillrl_run_return{run=\"grpo\"} 0.325",
+        "skillrl_run_episodes{run=\"grpo\",task_type=\"heat\",what=\"won\"} 3",
+        "skillrl_run_kl{run=\"grpo\"} 0.0125",
+        "skillrl_run_clipped_share{run=\"grpo\"} 0.02",
+        "skillrl_run_entropy{run=\"grpo\"} 1",
+        "skillrl_run_reply_tokens{run=\"grpo\"} 20",
+        "skillrl_run_groups_without_signal{run=\"grpo\"} 0.5",
+        "skillrl_run_grad_norm{run=\"grpo\"} 0.75",
+        "skillrl_run_tokens_per_second{run=\"grpo\"} 80",
+        "skillrl_run_steps_total{run=\"grpo\"} 3",
+        "skillrl_run_games{run=\"grpo\",what=\"won\"} 3",
+    ];
+    for line in lines {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+}
+
+#[test]
+fn a_finished_run_that_is_extended_is_not_finished() {
+    let context = TestContext::new();
+    killed_run(&context);
+    let summary = |iterations: u32| {
+        let summary = json!({"format_version": "2.0", "iterations": iterations, "tokens": 900,
+                             "first": iteration(1, 1, 1.5), "last": iteration(3, 3, 1.0), "policy_state": "x"});
+        context.write("runs/grpo/rl_summary.json", &summary.to_string());
+        let status: Value =
+            serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+        status["phase"].clone()
+    };
+    assert_eq!([summary(3), summary(2)], [json!("finished"), json!("interrupted")]);
 }
 
 #[cfg(feature = "weights")]
@@ -45,6 +167,10 @@ mod built_in {
             let lines = context.read(&format!("{out}/iterations.jsonl"));
             let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
             assert_eq!((&first["tasks"], &first["episodes"]), (&json!(2), &json!(6)));
+            let status: Value = serde_json::from_str(&context.succeed(&["status", &out, "--json"])).unwrap();
+            assert_eq!((&status["phase"], &status["rl"]["iteration"]), (&json!("finished"), &json!(2)));
+            assert!(status["rl"]["tokens_per_second"].as_f64() > Some(0.0), "{status}");
+            assert!(context.read(&format!("{out}/report.html")).contains("Games won by iteration"));
             // A finished run is extended, and its first iterations stay.
             let longer = rl(&out, &["--lora-rank", rank, "--games", "1", "--iterations", "3", "--resume"]);
             context.run(&longer).assert_code(code::SUCCESS);

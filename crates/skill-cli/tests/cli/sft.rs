@@ -77,7 +77,7 @@ fn a_run_that_fine_tunes_is_shown_by_every_program() {
     }
     let compared = context.run(&["compare", "runs/tuned", "runs/tuned"]);
     compared.assert_code(code::RUN_DIR);
-    assert!(compared.stderr.contains("fine-tunes"), "{}", compared.stderr);
+    assert!(compared.stderr.contains("weights"), "{}", compared.stderr);
 
     let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "tuned");

@@ -30,7 +30,12 @@ pub enum RunStatus {
 
 /// Looks at a run directory without taking its lock.
 pub fn run_status(path: &Path) -> RunStatus {
-    let summaries = [SUMMARY_FILE, crate::bank::record::SUMMARY_FILE, crate::sft::record::SUMMARY_FILE];
+    let summaries = [
+        SUMMARY_FILE,
+        crate::bank::record::SUMMARY_FILE,
+        crate::sft::record::SUMMARY_FILE,
+        crate::rl::record::SUMMARY_FILE,
+    ];
     if summaries.iter().any(|name| path.join(name).is_file()) {
         RunStatus::Finished
     } else if path.join("config.json").is_file() {

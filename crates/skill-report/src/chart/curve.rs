@@ -1,7 +1,9 @@
 //! Curves over the steps of a run, with an axis of their own.
 
 use super::{BOTTOM, HEIGHT, LEAST_DISTANCE, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH};
-use skill_pipeline::sft::record::{SftStep, SftValidation};
+use crate::data::rl::{RlReport, RlRow, RlTaskType};
+use serde::Serialize;
+use skill_pipeline::sft::record::{SftGames, SftStep, SftValidation};
 use std::fmt::Write as _;
 
 /// Room for the numbers of the axis.
@@ -127,29 +129,37 @@ fn of_steps(
     value: fn(&SftStep) -> f64,
     words: fn(f64) -> String,
 ) -> String {
-    let Some(frame) = Frame::new(last_step(steps, total_steps), steps.iter().map(value)) else {
-        return String::new();
-    };
+    let points: Vec<(u64, f64)> = steps.iter().map(|step| (step.step, value(step))).collect();
+    line(&points, last_step(steps, total_steps), label, words)
+}
+
+/// One line over steps; empty without a point.
+fn line(points: &[(u64, f64)], last: u64, label: &str, words: fn(f64) -> String) -> String {
+    let Some(frame) = Frame::new(last, points.iter().map(|(_, value)| *value)) else { return String::new() };
     let mut svg = frame.begin(label, words);
-    frame.line(&mut svg, "current", steps.iter().map(|step| (step.step, value(step))));
+    frame.line(&mut svg, "current", points.iter().copied());
     svg.push_str("</svg>");
     svg
 }
 
 /// The share of games won after each measurement, with its 95 % interval; empty where none were played.
 pub(crate) fn games(steps: &[SftStep], validations: &[SftValidation], total_steps: Option<u64>) -> String {
-    let played = || validations.iter().filter_map(|found| Some((found.step, found.games?)));
-    if played().next().is_none() {
+    let played: Vec<_> = validations.iter().filter_map(|found| Some((found.step, found.games?))).collect();
+    games_won(&played, last_step(steps, total_steps), "step")
+}
+
+fn games_won(played: &[(u64, SftGames)], last: u64, unit: &str) -> String {
+    if played.is_empty() {
         return String::new();
     }
-    let frame = Frame { last: last_step(steps, total_steps).max(1) as f64, low: 0.0, high: 1.0 };
-    let mut svg = frame.begin("Games won by step", |share| format!("{:.0} %", share * 100.0));
-    for (step, games) in played() {
+    let frame = Frame { last: last.max(1) as f64, low: 0.0, high: 1.0 };
+    let mut svg = frame.begin(&format!("Games won by {unit}"), percent);
+    for (step, games) in played {
         let share = games.won as f64 / games.played.max(1) as f64;
-        let (x, [low, high]) = (frame.x(step), games.interval);
+        let (x, [low, high]) = (frame.x(*step), games.interval);
         let _ = write!(
             svg,
-            "<g class=\"accepted\"><title>step {step}: {} of {} games won, {low:.2} to {high:.2}</title>\
+            "<g class=\"accepted\"><title>{unit} {step}: {} of {} games won, {low:.2} to {high:.2}</title>\
              <path class=\"interval\" d=\"M{x:.1} {:.1}V{:.1}\"/><circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/></g>",
             games.won,
             games.played,
@@ -160,6 +170,104 @@ pub(crate) fn games(steps: &[SftStep], validations: &[SftValidation], total_step
     }
     svg.push_str("</svg>");
     svg
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A curve with its name and what it shows.
+#[derive(Debug, Serialize)]
+pub(crate) struct Curve {
+    name: &'static str,
+    caption: &'static str,
+    svg: String,
+}
+
+/// The curves of a run of reinforcement learning by iteration; those without a point are left out.
+pub(crate) fn of_iterations(report: &RlReport) -> Vec<Curve> {
+    // What is measured in training; an iteration without an optimizer step has none.
+    let trained = |value: fn(&RlRow) -> f64| move |row: &RlRow| (row.record.steps > 0).then(|| value(row));
+    let curve = |name, caption, value: &dyn Fn(&RlRow) -> Option<f64>, words: fn(f64) -> String| {
+        let points = report.iterations.iter().filter_map(|row| Some((row.record.iteration, value(row)?)));
+        let svg = line(&points.collect::<Vec<_>>(), last_iteration(report), name, words);
+        Curve { name, caption, svg }
+    };
+    let played: Vec<_> = report.validations.iter().map(|found| (found.iteration, found.games)).collect();
+    let curves = [
+        curve(
+            "Mean return",
+            "Scores of sampled episodes, less penalties.",
+            &|row| Some(row.record.reward),
+            |value| format!("{value:.2}"),
+        ),
+        curve(
+            "Episodes won",
+            "The share of sampled episodes that solved their task.",
+            &|row| Some(row.won),
+            percent,
+        ),
+        Curve {
+            name: "Games won",
+            caption: "Games of the selection split, played greedily. Bars are 95 % intervals (Wilson).",
+            svg: games_won(&played, last_iteration(report), "iteration"),
+        },
+        curve(
+            "Groups without a signal",
+            "The share of groups whose episodes all have the same return.",
+            &|row| Some(row.record.groups_without_signal),
+            percent,
+        ),
+        curve(
+            "Divergence",
+            "KL divergence from the first policy, in nats per token.",
+            &trained(|row| row.record.kl),
+            |value| format!("{value:.4}"),
+        ),
+        curve(
+            "Entropy",
+            "Mean entropy of the sampled tokens, in nats.",
+            &trained(|row| row.record.entropy),
+            |value| format!("{value:.2}"),
+        ),
+        curve(
+            "Clipped tokens",
+            "The share of tokens whose gradient was clipped away.",
+            &trained(|row| row.record.clipped),
+            |share| format!("{:.1} %", share * 100.0),
+        ),
+        curve(
+            "Reply length",
+            "Mean number of sampled tokens of an episode.",
+            &|row| Some(row.reply_tokens),
+            |value| format!("{value:.0}"),
+        ),
+        curve("Invalid actions", "Mean number of an episode.", &|row| Some(row.invalid_actions), |value| {
+            format!("{value:.1}")
+        }),
+        curve(
+            "Gradient norm",
+            "Norm of the gradient before clipping, averaged over optimizer steps.",
+            &trained(|row| row.record.grad_norm),
+            |value| format!("{value:.2}"),
+        ),
+        curve(
+            "Speed",
+            "Sampled tokens per second, training included.",
+            &|row| row.tokens_per_second,
+            |value| format!("{value:.0}"),
+        ),
+    ];
+    curves.into_iter().filter(|curve| !curve.svg.is_empty()).collect()
+}
+
+/// The share of won episodes of a type of task by iteration.
+pub(crate) fn of_task_type(report: &RlReport, task_type: &RlTaskType) -> String {
+    line(&task_type.won, last_iteration(report), "Episodes won", percent)
+}
+
+fn last_iteration(report: &RlReport) -> u64 {
+    report.brief.total_iterations.unwrap_or_default().max(report.brief.iteration).max(1)
 }
 
 fn last_step(steps: &[SftStep], total_steps: Option<u64>) -> u64 {

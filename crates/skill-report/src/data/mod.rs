@@ -8,9 +8,11 @@ pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod overview;
+pub(crate) mod rl;
 pub(crate) mod sft;
 mod source;
 pub(crate) mod steps;
+mod weights_files;
 
 use crate::ReportError;
 use conversation::Trajectories;

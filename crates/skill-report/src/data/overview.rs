@@ -3,6 +3,7 @@
 use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
 use super::name_of;
+use super::rl::{RlBrief, reinforces};
 use super::sft::{SftBrief, fine_tunes};
 use serde::Serialize;
 use skill_core::GateMetric;
@@ -73,6 +74,10 @@ pub struct RunOverview {
     /// The course of a run that fine-tunes, whose optimizer steps are the steps above; it has none of the scores above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sft: Option<Box<SftBrief>>,
+    /// The course of a run of reinforcement learning, whose iterations are the steps above; it has none of the scores
+    /// above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rl: Option<Box<RlBrief>>,
 }
 
 /// What a run is doing.
@@ -148,6 +153,7 @@ impl RunOverview {
         let found = RunReader::open(path).and_then(|run| match is_bank_run(path) {
             true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
             false if fine_tunes(path) => Ok(status(&run)?.with_sft(SftBrief::read(&run)?)),
+            false if reinforces(path) => Ok(status(&run)?.with_rl(RlBrief::read(&run)?)),
             false => status(&run),
         });
         match found {
@@ -184,6 +190,23 @@ impl RunOverview {
         }
     }
 
+    fn with_rl(self, rl: RlBrief) -> Self {
+        let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
+        // That it is finished is in a summary of its own.
+        let Standing { phase, reason, hint } = Standing::of(&self.path, rl.is_finished);
+        Self {
+            phase,
+            reason,
+            hint,
+            is_stop_requested: phase == RunPhase::Training && self.is_stop_requested,
+            n_steps: steps(rl.iteration),
+            total_steps: rl.total_iterations.map(steps),
+            tokens: rl.tokens,
+            rl: Some(Box::new(rl)),
+            ..self
+        }
+    }
+
     fn unknown(path: &Path) -> Self {
         Self {
             name: name_of(path),
@@ -211,6 +234,7 @@ impl RunOverview {
             hint: None,
             bank: None,
             sft: None,
+            rl: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_envs::{Env, Split};
 use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::rl::record::is_rl_run;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
 use skill_pipeline::sft::record::is_sft_run;
@@ -28,8 +29,9 @@ const POWER: f64 = 0.8;
 pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
     let dir = assemble::run_dir(loaded);
     let shown = dir.display();
-    if is_sft_run(&dir) {
-        let message = format!("{shown} holds a run of `skillrl sft`, which goes on where it stopped");
+    let trains_weights = [("sft", is_sft_run(&dir)), ("rl", is_rl_run(&dir))];
+    if let Some((command, _)) = trains_weights.into_iter().find(|(_, is_one)| *is_one) {
+        let message = format!("{shown} holds a run of `skillrl {command}`, which goes on where it stopped");
         return Finding::ok(Check::Run, message);
     }
     match run_status(&dir) {

@@ -1,6 +1,7 @@
 //! `skillrl watch`: a run on the whole terminal, as it goes on.
 
 mod bank;
+mod rl;
 mod screen;
 mod sft;
 
@@ -13,7 +14,7 @@ use screen::View;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::format::StepRecord;
 use skillrl::pipeline::run_dir::is_bank_run;
-use skillrl::reports::{RunOverview, SftReport, fine_tunes};
+use skillrl::reports::{RlReport, RunOverview, SftReport, fine_tunes, reinforces};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -40,12 +41,15 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
     let mut scrolled = 0;
     loop {
         watched.refresh()?;
-        terminal.draw(|frame| match (watched.bank(), &watched.sft) {
-            (Some(view), _) => bank::draw(frame, &view, scrolled),
-            (None, Some(report)) => {
+        terminal.draw(|frame| match (watched.bank(), &watched.sft, &watched.rl) {
+            (Some(view), ..) => bank::draw(frame, &view, scrolled),
+            (None, Some(report), _) => {
                 sft::draw(frame, &sft::View { overview: &watched.overview, report, scrolled });
             }
-            (None, None) => screen::draw(frame, &watched.view(scrolled)),
+            (None, None, Some(report)) => {
+                rl::draw(frame, &rl::View { overview: &watched.overview, report, scrolled });
+            }
+            (None, None, None) => screen::draw(frame, &watched.view(scrolled)),
         })?;
         if !event::poll(PERIOD)? {
             continue;
@@ -84,11 +88,13 @@ struct Watched {
     bank: Option<BankWatched>,
     /// For a run that fine-tunes.
     sft: Option<SftReport>,
+    /// For a run of reinforcement learning.
+    rl: Option<RlReport>,
     state_changed: Option<SystemTime>,
 }
 
 /// The files that change when what is shown does.
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "runtime_state.json",
     "summary.json",
     "timings.jsonl",
@@ -97,6 +103,8 @@ const FILES: [&str; 8] = [
     "steps.jsonl",
     "validation.jsonl",
     "sft_summary.json",
+    "iterations.jsonl",
+    "rl_summary.json",
 ];
 
 impl Watched {
@@ -105,7 +113,7 @@ impl Watched {
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
         let bank = is_bank_run(path).then(BankWatched::default);
         let (history, warnings) = (Vec::new(), Vec::new());
-        Ok(Self { run, overview, history, warnings, bank, sft: None, state_changed: None })
+        Ok(Self { run, overview, history, warnings, bank, sft: None, rl: None, state_changed: None })
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
@@ -127,6 +135,9 @@ impl Watched {
                 // A file that is being replaced is there the next time.
                 self.sft = SftReport::read(&self.run).ok().or_else(|| self.sft.take());
             }
+            if reinforces(self.run.path()) {
+                self.rl = RlReport::read(&self.run).ok().or_else(|| self.rl.take());
+            }
             self.state_changed = changed;
         }
         self.overview.live = live;
@@ -140,10 +151,11 @@ impl Watched {
 
     /// Lines that can be scrolled through.
     fn n_lines(&self) -> usize {
-        match (self.bank(), &self.sft) {
-            (Some(view), _) => view.n_lines(),
-            (None, Some(report)) => report.steps.len(),
-            (None, None) => self.history.len(),
+        match (self.bank(), &self.sft, &self.rl) {
+            (Some(view), ..) => view.n_lines(),
+            (None, Some(report), _) => report.steps.len(),
+            (None, None, Some(report)) => report.iterations.len(),
+            (None, None, None) => self.history.len(),
         }
     }
 

@@ -9,20 +9,15 @@ pub use brief::SftBrief;
 use super::ending::last_event;
 use super::name_of;
 use super::overview::{RunPhase, Standing};
+use super::weights_files::{lines, whole};
 use crate::ReportError;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use skill_pipeline::sft::record::{
     POLICY_DIR, STEPS_FILE, SUMMARY_FILE, SftCounts, SftStep, SftSummary, SftTimes, SftValidation,
     TIMES_FILE, VALIDATION_FILE, is_sft_run,
 };
 use skill_pipeline::{PipelineError, RunReader};
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
-
-/// The longest file of a run that is read; 100,000 steps take 20 MB.
-const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// True if the run in this directory fine-tunes a model.
 pub fn fine_tunes(run: &Path) -> bool {
@@ -116,45 +111,6 @@ impl SftFiles {
             times: whole(&path.join(TIMES_FILE))?,
         })
     }
-}
-
-/// The complete lines of a file; empty if the file does not exist. An unterminated last line is still being written.
-fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, PipelineError> {
-    let Some(file) = open(path)? else { return Ok(Vec::new()) };
-    let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
-    let (mut read, mut line) = (Vec::new(), Vec::new());
-    loop {
-        line.clear();
-        reader.read_until(b'\n', &mut line).map_err(|source| failed(path, source))?;
-        if line.last() != Some(&b'\n') {
-            return Ok(read);
-        }
-        read.push(parsed(path, &line)?);
-    }
-}
-
-fn whole<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
-    let Some(file) = open(path)? else { return Ok(None) };
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|source| failed(path, source))?;
-    parsed(path, &bytes).map(Some)
-}
-
-fn open(path: &Path) -> Result<Option<File>, PipelineError> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(failed(path, source)),
-    }
-}
-
-fn failed(path: &Path, source: io::Error) -> PipelineError {
-    PipelineError::RunDir { action: "read", path: path.to_owned(), source }
-}
-
-fn parsed<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
 }
 
 /// The validation loss and the games won, before and after.

@@ -1,0 +1,241 @@
+//! A run of reinforcement learning as data: its course, its settings and what it came to.
+//!
+//! The files are read as they are, with no part of the program that trains: every build shows every run.
+
+mod brief;
+
+pub use brief::RlBrief;
+
+use super::name_of;
+use super::overview::{RunPhase, Standing};
+use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
+use crate::ReportError;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use skill_pipeline::rl::record::{
+    ITERATIONS_FILE, RlIteration, RlSummary, RlTimes, RlValidation, SUMMARY_FILE, TIMES_FILE,
+    VALIDATION_FILE, is_rl_run,
+};
+use skill_pipeline::sft::record::POLICY_DIR;
+use skill_pipeline::{PipelineError, RunReader};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+/// True if the run in this directory trains a policy by reinforcement learning.
+pub fn reinforces(run: &Path) -> bool {
+    is_rl_run(run)
+}
+
+/// Everything that a page shows of a run of reinforcement learning.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RlReport {
+    /// The name of its directory.
+    pub name: String,
+    /// The environment, if it is known.
+    pub env: String,
+    /// What it is doing.
+    pub phase: RunPhase,
+    /// What stopped or interrupted it.
+    pub reason: Option<String>,
+    /// What can be done about it.
+    pub hint: Option<String>,
+    /// The result in a sentence, once there is one.
+    pub sentence: Option<String>,
+    /// Where it stands.
+    pub brief: RlBrief,
+    /// Every finished iteration, in order.
+    pub iterations: Vec<RlRow>,
+    /// Types of tasks, with the share of won episodes by iteration.
+    pub task_types: Vec<RlTaskType>,
+    /// Every time that games were played, in order.
+    pub validations: Vec<RlValidation>,
+    /// Settings that decide the weights, by name.
+    pub settings: Vec<(String, String)>,
+    /// The directory with the trained model, once there is one.
+    pub policy: Option<String>,
+}
+
+/// A finished iteration, with what follows from its record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RlRow {
+    /// The line of `iterations.jsonl`.
+    pub record: RlIteration,
+    /// The share of episodes that solved their task.
+    pub won: f64,
+    /// The mean number of sampled tokens of an episode.
+    pub reply_tokens: f64,
+    /// The mean number of invalid actions of an episode.
+    pub invalid_actions: f64,
+    /// How long the iteration took in seconds, where the events of the run have it.
+    pub seconds: Option<f64>,
+    /// Sampled tokens per second of the whole iteration.
+    pub tokens_per_second: Option<f64>,
+}
+
+impl RlRow {
+    fn new(record: RlIteration, seconds: Option<f64>) -> Self {
+        let per_episode = |number: f64| number / record.episodes.max(1) as f64;
+        Self {
+            won: per_episode(record.won as f64),
+            reply_tokens: per_episode(record.sampled_tokens as f64),
+            invalid_actions: per_episode(record.invalid_actions as f64),
+            seconds,
+            tokens_per_second: seconds
+                .filter(|seconds| *seconds > 0.0)
+                .map(|seconds| record.sampled_tokens as f64 / seconds),
+            record,
+        }
+    }
+}
+
+/// A type of task over the course of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RlTaskType {
+    /// Its name.
+    pub name: String,
+    /// Won and played episodes of the first iteration that played it.
+    pub first: [usize; 2],
+    /// Those of the last one.
+    pub last: [usize; 2],
+    /// Those of all iterations together.
+    pub all: [usize; 2],
+    /// The share of won episodes, by iterations that played it.
+    pub won: Vec<(u64, f64)>,
+}
+
+impl RlReport {
+    /// Reads a run, also one in progress.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not what it should be. Files that do not exist yet are not errors.
+    pub fn read(run: &RunReader) -> Result<Self, ReportError> {
+        let path = run.path();
+        let files = RlFiles::read(path)?;
+        let config = run.config();
+        let env = config.config.pointer("/env/kind").and_then(serde_json::Value::as_str);
+        let brief = RlBrief::of(run, &files);
+        let Standing { phase, reason, hint } = Standing::of(path, brief.is_finished);
+        let settings = config.identity.iter().filter(|(name, _)| {
+            ["rl.", "run.seed", "models.policy", "skills"].iter().any(|prefix| name.starts_with(prefix))
+        });
+        let policy = path.join(POLICY_DIR);
+        let mut seconds = seconds_of_iterations(path)?;
+        Ok(Self {
+            name: name_of(path),
+            env: env.unwrap_or_default().to_owned(),
+            phase,
+            reason,
+            hint,
+            sentence: files.summary.as_ref().filter(|_| brief.is_finished).map(sentence),
+            brief,
+            settings: settings.map(|(name, value)| (name.clone(), value.to_string())).collect(),
+            policy: policy.is_dir().then(|| policy.display().to_string()),
+            task_types: task_types(&files.iterations),
+            iterations: files
+                .iterations
+                .into_iter()
+                .map(|record| {
+                    let seconds = seconds.remove(&record.iteration);
+                    RlRow::new(record, seconds)
+                })
+                .collect(),
+            validations: files.validations,
+        })
+    }
+}
+
+/// The files of a run.
+struct RlFiles {
+    iterations: Vec<RlIteration>,
+    validations: Vec<RlValidation>,
+    summary: Option<RlSummary>,
+    times: Option<RlTimes>,
+}
+
+impl RlFiles {
+    fn read(path: &Path) -> Result<Self, PipelineError> {
+        Ok(Self {
+            iterations: lines(&path.join(ITERATIONS_FILE))?,
+            validations: lines(&path.join(VALIDATION_FILE))?,
+            summary: whole(&path.join(SUMMARY_FILE))?,
+            times: whole(&path.join(TIMES_FILE))?,
+        })
+    }
+}
+
+fn task_types(iterations: &[RlIteration]) -> Vec<RlTaskType> {
+    let mut types: IndexMap<&str, RlTaskType> = IndexMap::new();
+    for record in iterations {
+        for (name, [won, played]) in &record.by_task_type {
+            let found = types.entry(name).or_insert_with(|| RlTaskType {
+                name: name.clone(),
+                first: [*won, *played],
+                last: [0, 0],
+                all: [0, 0],
+                won: Vec::new(),
+            });
+            found.last = [*won, *played];
+            found.all = [found.all[0] + won, found.all[1] + played];
+            found.won.push((record.iteration, *won as f64 / (*played).max(1) as f64));
+        }
+    }
+    types.sort_keys();
+    types.into_values().collect()
+}
+
+/// The line of an event that says how long an iteration took.
+#[derive(Deserialize)]
+struct Finished {
+    record: Numbered,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    iteration: u64,
+}
+
+/// How long each iteration took, by the events of the run: of one that was done again, the last time counts.
+fn seconds_of_iterations(path: &Path) -> Result<BTreeMap<u64, f64>, PipelineError> {
+    let path = path.join("events.jsonl");
+    let mut found = BTreeMap::new();
+    let Some(file) = open(&path)? else { return Ok(found) };
+    let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(|source| failed(&path, source))? > 0 {
+        // Most events are others, and a line that is still being written is none.
+        let is_meant = line.windows(EVENT.len()).any(|part| part == EVENT);
+        if let (true, Ok(event)) = (is_meant, serde_json::from_slice::<Finished>(&line)) {
+            found.insert(event.record.iteration, event.seconds);
+        }
+        line.clear();
+    }
+    Ok(found)
+}
+
+const EVENT: &[u8] = b"\"rl_iteration_finished\"";
+
+/// The games or the episodes won, before and after.
+fn sentence(summary: &RlSummary) -> String {
+    let mut parts = Vec::new();
+    if let (Some(before), Some(after)) = (summary.before, summary.after) {
+        let [low, high] = after.interval.map(|share| share * 100.0);
+        parts.push(format!(
+            "The policy won {} of {} games before and {} of {} after (95 % interval {low:.0} to {high:.0} %)",
+            before.won, before.played, after.won, after.played
+        ));
+    }
+    if let (Some(first), Some(last)) = (&summary.first, &summary.last) {
+        let the = if parts.is_empty() { "The" } else { "the" };
+        parts.push(format!(
+            "{the} mean return of sampled episodes went from {:.3} in the first iteration to {:.3} in the last",
+            first.reward, last.reward
+        ));
+    }
+    format!("{}; policy/ holds the weights after iteration {}.", parts.join("; "), summary.iterations)
+}
