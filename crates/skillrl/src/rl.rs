@@ -1,15 +1,19 @@
 //! From a configuration to GRPO on its target, where that runs on this machine.
 
-use crate::assemble;
+use crate::assemble::{self, ModelRole};
 use crate::config::keys::declare::{Carry as _, Fill as _};
-use crate::config::{Config, LoadedConfig};
+use crate::config::{Config, LoadedConfig, TrainMode};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::sft::{
     LocalPolicy, Method, local_target, method_value, model_error, model_to_train, skills, text_of,
 };
 use serde_json::json;
-use skill_pipeline::rl::{RlSettings, RlTrainer};
+use skill_bank::Bank;
+use skill_envs::Env;
+use skill_pipeline::bank_dir::read_bank;
+use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::EnvGames;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
@@ -100,6 +104,7 @@ pub fn prepare(
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
     let env = assemble::environment(loaded)?;
     let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
+    let bank = bank_in_the_loop(loaded, request, env.as_ref())?;
     let text = text_of(&files);
     let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
     // The two share their weights until the first step.
@@ -133,5 +138,40 @@ pub fn prepare(
     if let Some(games) = games {
         trainer = trainer.with_games(Arc::new(games));
     }
+    if let Some(bank) = bank {
+        trainer = trainer.with_bank(bank);
+    }
     Ok(trainer)
+}
+
+/// The bank that takes part, with the teacher that proposes skills for it: a bank that is asked for or configured, and
+/// an empty one where banks are trained.
+fn bank_in_the_loop(
+    loaded: &LoadedConfig,
+    request: &RlRequest,
+    env: &dyn Env,
+) -> Result<Option<RlBank>, Error> {
+    let trains_banks = loaded.config.train.mode != TrainMode::Document;
+    let (initial, source) = match &request.bank {
+        Some(path) => (read_bank(path)?.bank, None),
+        None => match assemble::initial_bank(loaded)? {
+            Some(found) => found,
+            None if trains_banks => (Bank::new(), None),
+            None => return Ok(None),
+        },
+    };
+    let mut engine = Engine::new(loaded);
+    let embedding = assemble::retrieval_model(loaded, &mut engine)?;
+    let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
+    let frame = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
+    let mut bank = RlBank::new(initial, retrieval, assemble::teacher_prompts(loaded)?)
+        .with_source(source)
+        .with_settings(assemble::bank_settings(loaded))
+        .with_embedding(embedding)
+        .with_frame(frame);
+    if trains_banks || loaded.config.models.teacher.is_some() {
+        let max_reply_tokens = loaded.config.limits.max_reply_tokens;
+        bank = bank.with_teacher(engine.model(ModelRole::Teacher)?, max_reply_tokens);
+    }
+    Ok(Some(bank.with_budget(engine.budget(), engine.prices())))
 }

@@ -1,6 +1,7 @@
 //! What a bank needs to take part in the training of its policy.
 
 use crate::bank::BankSettings;
+use crate::trainer::RunBudget;
 use serde_json::{Value, json};
 use skill_bank::Bank;
 use skill_bank::distill::TeacherPrompts;
@@ -8,7 +9,7 @@ use skill_bank::format::BankFormat;
 use skill_bank::retrieve::Retrieval;
 use skill_core::SkillDoc;
 use skill_core::canonical::{canonical_hash, hex_sha256};
-use skill_llm::{ChatModel, EmbeddingModel, ModelId};
+use skill_llm::{Budget, ChatModel, EmbeddingModel, ModelId, Prices};
 use std::sync::Arc;
 
 /// A bank in the loop: its skills are in the prompts, its candidates are tried in the groups, and a teacher proposes more
@@ -24,6 +25,7 @@ pub struct RlBank {
     pub(super) frame: Option<SkillDoc>,
     pub(super) teacher: Option<Arc<dyn ChatModel>>,
     pub(super) max_reply_tokens: u32,
+    pub(super) budget: Option<RunBudget>,
 }
 
 impl RlBank {
@@ -39,11 +41,12 @@ impl RlBank {
             frame: None,
             teacher: None,
             max_reply_tokens: 16_384,
+            budget: None,
         }
     }
 
-    /// What decides a run, by name.
-    pub(super) fn identity(&self) -> impl Iterator<Item = (String, Value)> + use<> {
+    /// What decides a run, by name; the bank evolves after each so many iterations.
+    pub(super) fn identity(&self, interval: u64) -> impl Iterator<Item = (String, Value)> + use<> {
         let settings = &self.settings;
         let evolution = json!({
             "trial_share": settings.trial_share,
@@ -63,6 +66,7 @@ impl RlBank {
         [
             ("bank.initial", Some(json!(hex_sha256(self.initial.log_text().as_bytes())))),
             ("bank.evolution", Some(evolution)),
+            ("rl.validation_interval", Some(json!(interval))),
             ("bank.retrieval", Some(retrieval)),
             ("models.teacher", self.teacher.as_ref().map(|model| of_model(model.id()))),
             ("models.embedding", self.embedding.as_ref().map(|model| of_model(model.id()))),
@@ -102,5 +106,11 @@ impl RlBank {
     #[must_use]
     pub fn with_teacher(self, teacher: Arc<dyn ChatModel>, max_reply_tokens: u32) -> Self {
         Self { teacher: Some(teacher), max_reply_tokens, ..self }
+    }
+
+    /// Counts what the run's journal has paid for already against this budget of the teacher.
+    #[must_use]
+    pub fn with_budget(self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
+        Self { budget: Some(RunBudget::new(budget, prices)), ..self }
     }
 }

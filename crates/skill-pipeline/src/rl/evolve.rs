@@ -129,6 +129,9 @@ impl<'run> Evolving<'run> {
             true => Some(dir.open_journal(JournalOptions::default(), false)?),
             false => None,
         };
+        if let (Some(budget), Some(journal)) = (&setup.budget, &journal) {
+            budget.begin(journal);
+        }
         let kept_calls = |model: &Arc<dyn ChatModel>| match &journal {
             Some(journal) => {
                 Arc::new(Journaled::new(Arc::clone(model), journal.clone())) as Arc<dyn ChatModel>

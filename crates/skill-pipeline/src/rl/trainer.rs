@@ -161,7 +161,7 @@ impl RlTrainer {
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
         identity.insert(MODE.to_owned(), json!(MODE_RL));
         identity.insert("skills".to_owned(), json!(self.source.version()));
-        identity.extend(self.bank.iter().flat_map(RlBank::identity));
+        identity.extend(self.bank.iter().flat_map(|bank| bank.identity(self.settings.validation_interval)));
         let is_begun = RlCheckpoint::read(dir.path())?.is_some();
         if let Some(stored) = dir.read_config()?
             && (is_begun || dir.read_state()?.is_some() || stored.identity.get(MODE) != identity.get(MODE))

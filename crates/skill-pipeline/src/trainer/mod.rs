@@ -160,7 +160,7 @@ impl Trainer {
     /// to know the prices of the models.
     #[must_use]
     pub fn with_budget(self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
-        Self { budget: Some(RunBudget { budget, prices }), ..self }
+        Self { budget: Some(RunBudget::new(budget, prices)), ..self }
     }
 
     /// Warns of what this says, once a minute while it lasts.
@@ -204,6 +204,10 @@ impl Trainer {
 }
 
 impl RunBudget {
+    pub(crate) fn new(budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
+        Self { budget, prices }
+    }
+
     pub(crate) fn begin(&self, journal: &Journal) {
         count_spent(&self.budget, &self.prices, journal);
     }
