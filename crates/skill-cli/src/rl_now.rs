@@ -1,6 +1,7 @@
 //! A run of reinforcement learning in words, for `status` and `watch`.
 
 use crate::table::{duration, grouped};
+use skillrl::pipeline::rl::RlFinding;
 use skillrl::pipeline::sft::record::SftGames;
 use skillrl::reports::RlBrief;
 
@@ -58,10 +59,21 @@ pub(crate) fn brief(brief: &RlBrief) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// The signs of a run that goes wrong, each followed by what to try, as lines like those of [`brief`].
+pub(crate) fn signs(brief: &RlBrief) -> Vec<(&'static str, String)> {
+    let lines = |found: &RlFinding| {
+        let sign = format!("{}: {}", found.sign.as_str(), found.message);
+        [("sign", sign), ("try", found.advice.to_owned())]
+    };
+    brief.signs.iter().flat_map(lines).collect()
+}
+
 /// The episodes won in a few words, for a list of runs.
 pub(crate) fn short(brief: &RlBrief) -> Option<String> {
     let games = brief.games.map(|games| format!(", {} games", won(games))).unwrap_or_default();
-    Some(format!("reinforcement learning: {} episodes won{games}", of(brief.episodes?)))
+    let signs: Vec<&str> = brief.signs.iter().map(|found| found.sign.as_str()).collect();
+    let signs = if signs.is_empty() { String::new() } else { format!(", {}", signs.join(", ")) };
+    Some(format!("reinforcement learning: {} episodes won{games}{signs}", of(brief.episodes?)))
 }
 
 fn of([won, played]: [usize; 2]) -> String {

@@ -2,7 +2,8 @@
 //!
 //! An iteration plays groups of episodes of some training tasks with the weights as they are, compares the episodes of
 //! a group with each other, and moves the weights by mini-batches of episodes. `RlTrainer` does it through the seam of
-//! `skill_train`, which needs the cargo feature `weights`; settings and the files of a run are here without it.
+//! `skill_train`, which needs the cargo feature `weights`; settings, the files of a run and the signs
+//! of one that goes wrong are here without it.
 //!
 //! With a bank in the loop (`RlBank`) the groups of an iteration are the trials of its candidates, and a teacher proposes
 //! more at each validation.
@@ -20,11 +21,13 @@ mod rollout;
 #[cfg(feature = "weights")]
 mod run;
 mod settings;
+pub mod signs;
 #[cfg(feature = "weights")]
 mod trainer;
 
 #[cfg(feature = "weights")]
 pub use bank::RlBank;
 pub use settings::RlSettings;
+pub use signs::{RlFinding, RlSign, RlSigns, signs_of};
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

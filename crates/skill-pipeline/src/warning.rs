@@ -4,6 +4,7 @@
 //! [`Advice`] is how that program adds what its users can do.
 
 use crate::error::PipelineError;
+use crate::rl::signs::RlSign;
 use skill_core::GateMode;
 use std::fmt;
 use std::path::PathBuf;
@@ -114,6 +115,13 @@ pub enum Warning {
         /// What happened.
         message: String,
     },
+    /// A run of reinforcement learning shows a sign of going wrong for the first time.
+    TrainingSign {
+        /// The sign.
+        sign: RlSign,
+        /// The sign in words, with its numbers.
+        message: String,
+    },
     /// The models are in trouble for longer than a moment.
     Trouble {
         /// What is wrong, as one sentence.
@@ -185,7 +193,9 @@ impl fmt::Display for Warning {
                 f,
                 "the attempt at {place} broke and was repeated (others like it are not shown): {message}"
             ),
-            Self::Trouble { message } | Self::Note { message } => f.write_str(message),
+            Self::TrainingSign { message, .. } | Self::Trouble { message } | Self::Note { message } => {
+                f.write_str(message)
+            }
         }
     }
 }
@@ -209,6 +219,7 @@ impl Warning {
             Self::NothingToShow { .. } => {
                 Some("give the split more or harder items, or ask for less evidence")
             }
+            Self::TrainingSign { sign, .. } => Some(sign.advice()),
             Self::LastStepCannotAccept { .. }
             | Self::ChangedSkill { .. }
             | Self::LastSkillIsBest { .. }

@@ -170,6 +170,7 @@ function showRl() {
     ["tokens/s", known(rl.tokens_per_second) && grouped(Math.round(rl.tokens_per_second))],
     ["left", known(rl.seconds_left) && "about " + duration(rl.seconds_left)],
   ];
+  for (const found of rl.signs) rows.push([found.sign, found.message + "; " + found.advice]);
   fillTable(byId("rl"), rows);
 }
 

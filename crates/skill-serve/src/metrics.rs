@@ -162,6 +162,10 @@ const FAMILIES: &[Family] = &[
     ("skillrl_run_invalid_actions", "gauge", "Invalid actions of an episode, as a mean.", |run| {
         of_rl(run, |rl| rl.invalid_actions)
     }),
+    ("skillrl_run_sign", "gauge", "One for each sign of a failing run that holds now.", |run| {
+        let signs = run.files.rl.iter().flat_map(|rl| &rl.signs);
+        signs.map(|found| (format!("sign=\"{}\"", found.sign.as_str()), 1.0)).collect()
+    }),
     ("skillrl_run_sampled_tokens_total", "counter", "Tokens that a policy sampled in training.", |run| {
         of_rl(run, |rl| Some(rl.sampled_tokens as f64))
     }),

@@ -19,6 +19,7 @@ mod built_in {
     use crate::command::report::write_after_rl;
     use crate::command::{block_on, load_to_run, print_wrapped};
     use crate::progress::{Progress, Show};
+    use crate::rl_now;
     use skillrl::assemble;
     use skillrl::pipeline::rl::record::{RlSummary, is_rl_run};
     use skillrl::pipeline::{PipelineError, StopSignal};
@@ -53,7 +54,13 @@ mod built_in {
         )?;
         write_after_rl(&out, &summary);
         let summary = summary.map_err(skillrl::Error::Pipeline)?;
-        if args.json { Ok(()) } else { print_wrapped(&summary_text(&summary, &out)) }
+        if args.json {
+            return Ok(());
+        }
+        let found = skillrl::report::overview(&out).ok().and_then(|run| run.rl);
+        let signs = found.map(|rl| rl_now::signs(&rl)).unwrap_or_default();
+        let signs: String = signs.iter().map(|(name, words)| format!("{name}: {words}\n")).collect();
+        print_wrapped(&(summary_text(&summary, &out) + &signs))
     }
 
     fn summary_text(summary: &RlSummary, out: &Path) -> String {

@@ -73,6 +73,9 @@ pub(crate) fn described(status: &RunOverview) -> String {
     for (name, words) in status.rl.iter().flat_map(|rl| rl_now::brief(rl)) {
         let _ = writeln!(text, "  {name:<6} {words}");
     }
+    for (name, words) in status.rl.iter().flat_map(|rl| rl_now::signs(rl)) {
+        let _ = writeln!(text, "  {name:<6} {words}");
+    }
     match &status.live {
         // A run that trains weights has said it, and sends nothing.
         _ if trains_weights => {}

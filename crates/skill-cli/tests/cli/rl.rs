@@ -119,6 +119,34 @@ fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
 }
 
 #[test]
+fn signs_of_a_failing_run_are_named_with_what_to_try() {
+    let context = TestContext::new();
+    killed_run(&context);
+    let lost = |number: u32| {
+        let mut record = iteration(number, 0, 0.0);
+        (record["groups_without_signal"], record["steps"]) = (json!(1.0), json!(0));
+        format!("{record}\n")
+    };
+    let lost: String = (4..=6).map(lost).collect();
+    let before = (1..=3).map(|number| format!("{}\n", iteration(number, number, 1.0)));
+    context.write("runs/grpo/iterations.jsonl", &(before.collect::<String>() + &lost));
+    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+    let signs = status["rl"]["signs"].as_array().unwrap();
+    assert_eq!(signs.len(), 1, "{status}");
+    assert_eq!((&signs[0]["sign"], &signs[0]["first_iteration"]), (&json!("all_lost"), &json!(6)));
+    let advice = signs[0]["advice"].as_str().unwrap();
+    let said = context.succeed(&["status", "runs/grpo"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("sign all_lost") && said.contains(advice), "{said}");
+    context.succeed(&["report", "runs/grpo", "--output", "page.html"]);
+    let page = context.read("page.html");
+    assert!(page.contains("id=\"signs\"") && page.contains(advice), "{page}");
+    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    wait_for(&url, "grpo");
+    assert!(get(&url, "/metrics").contains("skillrl_run_sign{run=\"grpo\",sign=\"all_lost\"} 1"));
+    assert!(get(&url, "/").contains("all_lost"));
+}
+
+#[test]
 fn a_finished_run_that_is_extended_is_not_finished() {
     let context = TestContext::new();
     killed_run(&context);

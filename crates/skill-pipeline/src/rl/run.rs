@@ -6,6 +6,7 @@ use super::record::{
     SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
 };
 use super::rollout::{Group, Played, Table};
+use super::signs::RlSigns;
 use super::trainer::RlTrainer;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
@@ -15,6 +16,7 @@ use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
 use crate::sft::PolicyGames;
 use crate::sft::record::SftGames;
+use crate::warning::Warning;
 use crate::weights::{micro_batches, weights_error, write_policy};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -87,6 +89,7 @@ pub(super) struct RlRun<'run> {
     validations: LineLog,
     first: Option<RlIteration>,
     last: Option<RlIteration>,
+    signs: RlSigns,
     before: Option<SftGames>,
     after: Option<SftGames>,
     evolving: Option<Evolving<'run>>,
@@ -142,6 +145,7 @@ impl<'run> RlRun<'run> {
             kept,
             first: iterations.record(lines.first())?,
             last: iterations.record(lines.last())?,
+            signs: signs_until_now(&iterations, &lines)?,
             before,
             after,
             iterations,
@@ -287,9 +291,19 @@ impl<'run> RlRun<'run> {
         self.tokens += record.tokens;
         let seconds = began.elapsed().as_secs_f64();
         self.log.emit(&Event::RlIterationFinished { record: Box::new(record.clone()), seconds });
+        self.warn_of_signs(&record);
         self.first.get_or_insert_with(|| record.clone());
         self.last = Some(record);
         Ok(())
+    }
+
+    /// Warns of signs that no iteration of the run showed before.
+    fn warn_of_signs(&mut self, record: &RlIteration) {
+        for found in self.signs.add(record) {
+            let warning = Warning::TrainingSign { sign: found.sign, message: found.message };
+            let advice = self.trainer.advice.on_warning(&warning);
+            self.log.emit(&Event::warning(Some(StepIdx(to_u32(record.iteration))), warning, advice));
+        }
     }
 
     /// One optimizer step over some episodes.
@@ -465,6 +479,17 @@ impl<'run> RlRun<'run> {
         self.log.emit(&Event::RlFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
     }
+}
+
+/// The signs of the iterations that earlier processes finished, which have warned of them.
+fn signs_until_now(log: &LineLog, lines: &[Vec<u8>]) -> Result<RlSigns, PipelineError> {
+    let mut signs = RlSigns::default();
+    for line in lines {
+        if let Some(record) = log.record(Some(line))? {
+            signs.add(&record);
+        }
+    }
+    Ok(signs)
 }
 
 /// The episodes of groups with a signal, in order, with their advantages; and the share of groups without one.

@@ -9,15 +9,15 @@ use skill_envs::source::document;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{ChatModel, ChatRequest, Message};
 use skill_pipeline::rl::record::{RlIteration, RlSummary};
-use skill_pipeline::rl::{RlSettings, RlTrainer};
+use skill_pipeline::rl::{RlSettings, RlSign, RlTrainer};
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
 use skill_pipeline::weights::WeightsCaps;
-use skill_pipeline::{PipelineError, StopSignal};
+use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Warning};
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
 use skill_train::seam::Ended;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Two turns; a reply counts that begins with a letter.
 struct Letters {
@@ -216,6 +216,30 @@ async fn groups_of_equal_returns_change_nothing() {
     let iterations: Vec<RlIteration> = lines(&run.join("iterations.jsonl"));
     assert_eq!((iterations[0].groups_without_signal, iterations[0].steps, iterations[0].rows), (1.0, 0, 0));
     assert!(std::fs::read(run.join("policy/weights.bin")).unwrap().iter().all(|byte| *byte == 0));
+}
+
+#[tokio::test]
+async fn a_sign_is_a_warning_when_it_first_shows_also_over_several_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let warned = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&warned);
+    let see = move |event: &Event| {
+        if let Event::Warning { step, warning: Warning::TrainingSign { sign, .. }, message, .. } = event {
+            assert!(message.contains(sign.advice()), "{message}");
+            sink.lock().unwrap().push((step.map(|step| step.0), *sign));
+        }
+    };
+    let see: Arc<dyn EventSink> = Arc::new(see);
+    for iterations in [2, 4, 6] {
+        let mut settings = settings();
+        settings.iterations = iterations;
+        let env = Letters { worth: 0.0, ..Letters::new(4) };
+        let trainer = trainer(&run, env, &bigram(&run), &settings).with_events(Arc::clone(&see));
+        trainer.train(&run).await.unwrap();
+    }
+    let expected = [(Some(3), RlSign::AllLost), (Some(3), RlSign::NeverWon)];
+    assert_eq!(*warned.lock().unwrap(), expected);
 }
 
 #[tokio::test]

@@ -30,6 +30,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         .into_iter()
         .map(|(name, words)| Line::from(format!("{name:<6} {words}")))
         .collect();
+    for (name, words) in rl_now::signs(&view.report.brief) {
+        lines.push(Line::styled(format!("{name:<6} {words}"), Style::new().fg(Color::Yellow)));
+    }
     if let Some(reason) = &view.overview.reason {
         lines.push(Line::styled(crate::table::harmless(reason), Style::new().fg(Color::Yellow)));
     }
@@ -135,7 +138,7 @@ mod tests {
         let iteration = |number: u32| {
             json!({"iteration": number, "tasks": 2, "episodes": 8, "won": number, "reward": f64::from(number) / 8.0,
                    "invalid_actions": 4, "groups_without_signal": 0.5, "rows": 4, "tokens": 900,
-                   "sampled_tokens": 160, "entropy": 1.0, "kl": 0.0125, "clipped": 0.02, "loss": 0.1,
+                   "sampled_tokens": 160, "entropy": 1.0, "kl": 0.0125, "clipped": 0.3, "loss": 0.1,
                    "grad_norm": 0.75, "steps": 1, "by_task_type": {"heat": [number, 8]}})
         };
         write("iterations.jsonl", (1..=4).map(|n| format!("{}\n", iteration(n))).collect());
@@ -155,6 +158,8 @@ mod tests {
             "3 of 10 won (11 to 60 %)",
             "50 % of groups without signal",
             "80 tokens/s",
+            "sign   many_clipped: ",
+            "try    lower the learning rate",
             "by iteration",
             "     4  4/8 won",
         ] {

@@ -5,6 +5,7 @@ use crate::data::ending::last_event;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
+use skill_pipeline::rl::{RlFinding, signs_of};
 use skill_pipeline::run_dir::is_held;
 use skill_pipeline::sft::record::SftGames;
 use skill_pipeline::{PipelineError, RunReader};
@@ -51,6 +52,8 @@ pub struct RlBrief {
     pub first_games: Option<SftGames>,
     /// Games with the last weights that were measured.
     pub games: Option<SftGames>,
+    /// Signs of a run that goes wrong which hold after the last iteration, with what to try.
+    pub signs: Vec<RlFinding>,
     /// Tokens that were trained on.
     pub tokens: u64,
     /// Tokens that were sampled.
@@ -124,6 +127,7 @@ impl RlBrief {
             grad_norm: last.as_ref().map(|last| last.record.grad_norm),
             first_games: games(validations.first().filter(|found| found.iteration == 0)),
             games: games(validations.last()),
+            signs: signs_of(iterations).into_iter().filter(|found| found.holds_at(iteration)).collect(),
             tokens: iterations.iter().map(|found| found.tokens).sum(),
             sampled_tokens: iterations.iter().map(|found| found.sampled_tokens).sum(),
             iteration_seconds,

@@ -16,6 +16,7 @@ use skill_pipeline::rl::record::{
     ITERATIONS_FILE, RlIteration, RlSummary, RlTimes, RlValidation, SUMMARY_FILE, TIMES_FILE,
     VALIDATION_FILE, is_rl_run,
 };
+use skill_pipeline::rl::{RlFinding, signs_of};
 use skill_pipeline::sft::record::POLICY_DIR;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct RlReport {
     pub task_types: Vec<RlTaskType>,
     /// Every time that games were played, in order.
     pub validations: Vec<RlValidation>,
+    /// Signs of a run that goes wrong which iterations have shown, also those that hold no longer.
+    pub signs: Vec<RlFinding>,
     /// Settings that decide the weights, by name.
     pub settings: Vec<(String, String)>,
     /// The directory with the trained model, once there is one.
@@ -136,6 +139,7 @@ impl RlReport {
             settings: settings.map(|(name, value)| (name.clone(), value.to_string())).collect(),
             policy: policy.is_dir().then(|| policy.display().to_string()),
             task_types: task_types(&files.iterations),
+            signs: signs_of(&files.iterations),
             iterations: files
                 .iterations
                 .into_iter()
