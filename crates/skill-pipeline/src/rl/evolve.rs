@@ -72,6 +72,9 @@ pub(super) struct EvolutionState {
     since: u64,
     /// Episodes since then that a teacher may read.
     episodes: u64,
+    /// What happened to the bank and is in no record of an iteration yet.
+    #[serde(default)]
+    unrecorded: RlBankIteration,
 }
 
 /// A trial that was opened and is not decided.
@@ -123,7 +126,8 @@ impl<'run> Evolving<'run> {
         };
         let source = setup.source.as_ref().map(|(format, text)| (*format, text.as_str()));
         let bank = LiveBank::open(&path, &initial, source)?;
-        let state = kept.unwrap_or_default();
+        let mut state = kept.unwrap_or_default();
+        let record = std::mem::take(&mut state.unrecorded);
         let needs_journal = setup.teacher.is_some() || setup.embedding.is_some();
         let journal = match needs_journal {
             true => Some(dir.open_journal(JournalOptions::default(), false)?),
@@ -166,7 +170,7 @@ impl<'run> Evolving<'run> {
             state,
             log,
             episodes,
-            record: RlBankIteration::default(),
+            record,
         };
         evolving.trial = evolving.reopened()?;
         Ok(evolving)
@@ -198,6 +202,7 @@ impl<'run> Evolving<'run> {
         EvolutionState {
             events: self.bank.bank().log().len() as u64,
             episodes: self.log.n_lines(),
+            unrecorded: self.record.clone(),
             ..self.state.clone()
         }
     }

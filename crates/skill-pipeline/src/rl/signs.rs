@@ -322,6 +322,7 @@ mod tests {
             grad_norm: 1.0,
             steps: 1,
             by_task_type: IndexMap::new(),
+            bank: None,
         }
     }
 

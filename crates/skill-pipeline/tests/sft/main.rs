@@ -13,6 +13,7 @@ mod faults;
 mod games;
 mod resume;
 mod rl;
+mod rl_bank;
 mod runs;
 mod setup;
 mod world;

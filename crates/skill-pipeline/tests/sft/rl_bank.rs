@@ -1,0 +1,213 @@
+//! A bank that evolves while its policy is trained: candidates are tried in the groups, and a teacher proposes more.
+
+use crate::bigram::Bigram;
+use crate::runs::lines;
+use crate::setup::{files, text};
+use async_trait::async_trait;
+use serde_json::json;
+use skill_bank::distill::TeacherPrompts;
+use skill_bank::retrieve::{Retrieval, RetrievalSettings};
+use skill_bank::{Author, Bank, BankEvent, Content, Evidence, Source, State, Tier};
+use skill_core::{RolloutResult, SkillDoc, Usage};
+use skill_envs::source::document;
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Message};
+use skill_pipeline::bank::BankSettings;
+use skill_pipeline::rl::record::{RlIteration, RlSummary};
+use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
+use skill_pipeline::sft::EnvGames;
+use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_train::TrainError;
+use skill_train::checkpoint::StateStore;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Whoever is shown the good skill wins and whoever is shown the bad one loses; others win by a reply that begins with a
+/// letter, in training tasks.
+struct Advised {
+    train: Vec<Item>,
+    val: Vec<Item>,
+}
+
+impl Advised {
+    fn new() -> Self {
+        let items = |name: &str, n: usize| -> Vec<Item> {
+            let item = |place: usize| {
+                let mut item = Item::new(format!("{name}-{place}"), format!("{name} {place}").into());
+                "doors".clone_into(&mut item.task_type);
+                item
+            };
+            (0..n).map(item).collect()
+        };
+        Self { train: items("task", 24), val: items("check", 3) }
+    }
+}
+
+#[async_trait]
+impl Env for Advised {
+    fn name(&self) -> &str {
+        "advised"
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        match split {
+            Split::Train => &self.train,
+            Split::Val => &self.val,
+            Split::Test => &[],
+        }
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        source: &dyn SkillSource,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let (skill, ctx) = ctx.show(source, item, "").await?;
+        let shown = skill.agent_view().as_str().to_owned();
+        let messages = vec![Message::user(item.id.as_str())];
+        let reply = target.chat(&ChatRequest::new(messages), &ctx.call).await?;
+        let is_trained = item.id.as_str().starts_with("task");
+        let is_letter = is_trained && reply.text.starts_with(|first: char| first.is_ascii_alphabetic());
+        let is_won = !shown.contains("Shout") && (is_letter || shown.contains("Knock"));
+        let score = f64::from(u8::from(is_won));
+        let mut result = RolloutResult::new(item.id.clone(), score, score);
+        "doors".clone_into(&mut result.task_type);
+        Ok(result)
+    }
+}
+
+fn candidate(bank: &mut Bank, title: &str) {
+    let tier = Tier::of_type("doors");
+    let proposed = BankEvent::Proposed {
+        skill: bank.next_skill(&tier),
+        tier,
+        content: Content::Principle {
+            title: title.to_owned(),
+            principle: format!("{title} at every door."),
+            when_to_apply: "At a door.".to_owned(),
+        },
+        source: Source::Imported,
+        parents: Vec::new(),
+        evidence: Evidence::default(),
+    };
+    bank.record(0, Author::Process, proposed).unwrap();
+}
+
+fn settings() -> RlSettings {
+    let mut settings = RlSettings::default();
+    settings.iterations = 24;
+    settings.tasks = 8;
+    settings.group_size = 4;
+    settings.batch_size = 16;
+    // The policy hardly changes, so what changes the wins is the bank.
+    settings.learning_rate = 1e-6;
+    settings.kl_coeff = 0.0;
+    settings.max_reply_tokens = 2;
+    settings.micro_batch_tokens = 2_000;
+    settings.validation_interval = 3;
+    settings
+}
+
+/// The teacher proposes the good skill, and counts how often it is asked.
+fn teacher(n_asked: &Arc<AtomicUsize>) -> Arc<dyn ChatModel> {
+    let n_asked = Arc::clone(n_asked);
+    Arc::new(ScriptedModel::from_fn("teacher", move |_: &ChatRequest, _: &CallCtx| {
+        n_asked.fetch_add(1, Ordering::Relaxed);
+        let skill =
+            json!({"title": "Knock", "principle": "Knock at every door.", "when_to_apply": "At a door."});
+        Ok(ChatReply::text(json!([skill]).to_string(), Usage { input: 5, output: 1, ..Usage::default() }))
+    }))
+}
+
+fn trainer(run: &Path, model: &Bigram, settings: &RlSettings, n_asked: &Arc<AtomicUsize>) -> RlTrainer {
+    let mut initial = Bank::new();
+    candidate(&mut initial, "Shout");
+    let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
+    let mut evolution = BankSettings::default();
+    evolution.weak_below = 0.6;
+    let bank = RlBank::new(initial, retrieval, TeacherPrompts::embedded().unwrap())
+        .with_settings(evolution)
+        .with_teacher(teacher(n_asked), 2_048);
+    let store = StateStore::new(run.join(CHECKPOINTS_DIR));
+    let (backend, writer) = (Arc::new(model.clone()), Arc::new(model.clone()));
+    let (env, source): (Arc<dyn Env>, _) = (Arc::new(Advised::new()), document(&SkillDoc::default()));
+    let games = EnvGames::new(Arc::clone(&env), Arc::clone(&source), text(), 3).with_limits(1_000, 2);
+    RlTrainer::new(env, source, backend, store, writer, text())
+        .with_settings(settings.clone())
+        .with_bank(bank)
+        .with_games(Arc::new(games))
+}
+
+fn bigram(run: &Path) -> Bigram {
+    Bigram::new(&run.join(CHECKPOINTS_DIR))
+}
+
+async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram, usize) {
+    let (model, n_asked) = (bigram(run), Arc::default());
+    let summary = trainer(run, &model, settings, &n_asked).train(run).await.unwrap();
+    (summary, model, n_asked.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn what_helps_is_admitted_and_what_harms_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let (summary, _, n_asked) = train(&run, &settings()).await;
+    let bank = Bank::from_log(&std::fs::read_to_string(run.join("bank/log.jsonl")).unwrap()).unwrap();
+    let states: Vec<(String, State)> = bank
+        .skills()
+        .map(|skill| {
+            let version = skill.versions.last().unwrap();
+            (version.content.title().to_owned(), version.state)
+        })
+        .collect();
+    assert_eq!(states, [("Shout".to_owned(), State::Retired), ("Knock".to_owned(), State::Active)]);
+    let iterations: Vec<RlIteration> = lines(&run.join("iterations.jsonl"));
+    let of_bank = |record: &RlIteration| record.bank.clone().unwrap();
+    assert_eq!(of_bank(&iterations[0]).trial.as_deref(), Some("doo_001"), "the candidate is tried at once");
+    assert!(iterations.iter().any(|record| of_bank(record).proposed == ["doo_002"]), "the teacher is asked");
+    let admitted = iterations.iter().position(|record| of_bank(record).admitted == ["doo_002"]).unwrap();
+    // From then on everybody is shown the skill; before, a half of some groups was.
+    assert!(iterations[admitted + 1..].iter().all(|record| record.won == record.episodes));
+    assert!(iterations[..admitted].iter().all(|record| record.won < record.episodes));
+    let summed = summary.bank.unwrap();
+    assert_eq!((summed.active, summed.trials), (1, [2, 1]));
+    assert_eq!(summary.after.unwrap().won, 3);
+    assert!(summed.without.unwrap().won < 3, "without the skills of the bank the policy is what it was");
+    assert!(n_asked >= 1);
+}
+
+#[tokio::test]
+async fn a_run_with_a_bank_that_dies_ends_with_the_same_bytes_and_pays_no_reply_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.iterations = 8;
+    let whole = dir.path().join("whole");
+    let (_, model, n_expected) = train(&whole, &settings).await;
+    let is_process =
+        |name: &str| name == "rl_times.json" || name.starts_with("journal") || name.starts_with("cache");
+    let comparable = |run: &Path| {
+        let mut files = files(run);
+        files.retain(|name, _| !is_process(name));
+        files
+    };
+    let (expected, n_calls) = (comparable(&whole), model.n_calls());
+    assert!(expected.keys().any(|name| name.starts_with("bank/")), "{:?}", expected.keys());
+    for call in (0..n_calls).step_by(3) {
+        let run = dir.path().join(format!("killed-{call}"));
+        let dying = bigram(&run).failing_at(call, || TrainError::Cancelled);
+        let n_asked = Arc::default();
+        trainer(&run, &dying, &settings, &n_asked).train(&run).await.unwrap_err();
+        let (_, _, again) = train(&run, &settings).await;
+        assert_eq!(n_asked.load(Ordering::Relaxed) + again, n_expected, "call {call}");
+        let found = comparable(&run);
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "call {call}");
+        for (name, bytes) in &expected {
+            assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
+        }
+    }
+}
