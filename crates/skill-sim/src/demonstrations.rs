@@ -167,7 +167,9 @@ impl EpisodePrompt {
         observation: &str,
     ) -> Result<Vec<Message>, PromptError> {
         let skill = format!("{GENERAL_SKILLS}\n\n{}", task_skills(task_type));
-        self.render(&skill, game.task(), observation)
+        // The agent loop names the task where the observation does not.
+        let task = if observation.contains(game.task()) { "" } else { game.task() };
+        self.render(&skill, true, task, observation)
     }
 
     /// The message of a later observation.
@@ -176,7 +178,7 @@ impl EpisodePrompt {
     ///
     /// As [`EpisodePrompt::opening`].
     pub fn later(&self, observation: &str) -> Result<Option<Message>, PromptError> {
-        let messages = self.render("", "", observation)?;
+        let messages = self.render("", false, "", observation)?;
         Ok(messages.into_iter().find(|message| message.role == Role::User))
     }
 
@@ -208,14 +210,20 @@ impl EpisodePrompt {
         Ok(messages)
     }
 
-    fn render(&self, skill: &str, task: &str, observation: &str) -> Result<Vec<Message>, PromptError> {
+    fn render(
+        &self,
+        skill: &str,
+        is_first: bool,
+        task: &str,
+        observation: &str,
+    ) -> Result<Vec<Message>, PromptError> {
         let admissible: Option<&[String]> = None;
         self.template.render(json!({
             "instructions": INSTRUCTIONS,
             "skill": skill,
             "format": "tags",
             "think": false,
-            "first": !task.is_empty(),
+            "first": is_first,
             "task": task,
             "observation": observation,
             "admissible": admissible,
