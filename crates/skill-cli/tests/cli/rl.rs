@@ -164,6 +164,7 @@ fn a_finished_run_that_is_extended_is_not_finished() {
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, code};
+    use crate::context::Outcome;
     use serde_json::{Value, json};
 
     /// A model with random weights.
@@ -243,7 +244,11 @@ mod built_in {
             format!("env.{}", data.replace(" = ", "=").replace('"', "").replace("data=", "data=task/"));
         let json = ["rl", "task/config.json", "--set", &data, "--policy", "run/policy", "--quiet"];
         let sizes = ["--tasks", "2", "--out", "of-json"];
-        context.run(&[&json[..], &sizes].concat()).assert_code(code::SUCCESS);
+        // Such a file trains a bank, whose teacher needs a key; without a validation before the end nobody is asked.
+        let of_json = [&json[..], &sizes].concat();
+        let outcome = Outcome::of(context.command(&of_json).env("OPENAI_API_KEY", "k").output().unwrap());
+        outcome.assert_code(code::SUCCESS);
+        assert!(context.path("of-json/bank/log.jsonl").is_file());
         let identity = &context.json("of-json/config.json")["identity"];
         let names = ["group_size", "batch_size", "max_reply_tokens", "clip_epsilon", "tasks"];
         let found = names.map(|name| identity[&format!("rl.{name}")].clone());
