@@ -77,7 +77,7 @@ impl Table<'_> {
             ..GenerationSettings::default()
         };
         let backend = Arc::clone(self.backend);
-        let calls = WaveCalls { run: RUN, step: iteration, seed: settings.seed };
+        let calls = WaveCalls { run: RUN.to_owned(), step: iteration, seed: settings.seed };
         let wave = Arc::new(Wave::new(backend, generation, calls, n_episodes));
         let episodes = (0..n_episodes).filter_map(|seat| {
             let place = seat / settings.group_size;

@@ -109,7 +109,8 @@ impl PolicyGames for EnvGames {
             stop_tokens: self.text.stop_tokens.clone(),
             ..GenerationSettings::default()
         };
-        let calls = WaveCalls { run: RUN, step, seed: 0 };
+        // The same games with other skills are other calls.
+        let calls = WaveCalls { run: format!("{RUN} {}", source.version()), step, seed: 0 };
         let wave = Arc::new(Wave::new(Arc::clone(backend), generation, calls, self.items().len()));
         let games = self.items().iter().enumerate();
         let games = games.map(|game| self.game(Arc::clone(&wave), game, source.as_ref(), step, cancel));

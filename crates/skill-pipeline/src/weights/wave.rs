@@ -21,10 +21,10 @@ pub(crate) struct Wave {
 }
 
 /// What the calls of a wave are called, and the seed of their samples.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct WaveCalls {
     /// The name of the run in the calls.
-    pub(crate) run: &'static str,
+    pub(crate) run: String,
     /// The step that the calls belong to.
     pub(crate) step: u64,
     pub(crate) seed: u64,
@@ -85,7 +85,7 @@ impl Wave {
             (std::mem::take(&mut state.waiting), state.n_waves)
         };
         let (prompts, senders): (Vec<_>, Vec<_>) = waiting.into_values().unzip();
-        let WaveCalls { run, step, seed } = self.calls;
+        let WaveCalls { run, step, seed } = self.calls.clone();
         let seed = Dice::new(seed, &["wave"]).unit(&format!("{step} {number}")).to_bits();
         let request = SampleRequest {
             call: CallId::new(run, step, number),

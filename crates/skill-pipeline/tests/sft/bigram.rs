@@ -8,10 +8,11 @@ use skill_train::checkpoint::{StateFile, StateStore};
 use skill_train::optim::{AdamW, Moments, squared_norm};
 use skill_train::sampling::TokenDice;
 use skill_train::seam::{
-    Ended, ForwardBackward, ForwardOutput, GenerationSettings, LoadRequest, Loss, LossMetrics, OptimStep,
-    Pass, Row, Sample, SampleRequest, SaveRequest, SavedState, StepOutput, TrainBackend,
+    CallId, Ended, ForwardBackward, ForwardOutput, GenerationSettings, LoadRequest, Loss, LossMetrics,
+    OptimStep, Pass, Row, Sample, SampleRequest, SaveRequest, SavedState, StepOutput, TrainBackend,
 };
 use skill_train::tokenizer::TokenCodec as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +38,8 @@ struct Inner {
     nan_at: Option<u64>,
     /// Prompts with the tokens that were sampled behind them, and rows that a policy loss was computed for.
     sampled: Vec<(Vec<u32>, Sample)>,
+    /// What each call of `sample` asked for: an id stands for one request.
+    asked: BTreeMap<CallId, Vec<Vec<u32>>>,
     learnt: Vec<Row>,
 }
 
@@ -53,6 +56,7 @@ impl Bigram {
             fault: || TrainError::Cancelled,
             nan_at: None,
             sampled: Vec::new(),
+            asked: BTreeMap::new(),
             learnt: Vec::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)), n_tokens }
@@ -111,6 +115,10 @@ impl TrainBackend for Bigram {
     async fn sample(&self, request: SampleRequest) -> Result<Vec<Sample>, TrainError> {
         let mut inner = self.inner.lock().unwrap();
         Self::called(&mut inner)?;
+        let known = inner.asked.entry(request.call.clone()).or_insert_with(|| request.prompts.clone());
+        if *known != request.prompts {
+            return Err(TrainError::CallConflict { call: request.call.to_string() });
+        }
         let GenerationSettings { temperature, seed, max_tokens, stop_tokens, .. } = &request.settings;
         let mut samples = Vec::new();
         for (index, prompt) in request.prompts.iter().enumerate() {

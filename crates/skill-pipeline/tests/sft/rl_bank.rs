@@ -68,7 +68,7 @@ impl Env for Advised {
     ) -> Result<RolloutResult, EnvError> {
         let (skill, ctx) = ctx.show(source, item, "").await?;
         let shown = skill.agent_view().as_str().to_owned();
-        let messages = vec![Message::user(item.id.as_str())];
+        let messages = vec![Message::system(shown.as_str()), Message::user(item.id.as_str())];
         let reply = target.chat(&ChatRequest::new(messages), &ctx.call).await?;
         let is_trained = item.id.as_str().starts_with("task");
         let is_letter = is_trained && reply.text.starts_with(|first: char| first.is_ascii_alphabetic());
