@@ -28,6 +28,6 @@ pub(crate) use {
     collect::episode_of,
     live::LiveBank,
     sets::{chosen, item_sets},
-    trials::first_of_its_tier,
-    verdict::{admission, measured, obstacle, over_cap_of},
+    trials::{first_of_its_tier, tells_nothing, trial_design, trial_rule},
+    verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released},
 };

@@ -167,7 +167,7 @@ impl EpisodePrompt {
         observation: &str,
     ) -> Result<Vec<Message>, PromptError> {
         let skill = format!("{GENERAL_SKILLS}\n\n{}", task_skills(task_type));
-        // The agent loop names the task where the observation does not.
+        // The agent loop adds the task only if the observation does not name it.
         let task = if observation.contains(game.task()) { "" } else { game.task() };
         self.render(&skill, true, task, observation)
     }

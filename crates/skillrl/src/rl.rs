@@ -6,12 +6,11 @@ use crate::config::{Config, LoadedConfig, TrainMode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
-use crate::sft::{
-    LocalPolicy, Method, local_target, method_value, model_error, model_to_train, skills, text_of,
-};
+use crate::sft::{LocalPolicy, Method, local_target, method_value, model_error, model_to_train, text_of};
 use serde_json::json;
 use skill_bank::Bank;
-use skill_envs::Env;
+use skill_core::SkillDoc;
+use skill_envs::source::document;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
@@ -103,8 +102,10 @@ pub fn prepare(
     }
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
     let env = assemble::environment(loaded)?;
-    let source = skills(loaded, request.bank.as_deref(), env.as_ref())?;
-    let bank = bank_in_the_loop(loaded, request, env.as_ref())?;
+    let skill = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
+    // Without a bank everybody is shown the initial skill; with one it stands before the skills of the bank.
+    let source = document(&skill.clone().unwrap_or_default());
+    let bank = bank_in_the_loop(loaded, request, skill)?;
     let text = text_of(&files);
     let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
     // The two share their weights until the first step.
@@ -149,7 +150,7 @@ pub fn prepare(
 fn bank_in_the_loop(
     loaded: &LoadedConfig,
     request: &RlRequest,
-    env: &dyn Env,
+    frame: Option<SkillDoc>,
 ) -> Result<Option<RlBank>, Error> {
     let trains_banks = loaded.config.train.mode != TrainMode::Document;
     let (initial, source) = match &request.bank {
@@ -163,7 +164,6 @@ fn bank_in_the_loop(
     let mut engine = Engine::new(loaded);
     let embedding = assemble::retrieval_model(loaded, &mut engine)?;
     let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
-    let frame = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
     let mut bank = RlBank::new(initial, retrieval, assemble::teacher_prompts(loaded)?)
         .with_source(source)
         .with_settings(assemble::bank_settings(loaded))

@@ -234,11 +234,7 @@ pub(crate) fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error>
 }
 
 /// The skills that prompts hold.
-pub(crate) fn skills(
-    loaded: &LoadedConfig,
-    bank: Option<&Path>,
-    env: &dyn Env,
-) -> Result<Arc<dyn SkillSource>, Error> {
+fn skills(loaded: &LoadedConfig, bank: Option<&Path>, env: &dyn Env) -> Result<Arc<dyn SkillSource>, Error> {
     let skill: Option<SkillDoc> = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
     let bank = match bank {
         Some(path) => Some(read_bank(path)?.bank),

@@ -1,20 +1,22 @@
 //! Trials of a run: which candidates are tried, on which rollouts, and what becomes of them.
 
-use super::TrialKind;
 use super::record::{RoundRecord, TrialRecord};
 use super::run::{BankRun, add};
 use super::sets::chosen;
 use super::verdict::measured;
+use super::{BankSettings, TrialKind};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use crate::trainer::spans;
 use skill_bank::trial::{
-    Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups, TrialNumbers, TrialResult,
+    Half, ItemRate, Preflight, TrialDesign, TrialError, TrialGroup, TrialGroups, TrialNumbers, TrialResult,
     TrialSettings, TrialState, TriedItems, preflight,
 };
-use skill_bank::{BankEvent, BankView, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill};
+use skill_bank::{
+    BankEvent, BankView, Evidence, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill,
+};
 use skill_core::stats::stratified::{TaskPrior, TrialRule};
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
@@ -105,23 +107,9 @@ impl BankRun<'_> {
             [view, with]
         };
         let eligible = self.eligible(candidate, &with, record.round).await?;
-        let seed = self.seed();
-        let rule = self.rule(trial.e_before).for_trial(self.n_trials.saturating_add(1));
+        let rule = trial_rule(self.settings(), trial.e_before).for_trial(self.n_trials.saturating_add(1));
         let asked = self.trial_settings(rule);
-        let design =
-            TriedItems::choose(candidate, &evidence, &eligible, asked.max_items, seed).and_then(|items| {
-                // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
-                let n_items = items.as_slice().len().max(1);
-                let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
-                let rule = match asked.rule {
-                    TrialRule::AnyTime { threshold, .. } => {
-                        TrialRule::AnyTime { threshold, groups_per_look: look }
-                    }
-                    rule => rule,
-                };
-                TrialDesign::new(candidate.clone(), items, &TrialSettings { rule, ..asked }, seed)
-            });
-        let design = match design {
+        let design = match trial_design(candidate, &evidence, &eligible, asked, self.seed()) {
             Ok(design) => design,
             Err(error) => {
                 trial.problem = Some(error.to_string());
@@ -220,19 +208,6 @@ impl BankRun<'_> {
         Ok(eligible)
     }
 
-    /// When a trial may decide. What earlier trials without a verdict have shown counts: their e-values and that of this
-    /// one multiply, so the threshold of this one is divided by theirs.
-    fn rule(&self, e_before: Option<f64>) -> TrialRule {
-        match self.settings().trial {
-            TrialKind::AnyTime => {
-                let threshold = 1.0 / self.settings().alpha / e_before.unwrap_or(1.0);
-                // A threshold is above 1; where less is needed, the first look that is not against the candidate decides.
-                TrialRule::AnyTime { threshold: threshold.max(1.0 + f64::EPSILON), groups_per_look: 1 }
-            }
-            TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: self.settings().alpha },
-        }
-    }
-
     fn trial_settings(&self, rule: TrialRule) -> TrialSettings {
         TrialSettings {
             rollouts_per_group: u32::try_from(self.settings().trial_samples).unwrap_or(u32::MAX),
@@ -265,7 +240,7 @@ impl BankRun<'_> {
             }
             from = to;
             self.tell_numbers(round, trial, &state);
-            if from >= GROUPS_PER_LOOK as u64 && state.n_informative() == 0 {
+            if tells_nothing(&state) {
                 break;
             }
         }
@@ -354,6 +329,43 @@ impl BankRun<'_> {
         }
         Ok(made)
     }
+}
+
+/// When a trial may decide. What earlier trials without a verdict have shown counts: their e-values and that of this one
+/// multiply, so the threshold of this one is divided by theirs.
+pub(crate) fn trial_rule(settings: &BankSettings, e_before: Option<f64>) -> TrialRule {
+    match settings.trial {
+        TrialKind::AnyTime => {
+            let threshold = 1.0 / settings.alpha / e_before.unwrap_or(1.0);
+            // A threshold is above 1; where less is needed, the first look that is not against the candidate decides.
+            TrialRule::AnyTime { threshold: threshold.max(1.0 + f64::EPSILON), groups_per_look: 1 }
+        }
+        TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: settings.alpha },
+    }
+}
+
+/// The design of a trial on some of the tasks that would be shown the candidate.
+pub(crate) fn trial_design(
+    candidate: &SkillRef,
+    evidence: &Evidence,
+    eligible: &[ItemRate],
+    asked: TrialSettings,
+    seed: u64,
+) -> Result<TrialDesign, TrialError> {
+    let items = TriedItems::choose(candidate, evidence, eligible, asked.max_items, seed)?;
+    // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
+    let n_items = items.as_slice().len().max(1);
+    let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
+    let rule = match asked.rule {
+        TrialRule::AnyTime { threshold, .. } => TrialRule::AnyTime { threshold, groups_per_look: look },
+        rule => rule,
+    };
+    TrialDesign::new(candidate.clone(), items, &TrialSettings { rule, ..asked }, seed)
+}
+
+/// True where every task of the first look came out the same in both halves: more of the same would tell as little.
+pub(crate) fn tells_nothing(trial: &TrialState) -> bool {
+    trial.n_seen() >= GROUPS_PER_LOOK as u64 && trial.n_informative() == 0
 }
 
 /// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.

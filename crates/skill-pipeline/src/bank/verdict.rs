@@ -19,16 +19,7 @@ impl BankRun<'_> {
         if state != Some(State::Trial) {
             return Ok(());
         }
-        let undecided = BankEvent::Measured {
-            skill: candidate.clone(),
-            occasion: Occasion::Trial,
-            utility: None,
-            verdict: Some(Verdict::Undecided),
-            e_better: None,
-            e_worse: None,
-            p_better: None,
-        };
-        self.record_events(round, [undecided]).await
+        self.record_events(round, [released(candidate)]).await
     }
 
     /// Records what a trial has shown and carries out its verdict; returns whether the candidate became active.
@@ -46,24 +37,16 @@ impl BankRun<'_> {
         if decision.verdict != Verdict::Undecided {
             self.e_before.remove(&skill);
         }
-        let event = match decision.verdict {
-            Verdict::Undecided => {
-                *self.e_before.entry(skill).or_insert(1.0) *= decision.numbers.e_better;
-                return Ok(false);
-            }
-            // It helps, so it stays.
-            Verdict::Admit if trial.is_retirement => return Ok(false),
-            Verdict::Admit => admission(self.bank.bank(), &skill),
-            Verdict::Reject => {
-                let reason = if trial.is_retirement { Reason::Proposed } else { Reason::Trial };
-                BankEvent::Retired { skill: skill.clone(), reason }
-            }
+        if decision.verdict == Verdict::Undecided {
+            *self.e_before.entry(skill).or_insert(1.0) *= decision.numbers.e_better;
+            return Ok(false);
+        }
+        let Some(event) = consequence(self.bank.bank(), &skill, decision.verdict, trial.is_retirement) else {
+            return Ok(false);
         };
-        let is_rejected_candidate = decision.verdict == Verdict::Reject && !trial.is_retirement;
-        let obstacle = self.obstacle(&skill, trial.is_retirement);
-        // A candidate that failed takes nobody's place, so a pin is not in its way.
-        let is_open = self.bank.bank().version(&skill).is_some_and(|version| version.state == State::Trial);
-        if let Some(problem) = obstacle.filter(|_| !(is_rejected_candidate && is_open)) {
+        if let Some(problem) =
+            obstacle_to_verdict(self.bank.bank(), &skill, decision.verdict, trial.is_retirement)
+        {
             trial.problem = Some(problem);
             self.release(&skill, record.round).await?;
             return Ok(false);
@@ -139,6 +122,50 @@ pub(crate) fn obstacle(bank: &Bank, skill: &SkillRef, is_retirement: bool) -> Op
     pinned.next().map(|id| format!("it would replace {id}, which is pinned"))
 }
 
+/// Why the verdict of a trial cannot be carried out.
+pub(crate) fn obstacle_to_verdict(
+    bank: &Bank,
+    skill: &SkillRef,
+    verdict: Verdict,
+    is_retirement: bool,
+) -> Option<String> {
+    // A candidate that failed takes nobody's place, so a pin is not in its way.
+    let is_open = bank.version(skill).is_some_and(|version| version.state == State::Trial);
+    let only_ends = verdict == Verdict::Reject && !is_retirement && is_open;
+    obstacle(bank, skill, is_retirement).filter(|_| !only_ends)
+}
+
+/// The event that a verdict brings about; `None` where everything stays as it is.
+pub(crate) fn consequence(
+    bank: &Bank,
+    skill: &SkillRef,
+    verdict: Verdict,
+    is_retirement: bool,
+) -> Option<BankEvent> {
+    match (verdict, is_retirement) {
+        // An active skill that helps stays.
+        (Verdict::Undecided, _) | (Verdict::Admit, true) => None,
+        (Verdict::Admit, false) => Some(admission(bank, skill)),
+        (Verdict::Reject, true) => {
+            Some(BankEvent::Retired { skill: skill.clone(), reason: Reason::Proposed })
+        }
+        (Verdict::Reject, false) => Some(BankEvent::Retired { skill: skill.clone(), reason: Reason::Trial }),
+    }
+}
+
+/// The event that ends a trial without a verdict, so that the candidate waits again.
+pub(crate) fn released(candidate: &SkillRef) -> BankEvent {
+    BankEvent::Measured {
+        skill: candidate.clone(),
+        occasion: Occasion::Trial,
+        utility: None,
+        verdict: Some(Verdict::Undecided),
+        e_better: None,
+        e_worse: None,
+        p_better: None,
+    }
+}
+
 /// The least useful skills of tiers that hold more than so many.
 pub(crate) fn over_cap_of(bank: &Bank, max_active: usize) -> Vec<SkillRef> {
     let view = bank.view();
@@ -170,7 +197,7 @@ pub(crate) fn measured(
 }
 
 /// The event by which a trial makes a candidate active: in the place of what it was made from.
-pub(crate) fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
+fn admission(bank: &Bank, candidate: &SkillRef) -> BankEvent {
     let replaced = bank.replaced_by(candidate);
     let basis = Basis::Trial;
     if let Some(own) = replaced.iter().find(|replaced| replaced.skill == candidate.skill) {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use skill_core::named_enum;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Iterations that have to agree, so that the sample of one alone is no sign.
+/// The number of recent iterations that a sign is judged by, since a single one is too noisy.
 pub const WINDOW: usize = 3;
 /// The entropy, in nats per token, below which a policy always says the same.
 pub const LEAST_ENTROPY: f64 = 0.02;

@@ -38,7 +38,7 @@ struct Inner {
     nan_at: Option<u64>,
     /// Prompts with the tokens that were sampled behind them, and rows that a policy loss was computed for.
     sampled: Vec<(Vec<u32>, Sample)>,
-    /// What each call of `sample` asked for: an id stands for one request.
+    /// The prompts of each call of `sample`, to refuse an id that is used again for other prompts.
     asked: BTreeMap<CallId, Vec<Vec<u32>>>,
     learnt: Vec<Row>,
 }

@@ -24,8 +24,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whoever is shown the good skill wins and whoever is shown the bad one loses; others win by a reply that begins with a
-/// letter, in training tasks.
+/// An agent with the good skill in its prompt wins, one with the bad skill loses. Without either it wins a training task by
+/// a reply that begins with a letter.
 struct Advised {
     train: Vec<Item>,
     val: Vec<Item>,

@@ -5,7 +5,7 @@ use crate::model::{Cache, Decoder};
 /// Keys and values of the sequences that the last call has sampled: an episode's next prompt continues its last one, so
 /// that only what is new has to be computed.
 ///
-/// They belong to one state of the weights: whoever changes these calls [`KeptSequences::clear`].
+/// They are valid for the weights that computed them: call [`KeptSequences::clear`] after changing the weights.
 #[derive(Debug)]
 pub struct KeptSequences {
     all: Vec<(Vec<u32>, Cache)>,
