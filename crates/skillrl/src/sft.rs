@@ -196,7 +196,7 @@ pub async fn prepare(
         .with_config(config);
     if request.n_games > 0 {
         let context = files.config().max_positions;
-        let max_reply = MAX_REPLY_TOKENS.min(context / 4);
+        let max_reply = max_reply_tokens(asked.max_tokens, context);
         let games = EnvGames::new(env, source, text, request.n_games)
             .with_limits(context.saturating_sub(max_reply), max_reply);
         trainer = trainer.with_games(Arc::new(games));
@@ -204,8 +204,12 @@ pub async fn prepare(
     Ok(PreparedSft { trainer, backend, data, forecast, notes: played.notes })
 }
 
-/// The most tokens of a reply in games along the way; a model with a small context has a quarter of it.
-const MAX_REPLY_TOKENS: usize = 512;
+/// The most tokens of a reply in games along the way: those of the target, but no more than a quarter of its context.
+fn max_reply_tokens(asked: Option<u32>, context: usize) -> usize {
+    const DEFAULT: usize = 512;
+    let asked = asked.map_or(DEFAULT, |asked| usize::try_from(asked).unwrap_or(usize::MAX));
+    asked.min(context / 4)
+}
 
 /// What turns conversations into tokens and back.
 pub(crate) fn text_of(files: &ModelFiles) -> PolicyText {
@@ -396,4 +400,16 @@ fn configuration(message: String) -> Error {
 
 pub(crate) fn model_error(error: &TrainError) -> Error {
     configuration(format!("failed to {}", with_causes(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_reply_tokens;
+
+    #[test]
+    fn replies_in_games_are_as_long_as_those_of_the_target_and_leave_room_for_prompts() {
+        assert_eq!(max_reply_tokens(Some(32), 8_192), 32);
+        assert_eq!(max_reply_tokens(None, 8_192), 512);
+        assert_eq!(max_reply_tokens(Some(4_096), 1_024), 256);
+    }
 }
