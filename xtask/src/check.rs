@@ -275,7 +275,7 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
         ["--package", "skillrl", "--package", "skill-cli", "--features", "skillrl/weights,skill-cli/weights"];
     cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
-    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: sft::")
+    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: rl:: sft::")
         .run()?)
 }
 
