@@ -275,8 +275,11 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
         ["--package", "skillrl", "--package", "skill-cli", "--features", "skillrl/weights,skill-cli/weights"];
     cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
-    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- local:: rl:: sft::")
-        .run()?)
+    Ok(cmd!(
+        sh,
+        "cargo test --release --package skill-cli --features weights --test cli -- local:: rl:: sft::"
+    )
+    .run()?)
 }
 
 /// What other trainers read: data in every format, by the checkers here and by the packages themselves, and the policies of

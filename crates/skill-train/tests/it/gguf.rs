@@ -261,6 +261,25 @@ fn a_quantized_model_has_an_adapter_beside_it_and_is_not_written() {
 }
 
 #[test]
+fn the_adapter_of_another_base_is_refused_by_its_tensor() {
+    let folder = tempfile::tempdir().unwrap();
+    let lora = |rank| LoraConfig::new(rank, 8.0, &["q_proj", "down_proj"], "").unwrap();
+    let mut other = small::model("llama", &[("hidden_size", json!(32)), ("head_dim", json!(8))]);
+    other.attach_new(lora(4), 3).unwrap();
+    for (name, bytes) in other.adapter_files().unwrap() {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let mut model = small::model("llama", &[]);
+    let refused = model.attach_from(folder.path());
+    let is_shape = |fault: &TensorFault| matches!(fault, TensorFault::Shape { .. });
+    assert!(
+        matches!(&refused, Err(TrainError::Tensor { tensor, fault, .. }) if tensor.contains("q_proj") && is_shape(fault)),
+        "{refused:?}"
+    );
+    assert!(model.lora().is_none(), "the model is what it was");
+}
+
+#[test]
 fn faulty_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
@@ -286,4 +305,11 @@ fn faulty_files_are_refused() {
         );
     }
     assert!(matches!(Decoder::open_gguf(&folder.path().join("none")), Err(TrainError::Io { .. })));
+    // The type of a tensor follows its name, the number of its dimensions and their sizes.
+    let name = b"token_embd.weight";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 2 * 8;
+    let mut unknown = bytes.clone();
+    unknown[at..at + 4].copy_from_slice(&99_u32.to_le_bytes());
+    std::fs::write(&path, &unknown).unwrap();
+    assert!(matches!(Decoder::open_gguf(&path), Err(TrainError::File { .. })));
 }
