@@ -4,7 +4,7 @@
 //! and the number of games: a hash of what the room consists of decides where it belongs.
 
 use serde_json::json;
-use skill_core::Role;
+use skill_core::{PyRandom, Role};
 use skill_envs::Split;
 use skill_envs::agent::{ROLLOUT_PROMPT, ROLLOUT_PROMPT_NAME};
 use skill_envs::alfworld::{
@@ -60,6 +60,9 @@ pub struct SmallHouseholds {
     pub limits: RoomLimits,
     /// The most commands of a game. A game that takes the expert more is left out.
     pub max_turns: usize,
+    /// The probability that a command which does nothing stands before a command of the expert. Who learns from walks
+    /// without any never sees how to go on after one.
+    pub slips: f64,
 }
 
 /// The part of the rooms that a game is from.
@@ -91,18 +94,31 @@ pub struct Demonstration {
     pub task_type: TaskType,
     /// The game.
     pub game: Arc<Game>,
-    /// Each observation with the command that answers it; the last one wins.
-    pub walk: Vec<(String, String)>,
+    /// What was seen and done, in order; the last command wins.
+    pub walk: Vec<Turn>,
+}
+
+/// A turn of a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// What the game says.
+    pub observation: String,
+    /// What answers it.
+    pub command: String,
+    /// A command that does nothing: shown, and not to be learnt.
+    pub is_slip: bool,
 }
 
 impl Default for SmallHouseholds {
-    /// Two kinds of task, up to six receptacles, and up to five classes of objects besides the task's; 20 turns.
+    /// Two kinds of task, up to six receptacles, and up to five classes of objects besides the task's; 20 turns, and a
+    /// slip before one command in eight.
     fn default() -> Self {
         Self {
             seed: 7,
             task_types: vec![TaskType::PickAndPlace, TaskType::LookInLight],
             limits: RoomLimits::SMALL,
             max_turns: 20,
+            slips: 0.125,
         }
     }
 }
@@ -125,18 +141,82 @@ impl SmallHouseholds {
             return None;
         }
         let mut expert = Expert::new(&observation);
+        let mut slips = Slips::new(self.slips, self.seed, number);
         let mut walk = Vec::new();
         while walk.len() < self.max_turns {
-            let command = expert.act(&observation, &play.admissible());
+            let admissible = play.admissible();
+            // A slip changes nothing, so what the expert would have done it does next.
+            let command = expert.act(&observation, &admissible);
+            if let Some(slip) = slips.next(&observation, &admissible) {
+                let said = play.step(&slip);
+                if said.understood {
+                    return None;
+                }
+                let seen = std::mem::replace(&mut observation, said.observation.to_owned());
+                walk.push(Turn { observation: seen, command: slip, is_slip: true });
+            }
             let turn = play.step(&command);
             let won = turn.won;
-            walk.push((std::mem::replace(&mut observation, turn.observation.to_owned()), command));
+            let seen = std::mem::replace(&mut observation, turn.observation.to_owned());
+            walk.push(Turn { observation: seen, command, is_slip: false });
             if won {
-                return Some(Demonstration { number, task_type, game, walk });
+                return Some(Demonstration { number, task_type, game, walk })
+                    .filter(|made| made.walk.len() <= self.max_turns);
             }
         }
         None
     }
+}
+
+/// Commands that do nothing: well formed, with names that were seen, and not possible.
+struct Slips {
+    probability: f64,
+    random: PyRandom,
+    /// Names with their numbers that observations held.
+    names: Vec<String>,
+}
+
+impl Slips {
+    /// The slips in a game, the same for a seed and a number.
+    fn new(probability: f64, seed: u64, number: u64) -> Self {
+        let random = PyRandom::new(seed.wrapping_mul(1_000_003).wrapping_add(number));
+        Self { probability, random, names: Vec::new() }
+    }
+
+    /// Reads an observation; a command that comes to nothing there, where chance asks for one.
+    fn next(&mut self, observation: &str, admissible: &[String]) -> Option<String> {
+        for name in names(observation) {
+            if !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+        if self.names.is_empty() || self.random.random() >= self.probability {
+            return None;
+        }
+        let slip = match self.random.randbelow(6) {
+            0 | 1 => format!("take {} from {}", self.name(), self.name()),
+            2 | 3 => format!("move {} to {}", self.name(), self.name()),
+            4 => format!("go to {}", self.name()),
+            _ => format!("use {}", self.name()),
+        };
+        Some(slip).filter(|slip| !admissible.contains(slip))
+    }
+
+    fn name(&mut self) -> String {
+        let place = self.random.randbelow(self.names.len() as u64) as usize;
+        self.names.get(place).cloned().unwrap_or_default()
+    }
+}
+
+/// The names with a number (`desk 2`) in a text, in order.
+fn names(text: &str) -> Vec<String> {
+    let words: Vec<&str> = text.split(|character: char| !character.is_ascii_alphanumeric()).collect();
+    let is_noun = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let pairs = words.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
+    pairs
+        .filter(|[noun, number]| is_noun(noun) && number.parse::<u32>().is_ok())
+        .map(|[noun, number]| format!("{noun} {number}"))
+        .collect()
 }
 
 /// The messages of an episode, as the agent loop shows them to a model that is not told which actions are possible.
@@ -199,7 +279,7 @@ impl EpisodePrompt {
     /// As [`EpisodePrompt::opening`].
     pub fn conversation(&self, demonstration: &Demonstration) -> Result<Vec<Message>, PromptError> {
         let mut messages = Vec::new();
-        for (observation, command) in &demonstration.walk {
+        for Turn { observation, command, .. } in &demonstration.walk {
             if messages.is_empty() {
                 messages = self.opening(demonstration.task_type, &demonstration.game, observation)?;
             } else {

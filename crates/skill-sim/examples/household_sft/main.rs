@@ -60,10 +60,8 @@ async fn main() -> Result<()> {
     for demonstration in train.iter().take(20) {
         rows::check(&tokenizer, &prompt.conversation(demonstration)?)?;
     }
-    let rows: Result<Vec<Row>> = train
-        .iter()
-        .map(|demonstration| rows::row(&tokenizer, &prompt.conversation(demonstration)?))
-        .collect();
+    let rows: Result<Vec<Row>> =
+        train.iter().map(|demonstration| rows::row(&tokenizer, &prompt, demonstration)).collect();
     let rows = rows?;
     let n_tokens: usize = rows.iter().map(|row| row.tokens.len()).sum();
     let untrained = model::untrained(&config, SEED)?;

@@ -3,7 +3,7 @@
 
 use skill_envs::alfworld::Play;
 use skill_llm::Role;
-use skill_sim::demonstrations::{Demonstration, EpisodePrompt, Part, SmallHouseholds};
+use skill_sim::demonstrations::{Demonstration, EpisodePrompt, Part, SmallHouseholds, Turn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn made(part: Part, n: usize) -> Vec<Demonstration> {
 
 /// The receptacles of a room, as its first observation lists them, in any order.
 fn room(demonstration: &Demonstration) -> BTreeSet<&str> {
-    let (observation, _) = &demonstration.walk[0];
+    let observation = &demonstration.walk[0].observation;
     let (room, _) = observation.split_once("\n\nYour task is to: ").unwrap();
     let (_, list) = room.rsplit_once("you see ").unwrap();
     list.trim_end_matches('.').split(", ").map(|name| name.trim_start_matches("and ")).collect()
@@ -51,15 +51,30 @@ fn every_walk_wins_in_time_and_both_kinds_of_task_are_there() {
             let mut play = Play::new(Arc::clone(&made.game));
             let mut observation = play.reset().observation.to_owned();
             let mut won = false;
-            for (seen, command) in &made.walk {
+            for Turn { observation: seen, command, is_slip } in &made.walk {
                 assert_eq!(*seen, observation);
                 let turn = play.step(command);
-                assert!(turn.understood, "{command}");
+                assert_eq!(turn.understood, !is_slip, "{command}");
                 (observation, won) = (turn.observation.to_owned(), turn.won);
             }
             assert!(won);
         }
     }
+}
+
+#[test]
+fn a_slip_stands_before_some_commands_and_never_ends_a_walk() {
+    let slips = |walks: &[Demonstration]| {
+        walks.iter().flat_map(|made| &made.walk).filter(|turn| turn.is_slip).count()
+    };
+    let walks = made(Part::Train, 200);
+    let n_turns: usize = walks.iter().map(|made| made.walk.len()).sum();
+    let share = slips(&walks) as f64 / n_turns as f64;
+    assert!((0.05..0.15).contains(&share), "{share}");
+    assert!(walks.iter().all(|made| !made.walk.last().unwrap().is_slip));
+    let without = SmallHouseholds { slips: 0.0, ..SmallHouseholds::default() };
+    let walks: Vec<Demonstration> = without.demonstrations(Part::Train).take(50).collect();
+    assert_eq!(slips(&walks), 0);
 }
 
 #[test]
@@ -74,8 +89,8 @@ fn a_conversation_has_the_skills_of_its_task_and_every_turn() {
         let first = messages[1].text();
         // As the agent loop does, it names the task once.
         assert_eq!(first.matches(made.game.task()).count(), 1, "{first}");
-        assert_eq!(first, made.walk[0].0.trim());
-        for (turn, (observation, command)) in made.walk.iter().enumerate() {
+        assert_eq!(first, made.walk[0].observation.trim());
+        for (turn, Turn { observation, command, .. }) in made.walk.iter().enumerate() {
             assert!(messages[1 + 2 * turn].text().ends_with(observation.as_str()));
             assert_eq!(EpisodePrompt::command(&messages[2 + 2 * turn].text()), Some(command.as_str()));
         }
