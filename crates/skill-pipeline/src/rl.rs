@@ -15,6 +15,8 @@
 mod bank;
 #[cfg(feature = "weights")]
 mod evolve;
+#[cfg(feature = "weights")]
+mod lessons;
 pub mod record;
 #[cfg(feature = "weights")]
 mod rollout;
@@ -27,7 +29,7 @@ mod trainer;
 
 #[cfg(feature = "weights")]
 pub use bank::RlBank;
-pub use settings::RlSettings;
+pub use settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 pub use signs::{RlFinding, RlSign, RlSigns, signs_of};
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

@@ -1,6 +1,7 @@
 //! One process's work on a run of GRPO.
 
 use super::evolve::{EvolutionState, Evolving};
+use super::lessons::{Lesson, lessons, weighed};
 use super::record::{
     CHECKPOINT_FILE, ITERATIONS_FILE, RlBankSummary, RlIteration, RlSummary, RlTimes, RlValidation,
     SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
@@ -24,10 +25,9 @@ use skill_core::plan::EpochPlan;
 use skill_core::{EpochIdx, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
 use skill_train::TrainError;
-use skill_train::grpo::{AdvantageSettings, Rollout};
 use skill_train::seam::{
-    AdamSettings, CallId, ForwardBackward, KlPenalty, LoadRequest, Loss, LossMetrics, OptimStep, Pass,
-    Policy, PolicyLoss, Row, SaveRequest,
+    AdamSettings, CallId, ForwardBackward, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy,
+    SaveRequest,
 };
 use std::io;
 use std::path::Path;
@@ -95,11 +95,6 @@ pub(super) struct RlRun<'run> {
     evolving: Option<Evolving<'run>>,
     times: RlTimes,
     began: Instant,
-}
-
-/// An episode that the policy learns from, with its advantage.
-struct Lesson {
-    rows: Vec<Row>,
 }
 
 impl<'run> RlRun<'run> {
@@ -276,7 +271,7 @@ impl<'run> RlRun<'run> {
             cancel,
         };
         let played = table.play(iteration, &groups).await?;
-        let (lessons, groups_without_signal) = lessons(&played).map_err(&failed)?;
+        let (lessons, groups_without_signal) = lessons(settings, &played).map_err(&failed)?;
         let mut record = record_of(iteration, groups.len(), &played, groups_without_signal);
         for (number, batch) in (0_u64..).zip(lessons.chunks(settings.batch_size)) {
             self.update(number, batch, &mut record).await.map_err(&failed)?;
@@ -315,8 +310,7 @@ impl<'run> RlRun<'run> {
     ) -> Result<(), TrainError> {
         let (trainer, iteration) = (self.trainer, self.iteration + 1);
         let settings = &trainer.settings;
-        let rows: Vec<Row> = batch.iter().flat_map(|lesson| lesson.rows.iter().cloned()).collect();
-        let n_targets: usize = rows.iter().map(n_targets).sum();
+        let (rows, denominator) = weighed(settings, batch);
         let mut metrics = LossMetrics::default();
         // Sequence numbers of the batch; none has as many passes.
         let first = number * 10_000;
@@ -333,14 +327,7 @@ impl<'run> RlRun<'run> {
                     row.reference_logprobs = logprobs;
                 }
             }
-            let kl = KlPenalty { coefficient: settings.kl_coeff, ..KlPenalty::default() };
-            let loss = PolicyLoss {
-                clip_low: settings.clip_epsilon,
-                clip_high: settings.clip_epsilon,
-                kl: Some(kl).filter(|kl| kl.coefficient > 0.0),
-                ..PolicyLoss::default()
-            };
-            let pass = Pass::Gradient { loss: Loss::Policy(loss), denominator: n_targets as f64 };
+            let pass = Pass::Gradient { loss: Loss::Policy(settings.loss()), denominator };
             let call = CallId::new(RUN, iteration, pass_idx);
             let temperature = settings.temperature as f32;
             let request = ForwardBackward { call, rows, temperature, pass };
@@ -492,45 +479,6 @@ fn signs_until_now(log: &LineLog, lines: &[Vec<u8>]) -> Result<RlSigns, Pipeline
     Ok(signs)
 }
 
-/// The episodes of groups with a signal, in order, with their advantages; and the share of groups without one.
-fn lessons(played: &[Played]) -> Result<(Vec<Lesson>, f64), TrainError> {
-    let rollouts: Vec<Rollout> = (0..)
-        .zip(played)
-        .map(|(trajectory, played)| Rollout {
-            group: played.group as u64,
-            arm: u32::from(played.has_candidate),
-            trajectory,
-            reward: Some(played.reward),
-        })
-        .collect();
-    let advantages = AdvantageSettings::default()
-        .advantages(&rollouts)
-        .map_err(|error| TrainError::NotFinite { quantity: error.to_string() })?;
-    let has_signal =
-        |group: usize| advantages.groups.iter().any(|found| found.group == group as u64 && found.has_signal);
-    let lesson = |(played, advantage): (&Played, &f64)| {
-        let rows = played.rows.iter().filter(|row| row.n_sampled() > 0);
-        let rows = rows.map(|row| {
-            let weights: Vec<f32> = row.sampled.iter().map(|sampled| f32::from(u8::from(*sampled))).collect();
-            Row {
-                tokens: row.tokens.clone(),
-                advantages: weights.iter().map(|weight| weight * *advantage as f32).collect(),
-                weights,
-                old_logprobs: row.logprobs.clone(),
-                reference_logprobs: Vec::new(),
-            }
-        });
-        Lesson { rows: rows.collect() }
-    };
-    let lessons = played
-        .iter()
-        .zip(&advantages.values)
-        .filter(|(played, _)| has_signal(played.group))
-        .map(lesson)
-        .filter(|lesson| !lesson.rows.is_empty());
-    Ok((lessons.collect(), advantages.share_without_signal()))
-}
-
 fn record_of(iteration: u64, tasks: usize, played: &[Played], groups_without_signal: f64) -> RlIteration {
     let mut by_task_type: IndexMap<String, [usize; 2]> = IndexMap::new();
     for played in played {
@@ -570,10 +518,6 @@ fn finish_means(record: &mut RlIteration) {
     {
         *sum /= n_steps;
     }
-}
-
-fn n_targets(row: &Row) -> usize {
-    row.weights.iter().filter(|weight| **weight != 0.0).count()
 }
 
 fn to_u32(number: u64) -> u32 {

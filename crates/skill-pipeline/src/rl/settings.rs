@@ -5,6 +5,74 @@ use crate::settings::SettingsError;
 #[cfg(feature = "weights")]
 use serde_json::{Value, json};
 
+skill_core::named_enum! {
+    /// What the difference of a return to its baseline is divided by, and what the baseline holds.
+    #[derive(Default)]
+    pub enum RlAdvantage {
+        /// The standard deviation of the returns that it is compared with (GRPO).
+        #[default]
+        Standardized = "standardized",
+        /// Nothing: `Liu et al., "Understanding R1-Zero-Like Training"` (Dr. GRPO), 2025.
+        Centered = "centered",
+        /// Nothing, and the baseline is the mean of all others: `Ahmadian et al., "Back to Basics"` (RLOO), 2024.
+        LeaveOneOut = "leave_one_out",
+    }
+}
+
+skill_core::named_enum! {
+    /// What counts once in the mean and the deviation of a group's returns.
+    #[derive(Default)]
+    pub enum RlStatistics {
+        /// An episode.
+        #[default]
+        Trajectories = "trajectories",
+        /// A reply, so that long episodes weigh more: the code of the SkillRL paper.
+        Steps = "steps",
+    }
+}
+
+skill_core::named_enum! {
+    /// The episodes that are compared with each other.
+    #[derive(Default)]
+    pub enum RlBaseline {
+        /// Those of a group that were shown the same skills: both halves of a trial have a baseline of their own.
+        #[default]
+        Arm = "arm",
+        /// All of a group.
+        Group = "group",
+    }
+}
+
+skill_core::named_enum! {
+    /// From the losses of tokens to that of an optimizer step.
+    #[derive(Default)]
+    pub enum RlAggregation {
+        /// The mean over all tokens: long episodes weigh more.
+        #[default]
+        TokenMean = "token_mean",
+        /// The mean over episodes of the mean over their tokens.
+        SeqMeanTokenMean = "seq_mean_token_mean",
+        /// The mean over episodes of the sum over their tokens.
+        SeqMeanTokenSum = "seq_mean_token_sum",
+        /// The same by `max_reply_tokens`, a constant (Dr. GRPO).
+        SeqMeanTokenSumNorm = "seq_mean_token_sum_norm",
+    }
+}
+
+skill_core::named_enum! {
+    /// Estimators of the divergence from the reference policy: J. Schulman, "Approximating KL Divergence", 2020.
+    #[derive(Default)]
+    pub enum RlKlEstimator {
+        /// `exp(d) - d - 1`, where `d` is the difference of the log-probabilities under the reference and the policy.
+        #[default]
+        K3 = "k3",
+        /// `-d`.
+        K1 = "k1",
+        /// `d^2 / 2`.
+        K2 = "k2",
+    }
+}
+
 /// How to train.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -27,8 +95,24 @@ pub struct RlSettings {
     pub max_grad_norm: f64,
     /// The coefficient of the divergence from the reference policy; 0 computes none.
     pub kl_coeff: f64,
+    /// How the divergence is estimated.
+    pub kl_estimator: RlKlEstimator,
     /// The ratio of new and old probability is clipped to 1 minus and 1 plus this.
     pub clip_epsilon: f64,
+    /// The ratio is clipped to 1 plus this instead, where it is set (clip-higher).
+    pub clip_epsilon_high: Option<f64>,
+    /// The cap of the ratio for negative advantages (dual clip); 0 sets none.
+    pub dual_clip: f64,
+    /// The factor of the entropy in nats that is subtracted from the loss.
+    pub entropy_coeff: f64,
+    /// From returns to advantages.
+    pub advantage: RlAdvantage,
+    /// What counts once in the mean and the deviation of a group.
+    pub statistics: RlStatistics,
+    /// The episodes that are compared with each other.
+    pub baseline: RlBaseline,
+    /// From the losses of tokens to that of an optimizer step.
+    pub aggregation: RlAggregation,
     /// What an action that means nothing to the world takes from the return of its episode.
     pub invalid_action_penalty: f64,
     /// The divisor of the logits while episodes are sampled.
@@ -55,7 +139,15 @@ impl Default for RlSettings {
             weight_decay: 0.01,
             max_grad_norm: 1.0,
             kl_coeff: 0.01,
+            kl_estimator: RlKlEstimator::default(),
             clip_epsilon: 0.2,
+            clip_epsilon_high: None,
+            dual_clip: 3.0,
+            entropy_coeff: 0.0,
+            advantage: RlAdvantage::default(),
+            statistics: RlStatistics::default(),
+            baseline: RlBaseline::default(),
+            aggregation: RlAggregation::default(),
             invalid_action_penalty: 0.1,
             temperature: 1.0,
             max_prompt_tokens: 6_000,
@@ -90,9 +182,11 @@ impl RlSettings {
     }
 
     /// The settings that decide the weights, by name. A run can be extended by iterations.
+    ///
+    /// A switch that has its default is not named, so that runs of versions without it are continued.
     #[cfg(feature = "weights")]
     pub(crate) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        [
+        let numbers = [
             ("run.seed", json!(self.seed)),
             ("rl.tasks", json!(self.tasks)),
             ("rl.group_size", json!(self.group_size)),
@@ -107,7 +201,19 @@ impl RlSettings {
             ("rl.max_prompt_tokens", json!(self.max_prompt_tokens)),
             ("rl.max_reply_tokens", json!(self.max_reply_tokens)),
             ("rl.micro_batch_tokens", json!(self.micro_batch_tokens)),
-        ]
-        .into_iter()
+        ];
+        let usual = Self::default();
+        let switches = [
+            ("rl.kl_estimator", json!(self.kl_estimator), json!(usual.kl_estimator)),
+            ("rl.clip_epsilon_high", json!(self.clip_epsilon_high), json!(usual.clip_epsilon_high)),
+            ("rl.dual_clip", json!(self.dual_clip), json!(usual.dual_clip)),
+            ("rl.entropy_coeff", json!(self.entropy_coeff), json!(usual.entropy_coeff)),
+            ("rl.advantage", json!(self.advantage), json!(usual.advantage)),
+            ("rl.statistics", json!(self.statistics), json!(usual.statistics)),
+            ("rl.baseline", json!(self.baseline), json!(usual.baseline)),
+            ("rl.aggregation", json!(self.aggregation), json!(usual.aggregation)),
+        ];
+        let switched = switches.into_iter().filter(|(_, value, usual)| value != usual);
+        numbers.into_iter().chain(switched.map(|(key, value, _)| (key, value)))
     }
 }

@@ -36,6 +36,12 @@ impl EpisodeRow {
         self.logprobs.resize(self.tokens.len(), 0.0);
     }
 
+    /// Replies in it: runs of sampled tokens.
+    pub(crate) fn n_replies(&self) -> usize {
+        let begins = |place: usize| place == 0 || self.sampled.get(place - 1) != Some(&true);
+        self.sampled.iter().enumerate().filter(|(place, sampled)| **sampled && begins(*place)).count()
+    }
+
     /// Tokens that were sampled.
     pub(crate) fn n_sampled(&self) -> usize {
         self.sampled.iter().filter(|sampled| **sampled).count()

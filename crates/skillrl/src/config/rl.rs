@@ -1,10 +1,10 @@
 //! The section of reinforcement learning.
 
 use super::keys::KeyDefault::{Absent, Value};
-use super::keys::declare::{decisive, integer, number, process, settings};
+use super::keys::declare::{choice, decisive, integer, number, process, settings};
 use super::keys::{MAX_COUNT, MAX_TOKENS};
 use super::sft::MAX_RANK;
-use skill_pipeline::rl::RlSettings;
+use skill_pipeline::rl::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 
 settings! {
     /// `[rl]`.
@@ -25,8 +25,29 @@ settings! {
         max_grad_norm: f64 = decisive(number(0.0, 1e6), Value("1.0")) => max_grad_norm;
         /// The coefficient of the divergence from the policy before the first iteration; 0 computes none.
         kl_coeff: f64 = decisive(number(0.0, 1e3), Value("0.01")) => kl_coeff;
+        /// How the divergence is estimated: `k3`, `k1` or `k2` (J. Schulman, "Approximating KL Divergence", 2020).
+        kl_estimator: RlKlEstimator = decisive(choice::<RlKlEstimator>(), Value("\"k3\"")) => kl_estimator;
         /// The ratio of new and old probability is clipped to 1 minus and 1 plus this.
         clip_epsilon: f64 = decisive(number(1e-6, 1.0), Value("0.2")) => clip_epsilon;
+        /// The ratio is clipped to 1 plus this instead (clip-higher).
+        clip_epsilon_high: Option<f64> = decisive(number(1e-6, 10.0), Absent { example: "0.28" }) => clip_epsilon_high;
+        /// The cap of the ratio for negative advantages (dual clip). 0 sets none.
+        dual_clip: f64 = decisive(number(0.0, 1e3), Value("3.0")) => dual_clip;
+        /// The factor of the entropy in nats that is subtracted from the loss.
+        entropy_coeff: f64 = decisive(number(0.0, 1e3), Value("0.0")) => entropy_coeff;
+        /// From returns to advantages: less the mean and divided by the standard deviation (`standardized`), less the
+        /// mean (`centered`, Dr. GRPO), or less the mean of the others (`leave_one_out`, RLOO).
+        advantage: RlAdvantage = decisive(choice::<RlAdvantage>(), Value("\"standardized\"")) => advantage;
+        /// What counts once in the mean and the deviation of a group: an episode (`trajectories`), or a reply
+        /// (`steps`, the code of the SkillRL paper).
+        statistics: RlStatistics = decisive(choice::<RlStatistics>(), Value("\"trajectories\"")) => statistics;
+        /// The episodes that are compared with each other: those of a group that were shown the same skills (`arm`), or
+        /// all of it (`group`).
+        baseline: RlBaseline = decisive(choice::<RlBaseline>(), Value("\"arm\"")) => baseline;
+        /// From the losses of tokens to that of an optimizer step: the mean over all tokens (`token_mean`), over episodes
+        /// of the mean (`seq_mean_token_mean`) or the sum (`seq_mean_token_sum`) over their tokens, or the last one
+        /// divided by `max_reply_tokens` (`seq_mean_token_sum_norm`, Dr. GRPO).
+        aggregation: RlAggregation = decisive(choice::<RlAggregation>(), Value("\"token_mean\"")) => aggregation;
         /// What an action that means nothing to the world takes from the return of its episode.
         invalid_action_penalty: f64 = decisive(number(0.0, 1e3), Value("0.1")) => invalid_action_penalty;
         /// The divisor of the logits while episodes are sampled.
