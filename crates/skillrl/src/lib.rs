@@ -61,10 +61,12 @@
 //! ```
 
 pub mod assemble;
+pub mod collect;
 pub mod config;
 pub mod cost;
 #[cfg(feature = "sim")]
 pub mod demo;
+pub mod distill;
 pub mod doctor;
 pub mod engine;
 pub mod environment;
@@ -75,6 +77,7 @@ pub mod export;
 pub mod hint;
 #[cfg(feature = "import")]
 pub mod import;
+pub mod kept;
 #[cfg(feature = "yaml")]
 pub mod lint;
 pub mod not_a_skill;

@@ -1,27 +1,26 @@
 //! `skillrl distill`: episodes become a bank of skills.
 
 use super::UsageError;
-use super::kept::{KeptCalls, described_spend};
+use super::described_spend;
 use super::start::{load_start, simulated_line};
 use crate::args::{DistillArgs, Start};
 use crate::table::counted;
 use serde_json::json;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill};
-use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, TrainItems, assign_types};
+use skillrl::assemble::ModelRole;
+use skillrl::bank::distill::Admit;
+use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent};
 use skillrl::bank::format::{BankFormat, write};
-use skillrl::bank::lint::Forbidden;
-use skillrl::bank::task_type::TypeTable;
-use skillrl::bank::{Bank, BankError, Tier, read_episodes};
-use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig};
+use skillrl::bank::{BankError, Tier, read_episodes};
+use skillrl::config::{EnvKind, FILE_NAME};
+use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::{Engine, simulated_models};
+use skillrl::kept::KeptCalls;
 use skillrl::llm::error::with_causes;
-use skillrl::llm::{CallCtx, CallPlace};
-use skillrl::pipeline::bank::{forbid_items, run_episodes, teacher_error};
+use skillrl::pipeline::bank::run_episodes;
 use skillrl::pipeline::bank_dir::BankDir;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
-use skillrl::pipeline::{PipelineError, RunReader, Stage, StopSignal};
+use skillrl::pipeline::{PipelineError, RunReader, StopSignal};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,10 +34,9 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             .with_hint("name a file that `skillrl collect` has written")
             .into());
     };
-    let mut episodes = read(path)?;
+    let episodes = read(path)?;
     let start = started(args, &episodes);
     let loaded = load_start(&start, args.quiet)?;
-    assign(&mut episodes, &loaded)?;
     let is_file = args.out.extension().is_some_and(|extension| extension == JSON);
     if is_file && args.out.exists() && !args.force {
         let message = format!("{} is there already", args.out.display());
@@ -50,54 +48,41 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
     }
     let mut engine = Engine::new(&loaded);
-    let teacher = engine.model(ModelRole::Teacher)?;
-    let prompts = assemble::teacher_prompts(&loaded)?;
-    let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
+    // A teacher that is not there is found out before a directory is made.
+    engine.model(ModelRole::Teacher)?;
+    let distilling = Distilling::new(&loaded, episodes, &args.out)?;
+    if let Some(error) = &distilling.warning {
+        super::say(&format!(
+            "warning: the items of `[env]` cannot be read, so skills are only held against the goals of the episodes: {}",
+            with_causes(error)
+        ));
+    }
     let kept = KeptCalls::beside(&args.out)?;
     kept.count_spent(&engine);
     let n_before = engine.budget().spent().calls;
-    let teacher = kept.chat(teacher);
-    let embedding = embedding.map(|model| kept.embedding(model));
-    let settings = DistillSettings::default();
-    let forbidden = forbidden(&loaded, &episodes);
-    let (episodes, _) = TrainItems::of_collection(&episodes).take(episodes);
-    let plan = DistillPlan::new(&episodes, &settings);
-    let tiers: Vec<String> = plan.tiers().map(Tier::to_string).collect();
+    let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();
     if !args.quiet {
         super::say(&format!(
             "{} for {}: {} and at most {} repairs",
-            counted(episodes.len() as u64, "episode"),
+            counted(distilling.n_episodes() as u64, "episode"),
             tiers.join(", "),
-            counted(plan.n_calls() as u64, "call"),
-            plan.n_calls(),
+            counted(distilling.plan().n_calls() as u64, "call"),
+            distilling.plan().n_calls(),
         ));
     }
     let stop = StopSignal::default();
-    let call =
-        CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(CallPlace::default()) };
-    let asked = Teacher {
-        model: teacher.as_ref(),
-        embedding: embedding.as_deref(),
-        prompts: &prompts,
-        max_reply_tokens: loaded.config.limits.max_reply_tokens,
-        workers: assemble::settings(&loaded.config)?.workers,
-    };
-    let distilling = distill(&episodes, &plan, &settings, &asked, &forbidden, &call);
-    let distilled = super::block_on(stop, "stopping", distilling)?
-        .map_err(|error| skillrl::Error::Pipeline(teacher_error(error, Stage::Distill.as_str())))?;
-    let mut bank = Bank::new();
     let admit = if args.admit_unmeasured() { Admit::Unmeasured } else { Admit::Candidate };
+    let work = distilling.distill(&mut engine, admit, &kept, &stop);
+    let Distilled { bank, left_out, notes, calls, .. } = super::block_on(stop.clone(), "stopping", work)??;
+    let n_episodes = distilling.n_episodes();
     let failed =
         |source: BankError| skillrl::Error::Pipeline(PipelineError::Bank { path: args.out.clone(), source });
-    let applied = apply(&mut bank, 0, &distilled.proposals, admit).map_err(failed)?;
     if is_file {
         let written = write(&bank, BankFormat::Paper, None, "").map_err(failed)?;
         atomic::write(&args.out, written.text.as_bytes()).map_err(skillrl::Error::Pipeline)?;
     } else {
         BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
     }
-    let left_out: Vec<String> =
-        distilled.left_out.iter().chain(&applied.left_out).map(LeftOut::to_string).collect();
     let mut by_tier: BTreeMap<String, usize> = BTreeMap::new();
     for skill in bank.skills() {
         *by_tier.entry(skill.tier.to_string()).or_default() += 1;
@@ -108,8 +93,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             "skills": bank.skills().len(),
             "by_tier": by_tier,
             "left_out": left_out,
-            "notes": distilled.notes,
-            "calls": distilled.calls,
+            "notes": notes,
+            "calls": calls,
             "simulated_models": simulated_models(&loaded.config, &[ModelRole::Teacher]),
         });
         return super::print(&format!("{value}\n"));
@@ -122,12 +107,12 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         "{}: {} from {}, {state}\n",
         args.out.display(),
         counted(bank.skills().len() as u64, "skill"),
-        counted(episodes.len() as u64, "episode"),
+        counted(n_episodes as u64, "episode"),
     );
     for (tier, n) in by_tier {
         let _ = writeln!(text, "  {tier}: {n}");
     }
-    for note in distilled.notes.iter().chain(&left_out) {
+    for note in notes.iter().chain(&left_out) {
         let _ = writeln!(text, "note: {note}");
     }
     let _ = writeln!(
@@ -209,30 +194,4 @@ fn agent_of(run: &RunReader) -> Option<EpisodeAgent> {
     let is_simulated = config.simulated_models.iter().any(|role| role == ModelRole::Target.as_str());
     let kind = if is_simulated { AgentKind::Simulated } else { AgentKind::Model };
     Some(EpisodeAgent::new(kind, model))
-}
-
-/// Gives each episode a type where its environment or its goal tells one.
-fn assign(episodes: &mut [Episode], loaded: &LoadedConfig) -> anyhow::Result<()> {
-    let retrieval = assemble::retrieval(loaded, None)?;
-    let table: &TypeTable = retrieval.types();
-    let known: Vec<String> = episodes.iter().map(|episode| episode.task_type.clone()).collect();
-    let detector = table.detector(known.iter().map(String::as_str).filter(|name| !name.is_empty()));
-    assign_types(episodes, &|episode| {
-        let found = detector.detect(&episode.task_type, &episode.goal).task_type;
-        found.unwrap_or_else(|| episode.task_type.clone())
-    });
-    Ok(())
-}
-
-/// What no skill may hold: goals and ids of all sets that are known here.
-fn forbidden(loaded: &LoadedConfig, episodes: &[Episode]) -> Forbidden {
-    let mut forbidden = Forbidden::of_episodes(episodes);
-    match assemble::environment(loaded) {
-        Ok(env) => forbid_items(&mut forbidden, env.as_ref()),
-        Err(error) => super::say(&format!(
-            "warning: the items of `[env]` cannot be read, so skills are only held against the goals of the episodes: {}",
-            with_causes(&error)
-        )),
-    }
-    forbidden
 }

@@ -1,9 +1,9 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::UsageError;
+use super::described_spend;
 use super::eval::{unkept, warn_of_silence, warn_of_test_split};
 use super::eval_out::deciding;
-use super::kept::{KeptCalls, described_spend};
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
@@ -16,6 +16,7 @@ use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::{Engine, simulated_models};
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, SkillSource, Split};
+use skillrl::kept::KeptCalls;
 use skillrl::llm::ChatModel;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::identity::{RunIdentity, check_identity, describe_changes};

@@ -24,7 +24,6 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 mod inspect_bank;
 pub(crate) mod journal;
-mod kept;
 pub(crate) mod lint;
 pub(crate) mod mcp;
 pub(crate) mod noise;
@@ -282,4 +281,17 @@ pub(crate) fn write_files<'a>(
         written.push(path);
     }
     Ok(written)
+}
+
+/// What a command has sent, for its last line.
+fn described_spend(loaded: &LoadedConfig, engine: &skillrl::engine::Engine<'_>, n_before: u64) -> String {
+    let spent = engine.budget().spent();
+    let n_sent = spent.calls.saturating_sub(n_before);
+    let money = skillrl::cost::has_prices(&loaded.config.models.target).then_some(spent.money);
+    let money = money.map(|money| format!(", {money:.4} in all")).unwrap_or_default();
+    match n_sent {
+        0 => "no request was sent now, all replies were kept".to_owned(),
+        1 => format!("1 request was sent now{money}"),
+        n_sent => format!("{n_sent} requests were sent now{money}"),
+    }
 }

@@ -16,7 +16,6 @@ pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::SftArgs;
-    use crate::command::kept::KeptCalls;
     use crate::command::report::write_after_sft;
     use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
@@ -24,6 +23,7 @@ mod built_in {
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, SftReasoning};
     use skillrl::engine::Engine;
+    use skillrl::kept::KeptCalls;
     use skillrl::pipeline::sft::demos::Demonstrator;
     use skillrl::pipeline::sft::reasons::Reasoner;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};

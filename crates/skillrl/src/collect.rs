@@ -1,0 +1,126 @@
+//! From a configuration to episodes, as data for a teacher and for fine-tuning.
+
+use crate::assemble::{self, ModelRole};
+use crate::config::LoadedConfig;
+use crate::engine::{Engine, simulated_models};
+use crate::error::Error;
+use crate::kept::KeptCalls;
+use skill_bank::Episode;
+use skill_bank::episode::{AgentKind, EpisodeAgent};
+use skill_core::SkillDoc;
+use skill_envs::source::document;
+use skill_envs::{Env, Item, Split};
+use skill_llm::ChatModel;
+use skill_pipeline::bank::collect::{attempts, collect};
+use skill_pipeline::stage::StageCtx;
+use skill_pipeline::stage::rollout::Rollouts;
+use skill_pipeline::stage::silence::empty_replies;
+use skill_pipeline::warning::Warning;
+use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
+use std::sync::Arc;
+
+/// Which episodes are collected.
+#[derive(Debug, Clone)]
+pub struct CollectRequest {
+    /// The split whose items are played.
+    pub split: Split,
+    /// How many episodes; `None` is one of each item.
+    pub n_episodes: Option<usize>,
+    /// True if the expert of the world plays, and no model.
+    pub expert: bool,
+    /// The skill that the agent works from.
+    pub skill: SkillDoc,
+}
+
+/// Collecting that can begin.
+pub struct Collecting {
+    env: Arc<dyn Env>,
+    target: Arc<dyn ChatModel>,
+    agent: EpisodeAgent,
+    workers: usize,
+    request: CollectRequest,
+}
+
+/// Episodes with their trajectories.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Collected {
+    /// The episodes, in the order of their items.
+    pub episodes: Vec<Episode>,
+    /// What is striking about the replies.
+    pub warning: Option<Warning>,
+}
+
+impl Collecting {
+    /// Makes environment and agent; nothing is played.
+    ///
+    /// # Errors
+    ///
+    /// Data or models that are not what the configuration says, an expert that the world does not have, and an empty
+    /// split.
+    pub fn new(
+        loaded: &LoadedConfig,
+        engine: &mut Engine<'_>,
+        request: CollectRequest,
+    ) -> Result<Self, Error> {
+        let env = assemble::environment_with(loaded, engine.judge()?)?;
+        let target = match request.expert {
+            true => engine.expert()?,
+            false => engine.model(ModelRole::Target)?,
+        };
+        let is_simulated = || !simulated_models(&loaded.config, &[ModelRole::Target]).is_empty();
+        let agent = match request.expert {
+            true => EpisodeAgent::new(AgentKind::Expert, target.id().model.clone()),
+            false if is_simulated() => EpisodeAgent::new(AgentKind::Simulated, target.id().to_string()),
+            false => EpisodeAgent::new(AgentKind::Model, target.id().to_string()),
+        };
+        if env.items(request.split).is_empty() {
+            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: request.split }.into());
+        }
+        Ok(Self { env, target, agent, workers: assemble::settings(&loaded.config)?.workers, request })
+    }
+
+    /// Who plays.
+    pub fn agent(&self) -> &EpisodeAgent {
+        &self.agent
+    }
+
+    /// Plays, with the replies kept where `kept` is given.
+    ///
+    /// # Errors
+    ///
+    /// An episode that could not be played; the replies until then are kept.
+    pub async fn collect(
+        self,
+        kept: Option<&KeptCalls>,
+        events: &dyn EventSink,
+        stop: &StopSignal,
+    ) -> Result<Collected, Error> {
+        let Self { env, target, agent, workers, request } = self;
+        let items: Vec<&Item> = env.items(request.split).iter().collect();
+        let attempts = attempts(&items, request.n_episodes.unwrap_or(items.len()));
+        let chat = |model: Arc<dyn ChatModel>| match kept {
+            Some(kept) => kept.chat(model),
+            None => model,
+        };
+        let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
+        let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
+        let ctx = StageCtx {
+            workers,
+            halt: stop.soon.clone(),
+            cancel: stop.now.clone(),
+            journal: kept.map(|kept| kept.journal.clone()),
+            ..StageCtx::new(Stage::Collect, events)
+        };
+        let source = document(&request.skill);
+        let collected = collect(&rollouts, &attempts, &source, &ctx).await?;
+        let (mut episodes, results): (Vec<Episode>, Vec<_>) = collected.into_iter().unzip();
+        let warning = empty_replies(&results);
+        for (episode, result) in episodes.iter_mut().zip(results) {
+            episode.agent = Some(agent.clone());
+            episode.skill = request.skill.hash().to_string();
+            episode.trajectory = Some(result.trajectory);
+        }
+        Ok(Collected { episodes, warning })
+    }
+}

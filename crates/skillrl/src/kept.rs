@@ -1,0 +1,56 @@
+//! The calls of work that writes one file: they are kept beside it, so that the same work goes on where it ended.
+
+use crate::engine::Engine;
+use crate::error::Error;
+use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
+use skill_pipeline::run_dir::RunDir;
+use skill_pipeline::trainer::count_spent;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The calls beside a file that is being made, held by this process.
+pub struct KeptCalls {
+    /// The replies.
+    pub journal: Journal,
+    dir: RunDir,
+}
+
+impl KeptCalls {
+    /// Takes the calls beside `out`, in a directory of its name with `.calls` at the end.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be made, or that another process works in.
+    pub fn beside(out: &Path) -> Result<Self, Error> {
+        let dir = RunDir::open(&calls_of(out))?;
+        let journal = dir.open_journal(JournalOptions::default(), false)?;
+        Ok(Self { journal, dir })
+    }
+
+    /// Tells the caps what was spent here before.
+    pub fn count_spent(&self, engine: &Engine<'_>) {
+        count_spent(&engine.budget(), &engine.prices(), &self.journal);
+    }
+
+    /// The model with its replies kept.
+    pub fn chat(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        Arc::new(Metered::new(Arc::new(Journaled::new(model, self.journal.clone()))))
+    }
+
+    /// The model with its vectors kept.
+    pub fn embedding(&self, model: Arc<dyn EmbeddingModel>) -> Arc<dyn EmbeddingModel> {
+        Arc::new(Journaled::embedding(model, self.journal.clone()))
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+fn calls_of(out: &Path) -> PathBuf {
+    let mut name: OsString = out.file_name().unwrap_or_default().to_owned();
+    name.push(".calls");
+    out.with_file_name(name)
+}
