@@ -42,6 +42,14 @@ impl EpisodeRow {
         self.sampled.iter().enumerate().filter(|(place, sampled)| **sampled && begins(*place)).count()
     }
 
+    /// Takes away what no reply follows: it teaches nothing, and a prompt that was refused has outgrown the context.
+    fn end_with_last_reply(&mut self) {
+        let n_tokens = self.sampled.iter().rposition(|sampled| *sampled).map_or(0, |last| last + 1);
+        self.tokens.truncate(n_tokens);
+        self.sampled.truncate(n_tokens);
+        self.logprobs.truncate(n_tokens);
+    }
+
     /// Tokens that were sampled.
     pub(crate) fn n_sampled(&self) -> usize {
         self.sampled.iter().filter(|sampled| **sampled).count()
@@ -74,10 +82,13 @@ impl EpisodeChat {
         Self { wave, seat, text, id, max_prompt_tokens, said: Mutex::default() }
     }
 
-    /// The rows so far, and what went wrong with the model.
+    /// The rows so far, each up to its last reply, and what went wrong with the model.
     pub(crate) fn take(&self) -> (Vec<EpisodeRow>, Option<Arc<TrainError>>) {
         let mut said = self.lock();
-        (std::mem::take(&mut said.rows), said.fault.take())
+        let mut rows = std::mem::take(&mut said.rows);
+        rows.iter_mut().for_each(EpisodeRow::end_with_last_reply);
+        rows.retain(|row| !row.tokens.is_empty());
+        (rows, said.fault.take())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Said> {
@@ -176,5 +187,30 @@ impl ChatModel for EpisodeChat {
         let usage = Usage { input: n_prompt as u64, output: sample.tokens.len() as u64, ..Usage::default() };
         let finish = if said.is_ended { FinishReason::Stop } else { FinishReason::Length };
         Ok(ChatReply::new(text, usage, finish))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_ends_with_its_last_reply() {
+        let mut row = EpisodeRow::default();
+        row.push_shown(&[1, 2]);
+        let sample = json!({"tokens": [3, 4], "logprobs": [-0.5, -0.25], "ended": "stop"});
+        row.push_sampled(&serde_json::from_value::<Sample>(sample).unwrap());
+        row.push_shown(&[5; 100]);
+        assert_eq!(row.n_replies(), 1);
+        row.end_with_last_reply();
+        assert_eq!(
+            (row.tokens.as_slice(), row.logprobs.len(), row.sampled.len()),
+            ([1, 2, 3, 4].as_slice(), 4, 4)
+        );
+        let mut silent = EpisodeRow::default();
+        silent.push_shown(&[1, 2]);
+        silent.end_with_last_reply();
+        assert_eq!(silent, EpisodeRow::default());
     }
 }
