@@ -8,6 +8,7 @@ mod exit_code;
 mod log;
 #[cfg(feature = "otel")]
 mod otel;
+mod phases_now;
 mod progress;
 mod progress_bar;
 mod report_line;

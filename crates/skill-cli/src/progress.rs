@@ -2,6 +2,7 @@
 
 use crate::bank_line::{round_line, trial_line};
 use crate::bank_now;
+use crate::phases_now;
 use crate::progress_bar::StageBar;
 use crate::report_line::{slow_update_line, step_line};
 use crate::table::counted;
@@ -150,6 +151,8 @@ impl State {
             | Event::BankValidated { .. } => {}
             Event::RoundFinished { record } => self.line(&round_line(record)),
             Event::BankFinished { .. } | Event::SftFinished { .. } => {}
+            Event::PhaseStarted { phase } => self.line(&format!("phase {}", phases_now::place(*phase))),
+            Event::PhaseFinished { record } => self.line(&phases_now::line(record)),
             Event::SftStepFinished { record, seconds, peak_memory } => {
                 let speed = record.tokens as f64 / seconds.max(1e-9);
                 let memory =

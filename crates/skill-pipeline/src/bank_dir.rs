@@ -118,7 +118,7 @@ impl BankDir {
     }
 
     /// As [`create`](Self::create), in the directory of a run that this process holds.
-    pub(crate) fn create_in_run(
+    pub fn create_in_run(
         path: &Path,
         bank: Bank,
         source: Option<(BankFormat, &str)>,

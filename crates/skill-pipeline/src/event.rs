@@ -3,6 +3,7 @@
 //! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
 
 use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
+use crate::phases::{Phase, PhaseRecord};
 use crate::rl::record::{RlIteration, RlSummary, RlValidation};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
 use crate::run_dir::format::{StepRecord, Summary};
@@ -257,6 +258,16 @@ pub enum Event {
     BankFinished {
         /// What it came to.
         summary: Box<BankSummary>,
+    },
+    /// A phase of a run of several begins, or is taken up again.
+    PhaseStarted {
+        /// The phase.
+        phase: Phase,
+    },
+    /// A phase of a run of several is finished, or its result was taken over from another run.
+    PhaseFinished {
+        /// What `phases.json` holds.
+        record: Box<PhaseRecord>,
     },
     /// A step of fine-tuning is done.
     SftStepFinished {

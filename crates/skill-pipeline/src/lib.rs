@@ -53,6 +53,7 @@ pub mod event;
 pub mod identity;
 pub mod memory;
 pub mod noise;
+pub mod phases;
 pub mod prompts;
 pub mod provenance;
 pub mod prune;

@@ -5,7 +5,8 @@
 
 use crate::data::headline::{p_words, percent, points};
 use crate::{
-    AnyReport, BankReport, Report, ReportError, RlReport, RunComparison, SftReport, chart, difference,
+    AnyReport, BankReport, PhasesReport, Report, ReportError, RlReport, RunComparison, SftReport, chart,
+    difference,
 };
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -18,6 +19,7 @@ const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
 const SFT: &str = include_str!("../assets/sft.html");
 const RL: &str = include_str!("../assets/rl.html");
+const PHASES: &str = include_str!("../assets/phases.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
 /// What both have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
@@ -106,6 +108,35 @@ fn render_sft(report: &SftReport, part: Part) -> Result<String, ReportError> {
         games_chart => Value::from_safe_string(chart::curve::games(steps, validations, total)),
         rates => Value::from_safe_string(chart::curve::learning_rates(steps, total)),
         norms => Value::from_safe_string(chart::curve::grad_norms(steps, total)),
+    });
+    Ok(rendered?)
+}
+
+/// The report of a run of several phases as one HTML page, as self-contained as a [`page`]; it links to the pages of its
+/// phases, which lie in their directories.
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn phases_page(report: &PhasesReport) -> Result<String, ReportError> {
+    render_phases(report, Part::Page)
+}
+
+/// What [`phases_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn phases_content(report: &PhasesReport) -> Result<String, ReportError> {
+    render_phases(report, Part::Content)
+}
+
+fn render_phases(report: &PhasesReport, part: Part) -> Result<String, ReportError> {
+    let rendered = environment()?.get_template("phases.html")?.render(context! {
+        is_page => part == Part::Page,
+        report => Value::from(Serde(report)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
     });
     Ok(rendered?)
 }
@@ -206,6 +237,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("bank.html", BANK)?;
     environment.add_template("sft.html", SFT)?;
     environment.add_template("rl.html", RL)?;
+    environment.add_template("phases.html", PHASES)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)

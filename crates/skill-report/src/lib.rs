@@ -35,13 +35,14 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
+pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
 pub use data::rl::{RlBrief, RlReport, RlRow, RlTaskType, reinforces};
 pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
 pub use html::{
-    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, rl_content, rl_page, sft_content,
-    sft_page,
+    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, phases_content, phases_page,
+    rl_content, rl_page, sft_content, sft_page,
 };
 pub use skill_core::usage::grouped;
 

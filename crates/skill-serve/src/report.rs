@@ -71,6 +71,9 @@ fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
     let content = if is_bank_run(&found.path) {
         let report = skillrl::report::bank(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::bank_content(&report)
+    } else if skill_report::has_phases(&found.path) {
+        let report = skillrl::report::phases(&found.path).map_err(|error| found.problem(&error))?;
+        skill_report::phases_content(&report)
     } else if skill_report::fine_tunes(&found.path) {
         let report = skillrl::report::sft(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::sft_content(&report)

@@ -59,7 +59,7 @@ impl ModelRole {
     pub fn of_training(config: &Config) -> [Self; 2] {
         match config.train.mode {
             TrainMode::Document => [Self::Target, Self::Optimizer],
-            TrainMode::Bank => [Self::Target, Self::Teacher],
+            TrainMode::Bank | TrainMode::Weights => [Self::Target, Self::Teacher],
         }
     }
 

@@ -10,11 +10,13 @@ mod caps;
 mod epoch_end;
 mod prepared;
 mod probe;
+mod weights;
 
 pub use bank::{BankEstimate, BankStage, bank_estimate};
 pub use caps::{ApproximateCap, approximate_caps};
 pub use prepared::Prepared;
 pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
+pub use weights::{WeightsEstimate, weights_estimate};
 
 use crate::config::Config;
 use crate::cost::usage_cost;

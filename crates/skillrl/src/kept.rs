@@ -28,6 +28,15 @@ impl KeptCalls {
         Ok(Self { journal, dir })
     }
 
+    /// The calls beside `out`, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeptCalls::beside`].
+    pub fn existing(out: &Path) -> Result<Option<Self>, Error> {
+        calls_of(out).is_dir().then(|| Self::beside(out)).transpose()
+    }
+
     /// Tells the caps what was spent here before.
     pub fn count_spent(&self, engine: &Engine<'_>) {
         count_spent(&engine.budget(), &engine.prices(), &self.journal);

@@ -81,6 +81,8 @@ pub mod kept;
 #[cfg(feature = "yaml")]
 pub mod lint;
 pub mod not_a_skill;
+#[cfg(feature = "weights")]
+pub mod phased;
 pub mod prune;
 pub mod replay;
 #[cfg(feature = "report")]

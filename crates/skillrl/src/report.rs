@@ -7,9 +7,9 @@ use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RlReport, RunComparison,
-    RunOverview, SftReport, bank_page, comparison_page, fine_tunes, page, reinforces, rl_page, sft_page,
-    trains_bank,
+    AnyReport, BankReport, Headline, PhasesReport, Report, ReportError, ReportOptions, RlReport,
+    RunComparison, RunOverview, SftReport, bank_page, comparison_page, fine_tunes, has_phases, page,
+    phases_page, reinforces, rl_page, sft_page, trains_bank,
 };
 use std::path::{Path, PathBuf};
 
@@ -140,6 +140,15 @@ pub fn rl(run: &Path) -> Result<RlReport, Error> {
     RlReport::read(&RunReader::open(run)?).map_err(of_report)
 }
 
+/// Gathers the report of a run of several phases, also of one in progress.
+///
+/// # Errors
+///
+/// A directory without such a run, and files of the run that cannot be read.
+pub fn phases(run: &Path) -> Result<PhasesReport, Error> {
+    PhasesReport::read(&RunReader::open(run)?).map_err(of_report)
+}
+
 /// Gathers the report of a run, whatever it trains.
 ///
 /// # Errors
@@ -154,7 +163,7 @@ pub fn any(run: &Path) -> Result<AnyReport, Error> {
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
     for run in [first, second] {
-        if fine_tunes(run) || reinforces(run) {
+        if fine_tunes(run) || reinforces(run) || has_phases(run) {
             let name = run.display().to_string();
             return Err(of_report(ReportError::NotCompared { name }));
         }
@@ -178,6 +187,7 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = match trains_bank(run) {
         true => bank_page(&bank(run)?),
+        false if has_phases(run) => phases_page(&phases(run)?),
         false if fine_tunes(run) => sft_page(&sft(run)?),
         false if reinforces(run) => rl_page(&rl(run)?),
         false => page(&read(run)?),

@@ -6,6 +6,7 @@ use crate::config::{Config, LoadedConfig, TrainMode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
+use crate::kept::KeptCalls;
 use crate::sft::{LocalPolicy, Method, local_target, method_value, model_error, model_to_train, text_of};
 use serde_json::json;
 use skill_bank::Bank;
@@ -16,7 +17,7 @@ use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::EnvGames;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
-use skill_pipeline::weights::WeightsCaps;
+use skill_pipeline::weights::{WeightsCaps, WeightsSpent};
 use skill_pipeline::{EventSink, RunConfig, StopSignal};
 use skill_train::TrainError;
 use skill_train::chat_model::ModelFiles;
@@ -41,6 +42,10 @@ pub struct RlRequest {
     pub n_games: usize,
     /// The directory of the run.
     pub out: PathBuf,
+    /// What counts for the caps of training already.
+    pub before: WeightsSpent,
+    /// Files whose kept calls count for the caps of models already, see [`KeptCalls`].
+    pub earlier_calls: Vec<PathBuf>,
 }
 
 impl RlRequest {
@@ -66,6 +71,8 @@ impl RlRequest {
             bank: None,
             n_games: 0,
             out: out.into(),
+            before: WeightsSpent::default(),
+            earlier_calls: Vec::new(),
         }
     }
 }
@@ -131,7 +138,7 @@ pub fn prepare(
         .map(|games| games.with_limits(settings.max_prompt_tokens, settings.max_reply_tokens));
     let mut trainer = RlTrainer::new(env, source, backend, store, Arc::new(writer), text)
         .with_settings(settings)
-        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s))
+        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s).after(request.before))
         .with_events(events)
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
@@ -162,6 +169,11 @@ fn bank_in_the_loop(
         },
     };
     let mut engine = Engine::new(loaded);
+    for calls in &request.earlier_calls {
+        if let Some(kept) = KeptCalls::existing(calls)? {
+            kept.count_spent(&engine);
+        }
+    }
     let embedding = assemble::retrieval_model(loaded, &mut engine)?;
     let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
     let mut bank = RlBank::new(initial, retrieval, assemble::teacher_prompts(loaded)?)

@@ -4,12 +4,13 @@ mod memory;
 
 pub use memory::{MemoryForecast, capacity};
 
-use crate::assemble;
+use crate::assemble::{self, ModelRole};
 use crate::config::keys::declare::{Carry as _, Fill as _};
-use crate::config::{Config, LoadedConfig, LocalConfig, ModelConfig};
+use crate::config::{Config, LoadedConfig, LocalConfig, ModelConfig, SftReasoning};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
+use crate::kept::KeptCalls;
 use serde_json::{Value, json};
 use skill_bank::BankSource;
 use skill_core::SkillDoc;
@@ -23,7 +24,7 @@ use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
 use skill_pipeline::sft::reasons::Reasoner;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
 use skill_pipeline::sft::{EnvGames, PolicyFile, PolicyText, PolicyWriter, SftData, SftSettings, SftTrainer};
-use skill_pipeline::weights::WeightsCaps;
+use skill_pipeline::weights::{WeightsCaps, WeightsSpent};
 use skill_pipeline::{EventSink, RunConfig, StopSignal};
 use skill_train::TrainError;
 use skill_train::chat::RenderOptions;
@@ -92,6 +93,8 @@ pub struct SftRequest {
     pub out: PathBuf,
     /// The teacher that writes a reason for each action, where that is requested.
     pub reasoner: Option<Reasoner>,
+    /// What counts for the caps already.
+    pub before: WeightsSpent,
 }
 
 impl SftRequest {
@@ -113,8 +116,28 @@ impl SftRequest {
             n_games: 0,
             out: out.into(),
             reasoner: None,
+            before: WeightsSpent::default(),
         }
     }
+}
+
+/// The teacher that writes reasons for the run in this directory, with its calls, which are kept beside it and held as
+/// long as they live; `None` where none is asked for.
+///
+/// # Errors
+///
+/// A teacher that is not configured, and calls that another process holds.
+pub fn teacher(loaded: &LoadedConfig, out: &Path) -> Result<Option<(Reasoner, KeptCalls)>, Error> {
+    if loaded.config.sft.as_ref().is_none_or(|asked| asked.reasoning != SftReasoning::Teacher) {
+        return Ok(None);
+    }
+    let mut engine = Engine::new(loaded);
+    let model = engine.model(ModelRole::Teacher)?;
+    let kept = KeptCalls::beside(out)?;
+    kept.count_spent(&engine);
+    let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
+    let reasoner = Reasoner::new(kept.chat(model), workers).map_err(Error::Prompt)?;
+    Ok(Some((reasoner, kept)))
 }
 
 /// A run that can begin.
@@ -189,7 +212,7 @@ pub async fn prepare(
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
     let mut trainer = SftTrainer::new(Arc::clone(&backend), store, Arc::new(writer), data.clone())
         .with_settings(settings)
-        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s))
+        .with_caps(WeightsCaps::new(budget.tokens, budget.time_s).after(request.before))
         .with_events(events)
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
@@ -238,7 +261,11 @@ pub(crate) fn local_target(loaded: &LoadedConfig) -> Result<&LocalConfig, Error>
 }
 
 /// The skills that prompts hold.
-fn skills(loaded: &LoadedConfig, bank: Option<&Path>, env: &dyn Env) -> Result<Arc<dyn SkillSource>, Error> {
+pub(crate) fn skills(
+    loaded: &LoadedConfig,
+    bank: Option<&Path>,
+    env: &dyn Env,
+) -> Result<Arc<dyn SkillSource>, Error> {
     let skill: Option<SkillDoc> = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
     let bank = match bank {
         Some(path) => Some(read_bank(path)?.bank),

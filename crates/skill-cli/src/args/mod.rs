@@ -248,6 +248,10 @@ pub(crate) struct TrainArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
+    /// Takes over finished phases of this run, where their settings are the same; for `train.mode` "weights".
+    #[arg(long, value_name = "RUN")]
+    pub(crate) reuse: Vec<PathBuf>,
+
     /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
     /// paid for again where it is needed. Not for banks.
     #[arg(long)]

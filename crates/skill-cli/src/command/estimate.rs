@@ -5,7 +5,8 @@ use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
 use skillrl::config::{LoadedConfig, TrainMode};
 use skillrl::estimate::{
-    BankEstimate, Estimate, Prepared, Span, StageEstimate, approximate_caps, bank_estimate,
+    BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps, bank_estimate,
+    weights_estimate,
 };
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
@@ -23,6 +24,14 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
             super::print(&format!("{}\n", serde_json::to_string(&of_bank)?))?;
         } else {
             super::print_wrapped(&describe_bank(&of_bank, terminal_width()))?;
+        }
+    } else if loaded.config.train.mode == TrainMode::Weights {
+        let env = assemble::environment(&loaded)?;
+        let of_weights = weights_estimate(&loaded, env.as_ref(), &estimate);
+        if args.json {
+            super::print(&format!("{}\n", serde_json::to_string(&of_weights)?))?;
+        } else {
+            super::print_wrapped(&describe_weights(&of_weights, terminal_width()))?;
         }
     } else if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
@@ -122,6 +131,23 @@ fn describe_bank(estimate: &BankEstimate, width: Option<usize>) -> String {
     text.push_str(
         "\nTrials depend on what the teacher proposes: `evolution.max_trials` and `max_trial_rollouts` bound them.\n\
          Calls of the teacher come on top: one for about 20 episodes of each type, and one each round.\n",
+    );
+    text
+}
+
+fn describe_weights(estimate: &WeightsEstimate, width: Option<usize>) -> String {
+    let [n_train, n_val, n_test] = estimate.items;
+    let mut text =
+        format!("{n_train} training, {n_val} val and {n_test} test items; what the policy plays:\n\n");
+    let phases = estimate.phases.iter().chain([&estimate.total]);
+    text.push_str(&stage_table(phases.map(|stage| (Some(stage.rollouts), &stage.used)), width));
+    let _ = write!(
+        text,
+        "\nThe policy runs on this machine and costs no money. Fine-tuning learns from at most {}.\n\
+         The teacher is called {} to {} times: for the skills, and where a type of task stays weak.\n",
+        counted(estimate.examples, "example"),
+        estimate.teacher_calls.low,
+        estimate.teacher_calls.high,
     );
     text
 }

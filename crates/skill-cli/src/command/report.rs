@@ -3,18 +3,23 @@
 use crate::args::ReportArgs;
 use skillrl::pipeline::bank::record::BankSummary;
 #[cfg(feature = "weights")]
+use skillrl::pipeline::phases::Phase;
+#[cfg(feature = "weights")]
 use skillrl::pipeline::rl::record::RlSummary;
 use skillrl::pipeline::run_dir::is_bank_run;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::sft::record::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
-use skillrl::reports::{fine_tunes, reinforces};
+use skillrl::reports::{fine_tunes, has_phases, reinforces};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
         let report = match is_bank_run(&args.run) {
             true => serde_json::to_string_pretty(&skillrl::report::bank(&args.run)?)?,
+            false if has_phases(&args.run) => {
+                serde_json::to_string_pretty(&skillrl::report::phases(&args.run)?)?
+            }
             false if fine_tunes(&args.run) => {
                 serde_json::to_string_pretty(&skillrl::report::sft(&args.run)?)?
             }
@@ -48,6 +53,19 @@ pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineE
 pub(super) fn write_after_rl(dir: &Path, outcome: &Result<RlSummary, PipelineError>) {
     let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
     if (is_capped || is_own(outcome)) && reinforces(dir) {
+        write_or_warn(dir);
+    }
+}
+
+/// As [`write_after_run`], for a run of several phases, and for those of its phases that are runs.
+#[cfg(feature = "weights")]
+pub(super) fn write_after_phases(dir: &Path) {
+    for phase in [Phase::Sft, Phase::Rl].map(|phase| phase.dir(dir)) {
+        if fine_tunes(&phase) || reinforces(&phase) {
+            write_or_warn(&phase);
+        }
+    }
+    if has_phases(dir) {
         write_or_warn(dir);
     }
 }

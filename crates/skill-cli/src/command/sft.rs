@@ -19,17 +19,15 @@ mod built_in {
     use crate::command::report::write_after_sft;
     use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
-    use skillrl::assemble::{self, ModelRole};
+    use skillrl::assemble;
     use skillrl::bank::{Episode, read_episodes};
-    use skillrl::config::{LoadedConfig, SftReasoning};
+    use skillrl::config::LoadedConfig;
     use skillrl::engine::Engine;
-    use skillrl::kept::KeptCalls;
     use skillrl::pipeline::sft::demos::Demonstrator;
-    use skillrl::pipeline::sft::reasons::Reasoner;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
-    use skillrl::sft::{SftRequest, prepare};
+    use skillrl::sft::{SftRequest, prepare, teacher};
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
@@ -106,20 +104,6 @@ mod built_in {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The teacher that writes reasons, with its calls, which are kept beside the run; `None` where none is configured.
-    fn teacher(loaded: &LoadedConfig, out: &Path) -> anyhow::Result<Option<(Reasoner, KeptCalls)>> {
-        if loaded.config.sft.as_ref().is_none_or(|asked| asked.reasoning != SftReasoning::Teacher) {
-            return Ok(None);
-        }
-        let mut engine = Engine::new(loaded);
-        let model = engine.model(ModelRole::Teacher)?;
-        let kept = KeptCalls::beside(out)?;
-        kept.count_spent(&engine);
-        let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
-        let reasoner = Reasoner::new(kept.chat(model), workers).map_err(skillrl::Error::Prompt)?;
-        Ok(Some((reasoner, kept)))
     }
 
     fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {

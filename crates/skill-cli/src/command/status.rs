@@ -2,6 +2,7 @@
 
 use crate::args::StatusArgs;
 use crate::bank_now;
+use crate::phases_now;
 use crate::report_line::metric_words;
 use crate::rl_now;
 use crate::sft_now;
@@ -39,7 +40,7 @@ pub(crate) fn described(status: &RunOverview) -> String {
     let what = steps_of(status);
     let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
     // Steps that train weights have no stages.
-    let trains_weights = status.sft.is_some() || status.rl.is_some();
+    let trains_weights = status.sft.is_some() || status.rl.is_some() || status.phases.is_some();
     if let Some(live) = status.live.as_ref().filter(|live| !trains_weights || live.stage.is_some()) {
         let _ = writeln!(text, "  now    {}", now(live));
         if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
@@ -66,6 +67,13 @@ pub(crate) fn described(status: &RunOverview) -> String {
     }
     if let (Some([before, after]), None) = (status.test, &status.bank) {
         let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.metric));
+    }
+    for (name, words) in status.phases.iter().flat_map(|phases| phases_now::brief(phases)) {
+        let _ = writeln!(text, "  {name:<7} {words}");
+    }
+    let current = status.phases.iter().filter_map(|phases| Some(&phases.current()?.dir));
+    for run in current.filter_map(|dir| skillrl::report::overview(dir).ok()) {
+        let _ = writeln!(text, "  {}", described(&run).trim_end().replace('\n', "\n  "));
     }
     for (name, words) in status.sft.iter().flat_map(|sft| sft_now::brief(sft)) {
         let _ = writeln!(text, "  {name:<6} {words}");
@@ -114,6 +122,9 @@ fn next(status: &RunOverview) -> Option<String> {
 }
 
 fn steps_of(status: &RunOverview) -> String {
+    if let (Some(_), Some(total)) = (&status.phases, status.total_steps) {
+        return format!("weights and bank, {} of {total} phases", status.n_steps);
+    }
     let (unit, what) = match (is_bank_run(&status.path), &status.sft, &status.rl) {
         (true, ..) => ("round", "a bank, "),
         (false, Some(_), _) => ("step", "fine-tuning, "),

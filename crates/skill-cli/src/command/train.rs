@@ -18,6 +18,13 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         (false, true) => Show::Quiet,
         (false, false) => Show::Progress,
     };
+    if loaded.config.train.mode == TrainMode::Weights {
+        return phased::run(&loaded, args, show, &simulated);
+    }
+    if let Some(run) = args.reuse.first() {
+        let message = format!("--reuse {} is for runs whose `train.mode` is \"weights\"", run.display());
+        return Err(UsageError::new(message).with_hint("leave it out, or set `train.mode`").into());
+    }
     if loaded.config.train.mode == TrainMode::Bank {
         if args.new_journal {
             let message = "`--new-journal` is for runs that train a skill: what a bank holds follows from replies that only its journal has";
@@ -37,4 +44,59 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
     let lines = format!("{}\n{simulated}", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
+}
+
+/// Weights and bank, phase by phase.
+mod phased {
+    use crate::args::TrainArgs;
+    use crate::progress::Show;
+    use skillrl::config::LoadedConfig;
+
+    #[cfg(not(feature = "weights"))]
+    pub(super) fn run(_: &LoadedConfig, _: &TrainArgs, _: Show, _: &str) -> anyhow::Result<()> {
+        let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
+        let error = crate::command::UsageError::new("this program was built without local models");
+        Err(error.with_hint(hint).into())
+    }
+
+    #[cfg(feature = "weights")]
+    pub(super) fn run(
+        loaded: &LoadedConfig,
+        args: &TrainArgs,
+        show: Show,
+        simulated: &str,
+    ) -> anyhow::Result<()> {
+        use crate::command::report::write_after_phases;
+        use crate::command::{block_on, print_wrapped};
+        use crate::phases_now;
+        use crate::progress::Progress;
+        use skillrl::assemble::run_dir;
+        use skillrl::phased::PhasedTrainer;
+        use skillrl::pipeline::StopSignal;
+        use skillrl::pipeline::phases::Phase;
+        use std::sync::Arc;
+
+        let (out, stop) = (run_dir(loaded), StopSignal::default());
+        let trainer = PhasedTrainer::new(loaded.clone(), &out, Arc::new(Progress::new(show)), stop.clone())
+            .with_reuse(args.reuse.clone());
+        let stopping = "stopping after the step under way; press Ctrl-C again to stop at once";
+        let outcome = block_on(stop, stopping, trainer.train())?;
+        write_after_phases(&out);
+        let summary = outcome?;
+        if args.json {
+            return Ok(());
+        }
+        let mut text: String =
+            summary.test.iter().map(|found| format!("{}\n", phases_now::tested(found))).collect();
+        let rl = Phase::Rl.dir(&out);
+        let (policy, bank) = (rl.join("policy"), rl.join("bank"));
+        text.push_str(&format!(
+            "the policy is {}, its bank {}; `skillrl eval --policy {} --bank {}` measures both\n{simulated}",
+            policy.display(),
+            bank.display(),
+            policy.display(),
+            bank.display(),
+        ));
+        print_wrapped(&text)
+    }
 }

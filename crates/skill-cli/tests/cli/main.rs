@@ -50,6 +50,7 @@ mod noise;
 mod otel;
 mod output;
 mod packages;
+mod phased;
 mod prompts;
 mod prune;
 #[cfg(target_os = "linux")]

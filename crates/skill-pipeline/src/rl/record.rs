@@ -32,7 +32,9 @@ pub const SUMMARY_FILE: &str = "rl_summary.json";
 /// True if a directory holds a run of GRPO.
 pub fn is_rl_run(path: &Path) -> bool {
     path.join("config.json").is_file()
-        && [ITERATIONS_FILE, CHECKPOINT_FILE, SUMMARY_FILE].into_iter().any(|name| path.join(name).is_file())
+        && [ITERATIONS_FILE, CHECKPOINT_FILE, SUMMARY_FILE, TIMES_FILE]
+            .into_iter()
+            .any(|name| path.join(name).is_file())
 }
 
 /// A finished iteration.

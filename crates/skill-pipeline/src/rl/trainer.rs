@@ -1,7 +1,7 @@
 //! The trainer: what a run needs, and whether a directory holds it.
 
 use super::bank::RlBank;
-use super::record::RlSummary;
+use super::record::{RlSummary, RlTimes, TIMES_FILE};
 use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
 use crate::error::PipelineError;
@@ -10,7 +10,7 @@ use crate::identity::{MODE, MODE_RL, RunIdentity, check_identity};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::ConfigFile;
 use crate::run_dir::vacant::check_vacant;
-use crate::run_dir::{RunDir, withdraw_stop};
+use crate::run_dir::{RunDir, atomic, withdraw_stop};
 use crate::settings::StopSignal;
 use crate::sft::{PolicyGames, PolicyText};
 use crate::trainer::RunConfig;
@@ -169,6 +169,9 @@ impl RlTrainer {
             check_identity(dir.path(), &stored.identity, &identity)?;
         }
         let config = ConfigFile::new(self.config.resolved.clone(), identity);
-        dir.write_config(&config, self.config.source_text.as_deref())
+        dir.write_config(&config, self.config.source_text.as_deref())?;
+        // From here on the directory is known as that of a run of reinforcement learning, with a bank in it or not.
+        let times = dir.path().join(TIMES_FILE);
+        if times.exists() { Ok(()) } else { atomic::write_json(&times, &RlTimes::default()) }
     }
 }

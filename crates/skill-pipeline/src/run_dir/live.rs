@@ -258,6 +258,8 @@ impl EventSink for LiveEvents {
             // Dropping the writer removes the file.
             Event::RunFinished { .. }
             | Event::BankFinished { .. }
+            | Event::PhaseStarted { .. }
+            | Event::PhaseFinished { .. }
             | Event::SftFinished { .. }
             | Event::RunStopped { .. } => *writer = None,
             other => {

@@ -35,9 +35,9 @@ pub use by_hand::is_kept_by_hand;
 pub use evaluation::{EvaluationDir, summarise};
 pub use files::{FILES_FILE, FilesLine, RunPart};
 pub use held::RunDir;
+pub use path::way_to;
 pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, RESULTS_FILE, SUMMARY_FILE};
-pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, round_path, way_to};
-#[cfg(feature = "weights")]
+pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, round_path};
 pub(crate) use read::parse_versioned;
 pub use read::{
     RunStatus, is_bank_run, is_held, is_run, read_bank_summary, read_config, read_finished_step,

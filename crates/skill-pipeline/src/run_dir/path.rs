@@ -63,7 +63,7 @@ pub(super) fn snapshot_path(run: &Path, step: StepIdx) -> PathBuf {
 }
 
 /// The way from one directory to another, with `/` between names; `None` where there is none, or no text of it.
-pub(crate) fn way_to(from: &Path, to: &Path) -> Option<String> {
+pub fn way_to(from: &Path, to: &Path) -> Option<String> {
     let (from, to) = (from.canonicalize().ok()?, to.canonicalize().ok()?);
     let n_shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(n_shared).map(|_| "..");

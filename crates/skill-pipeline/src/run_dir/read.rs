@@ -9,6 +9,7 @@ use super::path::{
 };
 use crate::bank::record::BankSummary;
 use crate::error::PipelineError;
+use crate::rl::record::is_rl_run;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -53,9 +54,11 @@ pub fn is_run(path: &Path) -> bool {
             && [LOCK_FILE, HISTORY_FILE, HISTORY_LOG, "events.jsonl", "steps"].into_iter().any(has))
 }
 
-/// Whether a run trains a bank.
+/// Whether a run trains a bank, and no weights beside it.
 pub fn is_bank_run(path: &Path) -> bool {
-    path.join("config.json").is_file() && crate::bank_dir::is_bank(&path.join(crate::bank::record::BANK_DIR))
+    path.join("config.json").is_file()
+        && crate::bank_dir::is_bank(&path.join(crate::bank::record::BANK_DIR))
+        && !is_rl_run(path)
 }
 
 /// What a run that trains a bank came to; `None` if it is not finished.

@@ -5,6 +5,7 @@ use super::path::LOCK_FILE;
 use super::read::is_run;
 use super::stop::STOP_FILE;
 use crate::error::PipelineError;
+use crate::phases::{Phase, is_phased_run};
 use skill_llm::journal::JOURNAL_FILE;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -26,7 +27,9 @@ const MAX_NAMED: usize = 3;
 /// A directory with other files in it, which are named.
 pub fn check_vacant(asked: &Path) -> Result<(), PipelineError> {
     let whole = plain(asked);
-    if let Some(run) = whole.ancestors().skip(1).find(|above| is_run(above)) {
+    // Phases of a run are runs of their own.
+    let is_of_others = |above: &&Path| is_run(above) && !is_phase_of(&whole, above);
+    if let Some(run) = whole.ancestors().skip(1).find(is_of_others) {
         return Err(PipelineError::InsideARun { path: asked.to_owned(), run: run.to_owned() });
     }
     let dir = whole.as_path();
@@ -52,6 +55,10 @@ pub fn check_vacant(asked: &Path) -> Result<(), PipelineError> {
     let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
     let found = format!("{}{more}", found.collect::<Vec<_>>().join(", "));
     Err(PipelineError::NotVacant { path: asked.to_owned(), found })
+}
+
+fn is_phase_of(dir: &Path, run: &Path) -> bool {
+    is_phased_run(run) && Phase::ALL.into_iter().any(|phase| dir == phase.dir(run))
 }
 
 /// The whole path, without the parts that lead back: what is not there yet can only be told by its name.

@@ -33,11 +33,12 @@ pub trait PolicyGames: Send + Sync {
     ) -> Result<SftGames, PipelineError>;
 }
 
-/// Games of the selection split of an environment, greedily and side by side: the same ones each time.
+/// Games of a split of an environment, greedily and side by side: the same ones each time.
 pub struct EnvGames {
     env: Arc<dyn Env>,
     source: Arc<dyn SkillSource>,
     text: PolicyText,
+    split: Split,
     n_games: usize,
     max_prompt_tokens: usize,
     max_reply_tokens: usize,
@@ -47,7 +48,13 @@ impl EnvGames {
     /// The first `n_games` tasks of the selection split, each played once with the skills that `source` selects.
     pub fn new(env: Arc<dyn Env>, source: Arc<dyn SkillSource>, text: PolicyText, n_games: usize) -> Self {
         let (max_prompt_tokens, max_reply_tokens) = (usize::MAX, MAX_REPLY_TOKENS);
-        Self { env, source, text, n_games, max_prompt_tokens, max_reply_tokens }
+        Self { env, source, text, split: Split::Val, n_games, max_prompt_tokens, max_reply_tokens }
+    }
+
+    /// Plays tasks of this split instead.
+    #[must_use]
+    pub fn with_split(self, split: Split) -> Self {
+        Self { split, ..self }
     }
 
     /// Loses a game whose prompt has more tokens, and cuts replies that have more; both together fit into the context of
@@ -58,7 +65,7 @@ impl EnvGames {
     }
 
     fn items(&self) -> &[Item] {
-        let items = self.env.items(Split::Val);
+        let items = self.env.items(self.split);
         items.get(..self.n_games.min(items.len())).unwrap_or_default()
     }
 

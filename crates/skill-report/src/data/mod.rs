@@ -8,6 +8,7 @@ pub(crate) mod epochs;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod overview;
+pub(crate) mod phases;
 pub(crate) mod rl;
 pub(crate) mod sft;
 mod source;

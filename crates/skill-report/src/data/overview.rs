@@ -3,6 +3,7 @@
 use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
 use super::name_of;
+use super::phases::{PhasesBrief, has_phases};
 use super::rl::{RlBrief, reinforces};
 use super::sft::{SftBrief, fine_tunes};
 use serde::Serialize;
@@ -74,6 +75,9 @@ pub struct RunOverview {
     /// The course of a run that fine-tunes, whose optimizer steps are the steps above; it has none of the scores above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sft: Option<Box<SftBrief>>,
+    /// The phases of a run that goes through several, which are its steps above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Box<PhasesBrief>>,
     /// The course of a run of reinforcement learning, whose iterations are the steps above; it has none of the scores
     /// above.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,6 +156,7 @@ impl RunOverview {
     pub fn read(path: &Path) -> Result<Self, PipelineError> {
         let found = RunReader::open(path).and_then(|run| match is_bank_run(path) {
             true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
+            false if has_phases(path) => Ok(status(&run)?.with_phases(PhasesBrief::read(&run)?)),
             false if fine_tunes(path) => Ok(status(&run)?.with_sft(SftBrief::read(&run)?)),
             false if reinforces(path) => Ok(status(&run)?.with_rl(RlBrief::read(&run)?)),
             false => status(&run),
@@ -175,6 +180,21 @@ impl RunOverview {
             test: bank.test.map(|scores| scores.map(|score| score.hard)),
             metric: GateMetric::Hard,
             bank: Some(Box::new(bank)),
+            ..self
+        }
+    }
+
+    fn with_phases(self, phases: PhasesBrief) -> Self {
+        let steps = |steps: usize| u32::try_from(steps).unwrap_or(u32::MAX);
+        let Standing { phase, reason, hint } = Standing::of(&self.path, phases.is_finished);
+        Self {
+            phase,
+            reason,
+            hint,
+            is_stop_requested: phase == RunPhase::Training && self.is_stop_requested,
+            n_steps: steps(phases.n_finished()),
+            total_steps: Some(steps(phases.phases.len())),
+            phases: Some(Box::new(phases)),
             ..self
         }
     }
@@ -234,6 +254,7 @@ impl RunOverview {
             hint: None,
             bank: None,
             sft: None,
+            phases: None,
             rl: None,
         }
     }

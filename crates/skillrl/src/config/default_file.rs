@@ -69,7 +69,7 @@ fn write_absent_section(file: &mut String, section: &SectionSpec) {
     let _ = writeln!(file, "\n# {}\n#[{}]", section.doc, section.path);
     for key in section.keys() {
         // A section of defaults shows all of them.
-        if section.mode.is_none() && section.key("kind").is_none()
+        if section.modes.is_empty() && section.key("kind").is_none()
             || key.name == "kind"
             || matches!(key.default, KeyDefault::Required { .. }) && key.kinds.has("openai")
         {

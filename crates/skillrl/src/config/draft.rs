@@ -268,7 +268,7 @@ impl Draft {
 
     /// Whether a section that need not be there is not.
     pub(super) fn lacks(&self, section: &SectionSpec) -> bool {
-        let is_needed = section.mode.is_some_and(|mode| self.mode() == mode);
+        let is_needed = section.modes.contains(&self.mode());
         section.is_optional
             && !is_needed
             && !section.keys().any(|key| self.given.contains(&section.path_of(key)))

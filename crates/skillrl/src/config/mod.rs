@@ -13,6 +13,7 @@
 
 mod amend;
 pub mod bank;
+pub mod collect;
 mod default_file;
 mod draft;
 pub mod env;
@@ -224,6 +225,7 @@ impl Config {
             bank,
             retrieval,
             evolution,
+            collect,
             sft,
             rl,
             eval,
@@ -256,6 +258,9 @@ impl Config {
         }
         if let Some(evolution) = evolution {
             evolution.visit_paths("evolution", visit);
+        }
+        if let Some(collect) = collect {
+            collect.visit_paths("collect", visit);
         }
         if let Some(sft) = sft {
             sft.visit_paths("sft", visit);

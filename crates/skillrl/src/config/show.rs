@@ -58,6 +58,24 @@ impl Config {
     }
 }
 
+#[cfg(feature = "weights")]
+impl Config {
+    /// The settings in these sections that decide results, as dotted keys; paths are left out.
+    pub(crate) fn decisive_entries(&self, sections: &[&str]) -> Vec<(String, Value)> {
+        let json = self.to_json();
+        keys::keys()
+            .filter(|(section, _)| sections.contains(&section.path))
+            .filter(|(section, key)| {
+                let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
+                decides && has_key(&json, section, key)
+            })
+            .map(|(section, key)| {
+                (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
+            })
+            .collect()
+    }
+}
+
 /// A key that runs of earlier versions lack, and that changes nothing where it is not set.
 const MAX_PROMPT_TOKENS: &str = "env.max_prompt_tokens";
 

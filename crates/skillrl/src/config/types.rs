@@ -4,6 +4,7 @@
 //! the run directory, so nothing in it may be a secret.
 
 use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
+use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::keys::KeyDefault::{Absent, Value};
 use super::keys::ValueType::Flag;
@@ -50,6 +51,9 @@ pub struct Config {
     /// How a bank is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionConfig>,
+    /// The episodes that training of weights begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<CollectConfig>,
     /// Fine-tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sft: Option<SftConfig>,
@@ -121,6 +125,7 @@ settings! {
     /// `[train]`.
     TrainConfig for TrainSettings {
         /// What is trained. document: a skill, by edits. bank: many small skills, of which each task is shown a few.
+        /// weights: a local model, with a bank in its prompts.
         mode: TrainMode = decisive(choice::<TrainMode>(), Value("\"document\""));
         /// How often the training split is gone through. A run can go on with more.
         epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
@@ -188,6 +193,15 @@ named_enum! {
         Document = "document",
         /// A bank of small skills.
         Bank = "bank",
+        /// The weights of a local model, with a bank: collect, distil, fine-tune, GRPO.
+        Weights = "weights",
+    }
+}
+
+impl TrainMode {
+    /// True if runs have a bank.
+    pub fn has_bank(&self) -> bool {
+        *self != Self::Document
     }
 }
 

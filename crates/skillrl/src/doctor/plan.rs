@@ -7,7 +7,7 @@ use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
     ApproximateCap, Assumptions, MAX_STEPS, Span, StageEstimate, approximate_caps, bank_estimate, estimate,
-    n_steps, probe,
+    n_steps, probe, weights_estimate,
 };
 use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
@@ -117,6 +117,13 @@ pub(super) async fn cost(
                     let steps = counted(of_document.steps as usize, "step");
                     Total { rounds: steps, used: of_document.total }
                 }
+                TrainMode::Weights => {
+                    let of_weights = weights_estimate(loaded, env, &of_document);
+                    let rollouts = format!("{} rollouts", range(of_weights.total.rollouts));
+                    let examples =
+                        counted(usize::try_from(of_weights.examples).unwrap_or(usize::MAX), "example");
+                    Total { rounds: format!("{rollouts}, at most {examples}"), used: of_weights.total.used }
+                }
                 TrainMode::Bank => match bank_estimate(loaded, env, &of_document) {
                     Ok(of_bank) => {
                         let rounds = counted(of_bank.rounds as usize, "round");
@@ -156,7 +163,7 @@ fn amounts(config: &Config, Total { rounds, used: total }: &Total) -> Finding {
     let money =
         total.cost.map_or_else(String::new, |[low, high]| format!(", {low:.2} to {high:.2} in money"));
     let mut message = format!("{rounds}, {} calls, {} tokens{money}", range(total.calls), range(tokens));
-    if config.train.mode == TrainMode::Bank {
+    if config.train.mode.has_bank() {
         message.push_str("; calls of the teacher come on top");
     }
     let unpriced: Vec<&str> = ModelRole::of_training(config)

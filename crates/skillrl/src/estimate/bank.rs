@@ -76,9 +76,20 @@ pub fn bank_estimate(
             used: scaled(stage.as_str(), one, n_val, rollouts, budget),
         })
         .collect();
+    let total = sum(&stages, n_val, budget);
+    Ok(BankEstimate {
+        rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
+        items: [n_train, n_trial, n_val, n_test],
+        stages,
+        total,
+    })
+}
+
+/// The sum of some stages.
+pub(super) fn sum(stages: &[BankStage], n_val: u64, budget: u64) -> BankStage {
     let mut total =
         BankStage { rollouts: Span::default(), used: scaled("total", None, n_val, Span::default(), budget) };
-    for stage in &stages {
+    for stage in stages {
         total.rollouts = total.rollouts.plus(stage.rollouts);
         total.used.calls = total.used.calls.plus(stage.used.calls);
         total.used.input_tokens = total.used.input_tokens.plus(stage.used.input_tokens);
@@ -92,12 +103,7 @@ pub fn bank_estimate(
             Some([low + less, high + more])
         })
         .flatten();
-    Ok(BankEstimate {
-        rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
-        items: [n_train, n_trial, n_val, n_test],
-        stages,
-        total,
-    })
+    total
 }
 
 /// How often a run measures the bank on the selection split: after the distillation, after the last round, and between
@@ -117,7 +123,7 @@ fn n_fresh_groups(n_trial: u64) -> u64 {
 }
 
 /// So many rollouts, where `n_items` took what `one` says; prompts may hold so many tokens of skills on top.
-fn scaled(
+pub(super) fn scaled(
     stage: &'static str,
     one: Option<&StageEstimate>,
     n_items: u64,

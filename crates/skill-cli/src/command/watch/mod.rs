@@ -13,10 +13,10 @@ use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, Key
 use screen::View;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::format::StepRecord;
-use skillrl::pipeline::run_dir::is_bank_run;
-use skillrl::reports::{RlReport, RunOverview, SftReport, fine_tunes, reinforces};
+use skillrl::pipeline::run_dir::{is_bank_run, is_run};
+use skillrl::reports::{RlReport, RunOverview, SftReport, fine_tunes, has_phases, reinforces};
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// How often the run is looked at.
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
         let hint = format!("`skillrl status {}` says the same in lines", args.run.display());
         return Err(UsageError::new("watch needs a terminal to draw on").with_hint(hint).into());
     }
-    let mut watched = Watched::open(&args.run)?;
+    let mut watched = Watched::open(&under_way(&args.run))?;
     let mut terminal = ratatui::try_init()?;
     let outcome = watch(&mut terminal, &mut watched);
     ratatui::try_restore()?;
@@ -106,6 +106,18 @@ const FILES: [&str; 10] = [
     "iterations.jsonl",
     "rl_summary.json",
 ];
+
+/// The run to watch: of a run of several phases the one that is under way, else the last one that there is.
+fn under_way(run: &Path) -> PathBuf {
+    let Some(brief) =
+        skillrl::report::phases(run).ok().map(|report| report.brief).filter(|_| has_phases(run))
+    else {
+        return run.to_owned();
+    };
+    let runs: Vec<PathBuf> =
+        brief.phases.into_iter().map(|phase| phase.dir).filter(|dir| is_run(dir)).collect();
+    runs.last().cloned().unwrap_or_else(|| run.to_owned())
+}
 
 impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {

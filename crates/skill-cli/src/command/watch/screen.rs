@@ -269,6 +269,7 @@ pub(super) mod tests {
             hint: None,
             bank: None,
             sft: None,
+            phases: None,
             rl: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Draft, ProblemKind, default_value};
 use crate::config::keys;
+use crate::config::models::LOCAL_KIND;
 use crate::config::types::TrainMode;
 use skill_bank::retrieve::RetrievalMode;
 
@@ -11,21 +12,26 @@ const OF_DOCUMENTS: [&str; 2] = ["train", "gate"];
 const OF_BOTH: [&str; 1] = ["train.mode"];
 /// Sections that only the training of a bank has. Which skills a task is shown is of use without training too.
 const OF_BANKS: [&str; 2] = ["bank", "evolution"];
+/// The section that only the training of weights has.
+const OF_WEIGHTS: &str = "collect";
 
 impl Draft {
     /// Reports keys that have no meaning for what is trained, unless their values are the defaults.
     pub(super) fn check_mode(&mut self) {
-        let is_bank = self.mode() == TrainMode::Bank.as_str();
-        let (mode, other) = match is_bank {
-            true => (TrainMode::Bank, TrainMode::Document),
-            false => (TrainMode::Document, TrainMode::Bank),
-        };
+        let mode = TrainMode::parse(self.mode()).unwrap_or(TrainMode::Document);
+        let other = if mode.has_bank() { TrainMode::Document } else { TrainMode::Bank };
         let mut problems = Vec::new();
         for (section, key) in keys::keys() {
             let path = section.path_of(key);
-            let has_meaning = match is_bank {
-                true => !OF_DOCUMENTS.contains(&section.path) || OF_BOTH.contains(&path.as_str()),
-                false => !OF_BANKS.contains(&section.path),
+            let has_meaning = match mode {
+                TrainMode::Document => !OF_BANKS.contains(&section.path),
+                TrainMode::Bank | TrainMode::Weights => {
+                    !OF_DOCUMENTS.contains(&section.path) || OF_BOTH.contains(&path.as_str())
+                }
+            };
+            let (has_meaning, other) = match section.path {
+                OF_WEIGHTS => (mode == TrainMode::Weights, &TrainMode::Weights),
+                _ => (has_meaning, &other),
             };
             let Some(entry) = self.entries.get(&path).filter(|_| !has_meaning) else { continue };
             if !self.given.contains(&path) || default_value(&path, key).as_ref() == Some(&entry.value) {
@@ -42,6 +48,23 @@ impl Draft {
             self.report(place, ProblemKind::Conflict { message });
         }
         self.check_embedding();
+        self.check_weights();
+    }
+
+    /// Weights that are trained are on this machine.
+    fn check_weights(&mut self) {
+        let kind = self.model_kind("target").unwrap_or_default();
+        let Some(mode) = self.entry("train.mode").filter(|entry| entry.value == TrainMode::Weights.as_str())
+        else {
+            return;
+        };
+        if kind != LOCAL_KIND {
+            let place = mode.place.clone();
+            let message = format!(
+                "`train.mode` is \"weights\", which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""
+            );
+            self.report(place, ProblemKind::Conflict { message });
+        }
     }
 
     /// Retrieval by vectors needs a model that gives them.

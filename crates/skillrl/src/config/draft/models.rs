@@ -195,7 +195,7 @@ impl Draft {
         }
     }
 
-    fn model_kind(&self, role: &str) -> Option<String> {
+    pub(super) fn model_kind(&self, role: &str) -> Option<String> {
         let section = keys::section(&format!("models.{role}"))?;
         if self.lacks(section) { None } else { self.kind_of(section) }
     }

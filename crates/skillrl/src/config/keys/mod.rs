@@ -243,13 +243,13 @@ pub struct SectionSpec {
     groups: &'static [&'static [KeySpec]],
     /// Whether the section is there only if a key of it is given, or what is trained needs it.
     pub is_optional: bool,
-    /// The value of `train.mode` that needs the section.
-    pub mode: Option<&'static str>,
+    /// The values of `train.mode` that need the section.
+    pub modes: &'static [&'static str],
 }
 
 impl SectionSpec {
     const fn new(path: &'static str, doc: &'static str, groups: &'static [&'static [KeySpec]]) -> Self {
-        Self { path, doc, groups, is_optional: false, mode: None }
+        Self { path, doc, groups, is_optional: false, modes: &[] }
     }
 
     const fn optional(mut self) -> Self {
@@ -258,9 +258,9 @@ impl SectionSpec {
     }
 
     /// The same, but that it is always there where this is trained.
-    const fn of_mode(mut self, mode: &'static str) -> Self {
+    const fn of_modes(mut self, modes: &'static [&'static str]) -> Self {
         self.is_optional = true;
-        self.mode = Some(mode);
+        self.modes = modes;
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::{SectionSpec, ValueType};
 use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
+use crate::config::collect::CollectConfig;
 use crate::config::env::{self, ENV};
 use crate::config::models::{self, MODEL};
 use crate::config::rl::RlConfig;
@@ -19,6 +20,11 @@ pub(in crate::config) const MAX_RATE: u64 = 1_000_000_000_000;
 pub(in crate::config) const MAX_SECONDS: f64 = 31_536_000.0;
 
 pub(in crate::config) const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
+
+/// The modes of training with a bank.
+const WITH_BANK: &[&str] = &[TrainMode::Bank.as_str(), TrainMode::Weights.as_str()];
+/// The mode of training weights.
+const WEIGHTS: &[&str] = &[TrainMode::Weights.as_str()];
 
 pub(super) const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("run", "The run as a whole. All of this section may be left out.", &[RunConfig::KEYS]),
@@ -58,12 +64,18 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         "What a changed skill must do to be kept: score strictly higher on the selection split, and what mode asks for.",
         &[GateConfig::KEYS],
     ),
-    SectionSpec::new("bank", "The bank, where train.mode is \"bank\".", &[BankConfig::KEYS])
-        .of_mode(TrainMode::Bank.as_str()),
+    SectionSpec::new("bank", "The bank, where train.mode is \"bank\" or \"weights\".", &[BankConfig::KEYS])
+        .of_modes(WITH_BANK),
     SectionSpec::new("retrieval", "Which skills of a bank a task is shown.", &[RetrievalConfig::KEYS])
-        .of_mode(TrainMode::Bank.as_str()),
+        .of_modes(WITH_BANK),
     SectionSpec::new("evolution", "How a bank is changed, round by round.", &[EvolutionConfig::KEYS])
-        .of_mode(TrainMode::Bank.as_str()),
+        .of_modes(WITH_BANK),
+    SectionSpec::new(
+        "collect",
+        "The episodes that runs begin with whose train.mode is \"weights\".",
+        &[CollectConfig::KEYS],
+    )
+    .of_modes(WEIGHTS),
     SectionSpec::new("sft", "Fine-tuning by `skillrl sft`, where the target is of kind \"local\".", &[SftConfig::KEYS])
         .optional(),
     SectionSpec::new(

@@ -39,9 +39,13 @@ pub(super) fn model_settings(section: &str, kind: &str) -> Vec<String> {
 
 /// The same settings where what is trained has the section: a bank has no edits.
 pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<String>) -> Vec<String> {
-    if section.mode.is_some() || section.path == "models.embedding" {
+    if let Some(mode) = section.modes.first().or((section.path == "models.embedding").then_some(&"bank")) {
         settings.retain(|setting| !setting.starts_with("train."));
-        settings.push("train.mode=bank".to_owned());
+        settings.push(format!("train.mode={mode}"));
+    }
+    if section.path == "collect" {
+        settings.retain(|setting| !setting.starts_with("models.target."));
+        settings.extend(["models.target.kind=local", "models.target.path=m"].map(str::to_owned));
     }
     if section.path == "sft" {
         settings.retain(|setting| !setting.starts_with("models.target.") && !setting.starts_with("env."));

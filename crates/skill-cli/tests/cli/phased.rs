@@ -1,0 +1,153 @@
+//! `skillrl train` where `train.mode` is "weights".
+
+use crate::context::{TestContext, code};
+use serde_json::{Value, json};
+
+/// A model with random weights.
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+
+/// A run of all phases in small households, as the lines of its sections say.
+fn task(context: &TestContext, dir: &str, more: &str) -> String {
+    let file = format!("{dir}.toml");
+    context.write(
+        &file,
+        &format!(
+            "[run]\ndir = \"{dir}\"\nworkers = 4\n\
+             [models.target]\nkind = \"local\"\npath = \"{MODEL}\"\ncontext = 1024\nmax_tokens = 4\n\
+             [models.optimizer]\nkind = \"simulated\"\n[models.teacher]\nkind = \"simulated\"\n\
+             [env]\nkind = \"alfworld\"\nrooms = \"small\"\ntask_types = [\"pick_and_place_simple\"]\n\
+             max_train = 8\nmax_val = 1\nmax_test = 1\nmax_turns = 6\nthink = false\n\
+             show_admissible = false\nhistory_turns = 100\naction_format = \"tags\"\n\
+             [train]\nmode = \"weights\"\n[bank]\nadmit = \"unmeasured\"\n[collect]\nagent = \"expert\"\n\
+             [sft]\nepochs = 1\nbatch_size = 2\nlora_rank = 2\nlearning_rate = 0.001\n\
+             [rl]\niterations = 1\ntasks = 1\ngroup_size = 2\nlora_rank = 2\nmax_reply_tokens = 4\n{more}"
+        ),
+    );
+    file
+}
+
+#[test]
+fn an_estimate_names_what_each_phase_plays() {
+    let context = TestContext::new();
+    let file = task(&context, "run", "validation_interval = 1\ngames = 1\n");
+    let estimate: Value = serde_json::from_str(&context.succeed(&["estimate", &file, "--json"])).unwrap();
+    assert_eq!(estimate["items"], json!([8, 1, 1]));
+    let of = |place: usize| (&estimate["phases"][place]["stage"], &estimate["phases"][place]["rollouts"]);
+    // The expert collects, without the policy.
+    assert_eq!(of(0), (&json!("collect"), &json!({"low": 0, "high": 0})));
+    assert_eq!(of(2), (&json!("rl"), &json!({"low": 2, "high": 5})));
+    assert!(estimate["teacher_calls"]["high"].as_u64() >= Some(3), "{estimate}");
+}
+
+#[test]
+fn only_a_target_on_this_machine_is_trained() {
+    let context = TestContext::new();
+    let file = task(&context, "run", "");
+    let outcome = context.run(&["train", &file, "--set", "models.target.kind=simulated"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
+    let text = context.read(&file).replace("mode = \"weights\"", "mode = \"bank\"");
+    context.write(&file, &text);
+    let outcome = context.run(&["train", &file]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("`collect.agent`"), "{}", outcome.stderr);
+}
+
+#[cfg(not(feature = "weights"))]
+#[test]
+fn a_program_without_local_models_says_how_to_get_them() {
+    let context = TestContext::new();
+    let outcome = context.run(&["train", &task(&context, "run", "")]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+}
+
+#[cfg(feature = "weights")]
+mod built_in {
+    use super::{TestContext, Value, code, json, task};
+
+    fn phases(context: &TestContext, run: &str) -> Vec<(String, String, bool)> {
+        let phases = context.json(&format!("{run}/phases.json"));
+        let finished = phases["finished"].as_array().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let of = |record: &Value| {
+            (text(&record["phase"]), text(&record["result"]), record["is_reused"] == json!(true))
+        };
+        finished.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_run_goes_through_all_phases_and_others_take_them_over() {
+        let context = TestContext::new();
+        let file = task(&context, "one", "");
+        let said = context.succeed(&["train", &file, "--quiet"]);
+        assert!(said.contains("one/rl/policy") && said.contains("before training"), "{said}");
+        let done = phases(&context, "one");
+        let names: Vec<&str> = done.iter().map(|(name, ..)| name.as_str()).collect();
+        assert_eq!(names, ["collect", "distill", "sft", "rl", "test"]);
+        assert!(done.iter().all(|(.., is_reused)| !is_reused));
+        for path in
+            ["collect/trajectories.jsonl", "distill/bank/log.jsonl", "sft/policy", "rl/bank/log.jsonl"]
+        {
+            assert!(context.path(&format!("one/{path}")).exists(), "{path}");
+        }
+        let status: Value = serde_json::from_str(&context.succeed(&["status", "one", "--json"])).unwrap();
+        assert_eq!((&status["phase"], &status["n_steps"]), (&json!("finished"), &json!(5)));
+        assert_eq!(status["phases"]["phases"][2]["state"], "finished");
+        assert!(status["phases"]["test"].as_array().unwrap().len() >= 3, "{status}");
+        let page = context.read("one/report.html");
+        assert!(page.contains("Games of the test split") && page.contains("sft/report.html"), "{page}");
+        assert!(context.path("one/rl/report.html").is_file());
+
+        // The same command does nothing again.
+        let before = context.read("one/phases.json");
+        context.succeed(&["train", &file, "--quiet"]);
+        assert_eq!(context.read("one/phases.json"), before);
+
+        // More iterations extend the run, and its policy is measured again.
+        let games = context.read("one/test/games.json");
+        context.succeed(&["train", &file, "--quiet", "--set", "rl.iterations=2"]);
+        assert_eq!(context.read("one/rl/iterations.jsonl").lines().count(), 2);
+        let again = context.read("one/test/games.json");
+        let policy = |games: &str| serde_json::from_str::<Value>(games).unwrap()["policy"].clone();
+        let of_rl = phases(&context, "one").iter().find(|(name, ..)| name == "rl").unwrap().1.clone();
+        assert_eq!(policy(&again), json!(of_rl), "{games}");
+
+        // Another learning rate of reinforcement learning leaves the phases before it as they are.
+        let other = task(&context, "two", "learning_rate = 0.01\n");
+        context.succeed(&["train", &other, "--quiet", "--reuse", "one"]);
+        let taken: Vec<bool> = phases(&context, "two").iter().map(|(.., is_reused)| *is_reused).collect();
+        // Games are played again only with another policy, and here nothing was ever won that it could learn from.
+        assert_eq!(taken[..4], [true, true, true, false]);
+        assert_eq!(
+            phases(&context, "two")[..3].iter().map(|(_, result, _)| result).collect::<Vec<_>>(),
+            done[..3].iter().map(|(_, result, _)| result).collect::<Vec<_>>()
+        );
+
+        // A finished phase with other settings is another run.
+        let changed = context.run(&["train", &file, "--quiet", "--set", "sft.learning_rate=0.5"]);
+        changed.assert_code(code::OTHER_RUN);
+        assert!(changed.stderr.contains("sft.learning_rate"), "{}", changed.stderr);
+        let absent = context.run(&["train", &task(&context, "three", ""), "--reuse", "nowhere"]);
+        absent.assert_code(code::RUN_DIR);
+    }
+
+    #[test]
+    fn a_run_that_a_cap_ended_goes_on_in_its_phase() {
+        let context = TestContext::new();
+        let file = task(&context, "run", "");
+        let capped = context.run(&["train", &file, "--quiet", "--set", "budget.calls=1"]);
+        capped.assert_code(code::BUDGET);
+        let begun: Vec<String> = phases(&context, "run").into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(begun, ["collect"]);
+        let status: Value = serde_json::from_str(&context.succeed(&["status", "run", "--json"])).unwrap();
+        assert_eq!((&status["phase"], &status["n_steps"]), (&json!("stopped"), &json!(1)));
+        context.succeed(&["train", &file, "--quiet"]);
+        assert_eq!(phases(&context, "run").len(), 5);
+        // What an undisturbed run leaves is the same.
+        let whole = task(&context, "whole", "");
+        context.succeed(&["train", &whole, "--quiet"]);
+        assert_eq!(phases(&context, "run"), phases(&context, "whole"));
+        assert_eq!(context.read("run/phases.json"), context.read("whole/phases.json"));
+    }
+}

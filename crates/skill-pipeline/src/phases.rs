@@ -1,0 +1,309 @@
+//! Runs of several phases: collect episodes, distil skills, fine-tune, train by GRPO, and test the result.
+//!
+//! Each phase has a directory of its own, which is complete in itself:
+//!
+//! | path | what it holds |
+//! |---|---|
+//! | `phases.json` | a [`PhaseRecord`] for each finished phase |
+//! | `phase_times.json` | seconds that each phase has taken |
+//! | `collect/` | `trajectories.jsonl`, with its calls |
+//! | `distill/` | `bank/` as trials begin with it, and `shown/` with all its skills active, as demonstrations show them |
+//! | `sft/` | a run of fine-tuning |
+//! | `rl/` | a run of GRPO |
+//! | `test/` | `games.json`: a [`TestGames`] for each policy |
+//!
+//! A phase is known by its settings, among which are the results of the phases before it. So a changed setting of a
+//! finished phase is found out, and another run that asks for the same takes the result over.
+
+use crate::error::PipelineError;
+use crate::identity::{MODE, RunIdentity, check_identity};
+use crate::run_dir::format::FORMAT_VERSION;
+use crate::run_dir::{atomic, parse_versioned};
+use crate::sft::record::SftGames;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use skill_core::canonical::{canonical_hash, hex_sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file of finished phases.
+pub const PHASES_FILE: &str = "phases.json";
+/// The file of what they have taken.
+pub const PHASE_TIMES_FILE: &str = "phase_times.json";
+/// The mode of a run of phases.
+pub const MODE_WEIGHTS: &str = "weights";
+
+skill_core::named_enum! {
+    /// A phase, in the order of the run.
+    pub enum Phase {
+        /// An agent plays the training split.
+        Collect = "collect",
+        /// A teacher writes skills from its episodes.
+        Distill = "distill",
+        /// The policy learns from demonstrations.
+        Sft = "sft",
+        /// It learns from its own episodes.
+        Rl = "rl",
+        /// The policy before and after these two phases plays the test split.
+        Test = "test",
+    }
+}
+
+impl Phase {
+    /// Its directory in that of the run.
+    pub fn dir(self, run: &Path) -> PathBuf {
+        run.join(self.as_str())
+    }
+}
+
+/// A finished phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PhaseRecord {
+    /// The phase.
+    pub phase: Phase,
+    /// What decides its result, the results of earlier phases included.
+    pub settings: RunIdentity,
+    /// The hash of its result.
+    pub result: String,
+    /// What it came to, by name.
+    pub figures: IndexMap<String, f64>,
+    /// True if the result was made by another run.
+    pub is_reused: bool,
+}
+
+impl PhaseRecord {
+    /// A phase that came to this result.
+    pub fn new(phase: Phase, result: String) -> Self {
+        Self { phase, settings: RunIdentity::new(), result, figures: IndexMap::new(), is_reused: false }
+    }
+
+    /// The same, by these settings.
+    #[must_use]
+    pub fn with_settings(self, settings: RunIdentity) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The same, taken over from another run.
+    #[must_use]
+    pub fn reused(self) -> Self {
+        Self { is_reused: true, ..self }
+    }
+
+    /// The same with this figure, where it is known.
+    #[must_use]
+    pub fn with_figure(mut self, name: &str, value: Option<f64>) -> Self {
+        self.figures.extend(value.map(|value| (name.to_owned(), value)));
+        self
+    }
+
+    /// The key under which other runs find the result: the hash of the settings.
+    pub fn key(&self) -> String {
+        key_of(&self.settings)
+    }
+}
+
+fn key_of(settings: &RunIdentity) -> String {
+    canonical_hash(&json!(settings))
+}
+
+/// The finished phases of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    format_version: String,
+    /// In the order in which they were finished.
+    pub finished: Vec<PhaseRecord>,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self { format_version: FORMAT_VERSION.to_owned(), finished: Vec::new() }
+    }
+}
+
+impl Phases {
+    /// Reads the phases of a run; `None` for a directory without any.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is damaged, or is of a newer version.
+    pub fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
+        let path = run.join(PHASES_FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => parse_versioned(&path, &bytes).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
+        }
+    }
+
+    /// Writes them, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write(&self, run: &Path) -> Result<(), PipelineError> {
+        let path = run.join(PHASES_FILE);
+        atomic::write(&path, &atomic::sealed_json_bytes(&path, self)?)
+    }
+
+    /// A phase, if it is finished.
+    pub fn get(&self, phase: Phase) -> Option<&PhaseRecord> {
+        self.finished.iter().find(|record| record.phase == phase)
+    }
+
+    /// The first phase that is not finished.
+    pub fn next(&self) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| self.get(*phase).is_none())
+    }
+
+    /// Puts a phase in, in the place of what was known of it.
+    pub fn put(&mut self, record: PhaseRecord) {
+        self.finished.retain(|known| known.phase != record.phase);
+        self.finished.push(record);
+    }
+
+    /// The finished phase, if its settings are these.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Mismatch`] with what has changed since it was finished.
+    pub fn checked(
+        &self,
+        run: &Path,
+        phase: Phase,
+        asked: &RunIdentity,
+    ) -> Result<Option<&PhaseRecord>, PipelineError> {
+        let Some(record) = self.get(phase) else { return Ok(None) };
+        check_identity(&phase.dir(run), &record.settings, asked)?;
+        Ok(Some(record))
+    }
+
+    /// A phase of this or another run with these settings.
+    pub fn with_key(&self, phase: Phase, settings: &RunIdentity) -> Option<&PhaseRecord> {
+        self.get(phase).filter(|record| record.key() == key_of(settings))
+    }
+}
+
+/// The file of the games of the last phase, in its directory.
+pub const TEST_FILE: &str = "games.json";
+
+/// What a policy wins of the test split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TestGames {
+    /// The phase that the policy comes from; none before the first step.
+    pub policy: Option<Phase>,
+    /// True if it was shown the skills of a bank.
+    pub has_skills: bool,
+    /// The games.
+    pub games: SftGames,
+}
+
+impl TestGames {
+    /// These games.
+    pub fn new(policy: Option<Phase>, has_skills: bool, games: SftGames) -> Self {
+        Self { policy, has_skills, games }
+    }
+}
+
+/// The games of the test split, and the policy that was measured last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestResult {
+    /// The result of the phase that the last policy comes from.
+    pub policy: String,
+    /// The games of each policy.
+    pub games: Vec<TestGames>,
+}
+
+impl TestResult {
+    /// Reads the games of a run; `None` where they are not played yet.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is damaged.
+    pub fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
+        let path = Phase::Test.dir(run).join(TEST_FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| PipelineError::Corrupt { path, message: error.to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
+        }
+    }
+}
+
+/// The games of a run, see [`TestResult::read`]; none where they are not played yet.
+///
+/// # Errors
+///
+/// As [`TestResult::read`].
+pub fn test_games(run: &Path) -> Result<Vec<TestGames>, PipelineError> {
+    Ok(TestResult::read(run)?.map(|found| found.games).unwrap_or_default())
+}
+
+/// True if a directory holds a run of phases.
+pub fn is_phased_run(path: &Path) -> bool {
+    path.join(PHASES_FILE).is_file() && path.join("config.json").is_file()
+}
+
+/// The identity of a run of phases as a whole: what its phases are made from is in their own settings.
+pub fn phased_identity() -> RunIdentity {
+    [(MODE.to_owned(), json!(MODE_WEIGHTS))].into()
+}
+
+/// Seconds that each phase has taken, by name.
+pub type PhaseTimes = IndexMap<String, f64>;
+
+/// Reads the times of a run; none where they cannot be read, since no result depends on them.
+pub fn phase_times(run: &Path) -> PhaseTimes {
+    let bytes = std::fs::read(run.join(PHASE_TIMES_FILE)).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Adds to the time of a phase.
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub fn add_phase_time(run: &Path, phase: Phase, seconds: f64) -> Result<(), PipelineError> {
+    let mut times = phase_times(run);
+    *times.entry(phase.as_str().to_owned()).or_default() += seconds;
+    atomic::write_json(&run.join(PHASE_TIMES_FILE), &times)
+}
+
+/// The hash of a folder: of the names and the bytes of all files in it, in order.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn hash_of_dir(dir: &Path) -> Result<String, PipelineError> {
+    let mut files = BTreeMap::new();
+    collect_files(dir, "", &mut files)?;
+    Ok(canonical_hash(&json!(files)))
+}
+
+fn collect_files(
+    dir: &Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, String>,
+) -> Result<(), PipelineError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PipelineError::RunDir { action: "read", path, source }
+    };
+    for entry in std::fs::read_dir(dir).map_err(failed(dir))? {
+        let path = entry.map_err(failed(dir))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{prefix}{name}");
+        if path.is_dir() {
+            collect_files(&path, &format!("{name}/"), files)?;
+        } else {
+            let bytes = std::fs::read(&path).map_err(failed(&path))?;
+            files.insert(name, hex_sha256(&bytes));
+        }
+    }
+    Ok(())
+}

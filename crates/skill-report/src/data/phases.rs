@@ -1,0 +1,165 @@
+//! A run of several phases, as data: which are finished, what each came to, and what the policies win.
+//!
+//! The files are read as they are, with no part of the program that trains: every build shows every run.
+
+use super::name_of;
+use super::overview::{RunOverview, RunPhase, Standing};
+use crate::ReportError;
+use indexmap::IndexMap;
+use serde::Serialize;
+use skill_pipeline::phases::{Phase, Phases, TestGames, is_phased_run, phase_times, test_games};
+use skill_pipeline::{PipelineError, RunReader};
+use std::path::{Path, PathBuf};
+
+/// True if the run in this directory goes through several phases.
+pub fn has_phases(run: &Path) -> bool {
+    is_phased_run(run)
+}
+
+/// Where a run of several phases stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PhasesBrief {
+    /// The phases, in order.
+    pub phases: Vec<PhaseBrief>,
+    /// True if none is left.
+    pub is_finished: bool,
+    /// Games of the test split, once they are played.
+    pub test: Vec<TestGames>,
+}
+
+/// Where a phase stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PhaseBrief {
+    /// The phase.
+    pub phase: Phase,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Where it stands.
+    pub state: PhaseState,
+    /// What it came to, by name.
+    pub figures: IndexMap<String, f64>,
+    /// Seconds that it has taken, where it is finished.
+    pub seconds: Option<f64>,
+    /// The key under which other runs find its result.
+    pub key: Option<String>,
+}
+
+/// What became of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseState {
+    /// This run has finished it.
+    Finished,
+    /// Its result is that of another run.
+    Reused,
+    /// It has begun.
+    Begun,
+    /// It is still to come.
+    Waiting,
+}
+
+impl PhaseState {
+    /// The name in lists.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Reused => "taken over",
+            Self::Begun => "begun",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl PhasesBrief {
+    /// Reads where a run stands.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read.
+    pub fn read(run: &RunReader) -> Result<Self, PipelineError> {
+        let path = run.path();
+        let (finished, times) = (Phases::read(path)?.unwrap_or_default(), phase_times(path));
+        let has_test =
+            run.config().config.pointer("/eval/test").and_then(serde_json::Value::as_bool) != Some(false);
+        let brief = |phase: Phase| {
+            let (dir, record) = (phase.dir(path), finished.get(phase));
+            let state = match record {
+                Some(record) if record.is_reused => PhaseState::Reused,
+                Some(_) => PhaseState::Finished,
+                None if dir.is_dir() => PhaseState::Begun,
+                None => PhaseState::Waiting,
+            };
+            PhaseBrief {
+                phase,
+                dir,
+                state,
+                figures: record.map(|record| record.figures.clone()).unwrap_or_default(),
+                seconds: times.get(phase.as_str()).copied().filter(|_| state == PhaseState::Finished),
+                key: record.map(|record| record.key()),
+            }
+        };
+        let phases = Phase::ALL.into_iter().filter(|phase| *phase != Phase::Test || has_test);
+        let phases: Vec<PhaseBrief> = phases.map(brief).collect();
+        let is_over = |brief: &PhaseBrief| matches!(brief.state, PhaseState::Finished | PhaseState::Reused);
+        Ok(Self { is_finished: phases.iter().all(is_over), phases, test: test_games(path)? })
+    }
+
+    /// The phase that has begun and is not finished.
+    pub fn current(&self) -> Option<&PhaseBrief> {
+        self.phases.iter().find(|brief| brief.state == PhaseState::Begun)
+    }
+
+    /// Phases that are finished.
+    pub fn n_finished(&self) -> usize {
+        let is_over = |brief: &&PhaseBrief| matches!(brief.state, PhaseState::Finished | PhaseState::Reused);
+        self.phases.iter().filter(is_over).count()
+    }
+}
+
+/// Everything that a page shows of a run of several phases.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PhasesReport {
+    /// The name of its directory.
+    pub name: String,
+    /// The environment, if it is known.
+    pub env: String,
+    /// What it is doing.
+    pub phase: RunPhase,
+    /// What stopped or interrupted it.
+    pub reason: Option<String>,
+    /// What can be done about it.
+    pub hint: Option<String>,
+    /// Where it stands.
+    pub brief: PhasesBrief,
+    /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
+    pub runs: Vec<(String, RunOverview)>,
+}
+
+impl PhasesReport {
+    /// Reads a run, also one in progress.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read.
+    pub fn read(run: &RunReader) -> Result<Self, ReportError> {
+        let brief = PhasesBrief::read(run)?;
+        let Standing { phase, reason, hint } = Standing::of(run.path(), brief.is_finished);
+        let runs = [Phase::Sft, Phase::Rl].into_iter().filter_map(|phase| {
+            let found = RunOverview::read(&phase.dir(run.path())).ok()?;
+            Some((phase.as_str().to_owned(), found))
+        });
+        let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+        Ok(Self {
+            name: name_of(run.path()),
+            env: env.unwrap_or_default().to_owned(),
+            phase,
+            reason,
+            hint,
+            runs: runs.collect(),
+            brief,
+        })
+    }
+}

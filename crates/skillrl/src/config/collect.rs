@@ -1,0 +1,46 @@
+//! The section of the episodes that training of weights begins with.
+
+use super::keys::KeyDefault::{Absent, Value};
+use super::keys::MAX_COUNT;
+use super::keys::declare::{choice, decisive, integer, settings};
+use skill_core::named_enum;
+
+named_enum! {
+    /// Who plays the episodes that a teacher reads.
+    pub enum CollectAgent {
+        /// The target, before it is trained.
+        Target = "target",
+        /// The expert of the world, without a model.
+        Expert = "expert",
+    }
+}
+
+named_enum! {
+    /// What fine-tuning learns from.
+    pub enum DemonstrationSource {
+        /// The expert of the world, which plays the training split.
+        Expert = "expert",
+        /// The collected episodes that were won.
+        Collected = "collected",
+    }
+}
+
+settings! {
+    /// `[collect]`.
+    CollectConfig {
+        /// Who plays the episodes that the teacher reads. target: the model, before it is trained.
+        /// expert: the one of the world, without a model.
+        agent: CollectAgent = decisive(choice::<CollectAgent>(), Value("\"target\""));
+        /// Episodes to play; without it, one of each training item.
+        episodes: Option<u32> = decisive(integer(1, MAX_COUNT), Absent { example: "200" });
+        /// What fine-tuning learns from. expert: walks of the world's expert. collected: collected episodes that were
+        /// won.
+        demonstrations: DemonstrationSource = decisive(choice::<DemonstrationSource>(), Value("\"expert\""));
+    }
+}
+
+impl Default for CollectConfig {
+    fn default() -> Self {
+        super::bank::of_defaults(Self::KEYS)
+    }
+}

@@ -1,0 +1,384 @@
+//! From a configuration to trained weights in one run: collect episodes, distil skills, fine-tune, train by GRPO with the
+//! bank in the loop, and test what came of it.
+//!
+//! The phases are those of the single commands, each in a directory of its own; `phases.json` says which are finished,
+//! and by which settings. A run that is taken up goes on in the phase where it was.
+
+mod settings;
+mod test;
+
+use crate::assemble;
+use crate::collect::{CollectRequest, Collecting};
+use crate::config::LoadedConfig;
+use crate::config::collect::{CollectAgent, CollectConfig, DemonstrationSource};
+use crate::distill::Distilling;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::kept::KeptCalls;
+use crate::rl::{self, RlRequest};
+use crate::sft::{self, SftRequest, with_policy};
+use settings::PhaseSettings;
+use skill_bank::distill::Admit;
+use skill_bank::episode::{Episode, episode_line};
+use skill_bank::read_episodes;
+use skill_core::canonical::hex_sha256;
+use skill_envs::Split;
+use skill_llm::error::with_causes;
+use skill_pipeline::bank::Admission;
+use skill_pipeline::bank_dir::BankDir;
+use skill_pipeline::phases::{
+    MODE_WEIGHTS, Phase, PhaseRecord, Phases, TestGames, add_phase_time, hash_of_dir, phase_times,
+    phased_identity, test_games,
+};
+use skill_pipeline::run_dir::event_log::EventLog;
+use skill_pipeline::run_dir::format::ConfigFile;
+use skill_pipeline::run_dir::vacant::check_vacant;
+use skill_pipeline::run_dir::{RunDir, atomic, is_stop_requested, way_to, withdraw_stop};
+use skill_pipeline::sft::demos::Demonstrator;
+use skill_pipeline::sft::record::SftGames;
+use skill_pipeline::weights::{POLICY_DIR, WeightsSpent};
+use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, identity};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The collected episodes, in the directory of their phase.
+pub const TRAJECTORIES_FILE: &str = "trajectories.jsonl";
+/// The bank that trials begin with, in the directory of its phase.
+pub const BANK_DIR: &str = "bank";
+/// The same bank with all skills active, as demonstrations show them.
+pub const SHOWN_DIR: &str = "shown";
+
+/// A run of all phases.
+pub struct PhasedTrainer {
+    loaded: LoadedConfig,
+    out: PathBuf,
+    reuse: Vec<PathBuf>,
+    events: Arc<dyn EventSink>,
+    stop: StopSignal,
+}
+
+/// What a run has come to.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PhasedSummary {
+    /// The finished phases.
+    pub phases: Phases,
+    /// The games of the test split, where it is measured.
+    pub test: Vec<TestGames>,
+}
+
+impl PhasedTrainer {
+    /// A trainer in this directory.
+    pub fn new(
+        loaded: LoadedConfig,
+        out: impl Into<PathBuf>,
+        events: Arc<dyn EventSink>,
+        stop: StopSignal,
+    ) -> Self {
+        Self { loaded, out: out.into(), reuse: Vec::new(), events, stop }
+    }
+
+    /// Takes over finished phases of these runs, where their settings are the same.
+    #[must_use]
+    pub fn with_reuse(self, reuse: Vec<PathBuf>) -> Self {
+        Self { reuse, ..self }
+    }
+
+    /// Starts the run, or continues it.
+    ///
+    /// # Errors
+    ///
+    /// A directory that holds another run, a phase that was finished with other settings, and what ends a phase. The
+    /// same call continues.
+    pub async fn train(&self) -> Result<PhasedSummary, Error> {
+        check_vacant(&self.out)?;
+        let dir = RunDir::open(&self.out)?;
+        let asked = phased_identity();
+        if let Some(stored) = dir.read_config()? {
+            identity::check_identity(&self.out, &stored.identity, &asked)?;
+        }
+        let config = ConfigFile::new(self.loaded.config.decisive_json(), asked);
+        dir.write_config(&config, Some(&self.loaded.source_text))?;
+        withdraw_stop(&self.out)?;
+        let log = EventLog::open(&self.out, self.events.as_ref())?;
+        let outcome = self.work(&dir, &log).await;
+        if let Err(error) = &outcome {
+            log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint() });
+        }
+        outcome
+    }
+
+    async fn work(&self, dir: &RunDir, log: &EventLog<'_>) -> Result<PhasedSummary, Error> {
+        let mut phases = Phases::read(&self.out)?.unwrap_or_default();
+        phases.write(&self.out)?;
+        let env = assemble::environment(&self.loaded)?;
+        let base = self.loaded.path.as_ref().map(|_| Path::new(".").join(self.loaded.base_dir()));
+        log.emit(&Event::RunStarted {
+            dir: self.out.clone(),
+            env: env.name().to_owned(),
+            n_items: Split::ALL.map(|split| env.items(split).len()),
+            total_steps: n_phases(self.phases().count()),
+            finished_steps: n_phases(phases.finished.len()),
+            workers: usize::try_from(self.loaded.config.run.workers).unwrap_or(usize::MAX),
+            config_dir: base.and_then(|base| way_to(&self.out, &base)),
+        });
+        let settings = PhaseSettings::new(&self.loaded, env)?;
+        for phase in self.phases() {
+            self.check_stop(&phases)?;
+            if phase == Phase::Test && test::is_of_another(&self.out, &phases) {
+                // What the policy won before it went on is measured again.
+                phases.finished.retain(|record| record.phase != Phase::Test);
+            }
+            let asked = settings.of(phase, &phases);
+            let is_finished = phases.checked(&self.out, phase, &asked)?.is_some();
+            if is_finished && !self.goes_on(phase, &phases) {
+                continue;
+            }
+            log.emit(&Event::PhaseStarted { phase });
+            let reused = if is_finished { None } else { self.reused(phase, &asked)? };
+            let record = match reused {
+                Some(record) => record,
+                None => {
+                    let began = Instant::now();
+                    let made = self.make(phase, &phases).await;
+                    add_phase_time(&self.out, phase, began.elapsed().as_secs_f64())?;
+                    made?.with_settings(asked)
+                }
+            };
+            dir.check_not_moved()?;
+            log.emit(&Event::PhaseFinished { record: Box::new(record.clone()) });
+            phases.put(record);
+            phases.write(&self.out)?;
+        }
+        Ok(PhasedSummary { test: test_games(&self.out)?, phases })
+    }
+
+    /// The phases of this run, in order.
+    fn phases(&self) -> impl Iterator<Item = Phase> + use<'_> {
+        Phase::ALL.into_iter().filter(|phase| *phase != Phase::Test || self.loaded.config.eval.test)
+    }
+
+    /// A person can end the run between phases too.
+    fn check_stop(&self, phases: &Phases) -> Result<(), Error> {
+        let is_asked = self.stop.after_step.is_cancelled() || self.stop.soon.is_cancelled();
+        if !is_asked && !is_stop_requested(&self.out) {
+            return Ok(());
+        }
+        withdraw_stop(&self.out)?;
+        let total_steps = n_phases(self.phases().count());
+        Err(PipelineError::Stopped { last_step: n_phases(phases.finished.len()), total_steps }.into())
+    }
+
+    /// True if a finished phase has more to do: more iterations extend it.
+    fn goes_on(&self, phase: Phase, phases: &Phases) -> bool {
+        let asked = self.loaded.config.rl.clone().unwrap_or_default().iterations;
+        let done = phases.get(Phase::Rl).and_then(|record| record.figures.get("iterations").copied());
+        phase == Phase::Rl && done.is_some_and(|done| done < asked as f64)
+    }
+
+    /// The result of another run, copied into this one.
+    fn reused(&self, phase: Phase, asked: &identity::RunIdentity) -> Result<Option<PhaseRecord>, Error> {
+        for run in &self.reuse {
+            let Some(found) = Phases::read(run)? else {
+                return Err(PipelineError::NoRun { path: run.clone() }.into());
+            };
+            let Some(record) = found.with_key(phase, asked) else { continue };
+            let to = phase.dir(&self.out);
+            atomic::remove_dir(&to)?;
+            copy_dir(&phase.dir(run), &to)?;
+            return Ok(Some(record.clone().reused()));
+        }
+        Ok(None)
+    }
+
+    async fn make(&self, phase: Phase, phases: &Phases) -> Result<PhaseRecord, Error> {
+        match phase {
+            Phase::Collect => self.collect().await,
+            Phase::Distill => self.distill().await,
+            Phase::Sft => self.fine_tune(phases).await,
+            Phase::Rl => self.reinforce(phases).await,
+            Phase::Test => {
+                let policies = [
+                    (None, None, None),
+                    (Some(Phase::Sft), Some(self.policy(Phase::Sft)), Some(self.shown())),
+                    (Some(Phase::Rl), Some(self.policy(Phase::Rl)), Some(self.bank_of_rl())),
+                    (Some(Phase::Rl), Some(self.policy(Phase::Rl)), None),
+                ];
+                test::play(&self.loaded, &self.out, &policies, &self.stop).await
+            }
+        }
+    }
+
+    async fn collect(&self) -> Result<PhaseRecord, Error> {
+        let asked = self.asked();
+        let expert = asked.agent == CollectAgent::Expert;
+        let out = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
+        atomic::create_dir(&Phase::Collect.dir(&self.out))?;
+        let mut engine = Engine::new(&self.loaded);
+        let request = CollectRequest {
+            split: Split::Train,
+            n_episodes: asked.episodes.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+            expert,
+            skill: assemble::initial_skill(&self.loaded)?.unwrap_or_default(),
+        };
+        let collecting = Collecting::new(&self.loaded, &mut engine, request)?;
+        let kept = (!expert).then(|| KeptCalls::beside(&out)).transpose()?;
+        if let Some(kept) = &kept {
+            kept.count_spent(&engine);
+        }
+        let collected = collecting.collect(kept.as_ref(), self.events.as_ref(), &self.stop).await?;
+        let text: String = collected.episodes.iter().map(episode_line).collect();
+        atomic::write(&out, text.as_bytes())?;
+        let n_won = collected.episodes.iter().filter(|episode| episode.success).count();
+        let record = PhaseRecord::new(Phase::Collect, hex_sha256(text.as_bytes()));
+        Ok(record
+            .with_figure("episodes", Some(collected.episodes.len() as f64))
+            .with_figure("won", Some(n_won as f64)))
+    }
+
+    async fn distill(&self) -> Result<PhaseRecord, Error> {
+        let dir = Phase::Distill.dir(&self.out);
+        let [out, shown] = [BANK_DIR, SHOWN_DIR].map(|name| dir.join(name));
+        atomic::create_dir(&dir)?;
+        let episodes = self.episodes()?;
+        let distilling = Distilling::new(&self.loaded, episodes, &out)?;
+        let mut engine = Engine::new(&self.loaded);
+        let kept = KeptCalls::beside(&out)?;
+        kept.count_spent(&engine);
+        let asked = self.loaded.config.bank.clone().unwrap_or_default();
+        let admit = match asked.admit {
+            Admission::Unmeasured => Admit::Unmeasured,
+            _ => Admit::Candidate,
+        };
+        // The second time the teacher's replies are there already.
+        let measured = distilling.distill(&mut engine, admit, &kept, &self.stop).await?;
+        let all = distilling.distill(&mut engine, Admit::Unmeasured, &kept, &self.stop).await?;
+        for (path, bank) in [(&out, measured.bank.clone()), (&shown, all.bank)] {
+            // A process that died here has left a part.
+            atomic::remove_dir(path)?;
+            BankDir::create_in_run(path, bank, None)?;
+        }
+        let skills = measured.bank.skills().len();
+        let record = PhaseRecord::new(Phase::Distill, hash_of_dir(&shown)?);
+        Ok(record
+            .with_figure("skills", Some(skills as f64))
+            .with_figure("calls", Some(measured.calls as f64)))
+    }
+
+    async fn fine_tune(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
+        let out = Phase::Sft.dir(&self.out);
+        let demonstrator = match self.asked().demonstrations {
+            DemonstrationSource::Expert => Demonstrator::Expert(Engine::new(&self.loaded).expert()?),
+            DemonstrationSource::Collected => Demonstrator::Episodes(self.episodes()?),
+        };
+        let mut request = SftRequest::of_config(&self.loaded.config, demonstrator, &out);
+        request.bank = Some(self.shown());
+        let (reasoner, _kept) = sft::teacher(&self.loaded, &out)?.unzip();
+        request.reasoner = reasoner;
+        request.before = self.spent_before(phases, Phase::Sft);
+        let prepared =
+            sft::prepare(&self.loaded, &request, Arc::clone(&self.events), self.stop.clone()).await?;
+        let summary = prepared.trainer.train(&out).await?;
+        let policy = hash_of_dir(&self.policy(Phase::Sft))?;
+        let record = PhaseRecord::new(Phase::Sft, policy);
+        Ok(record
+            .with_figure("examples", Some(summary.train_examples as f64))
+            .with_figure("steps", Some(summary.steps as f64))
+            .with_figure("tokens", Some(summary.tokens as f64))
+            .with_figure("loss", summary.after.as_ref().and_then(|after| after.loss)))
+    }
+
+    async fn reinforce(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
+        let out = Phase::Rl.dir(&self.out);
+        let loaded = with_policy(&self.loaded, &self.policy(Phase::Sft))?;
+        let mut request = RlRequest::of_config(&loaded.config, &out);
+        request.bank = Some(Phase::Distill.dir(&self.out).join(BANK_DIR));
+        request.before = self.spent_before(phases, Phase::Rl);
+        request.earlier_calls = self.calls_before();
+        let trainer = rl::prepare(&loaded, &request, Arc::clone(&self.events), self.stop.clone())?;
+        let summary = trainer.train(&out).await?;
+        let policy = hash_of_dir(&self.policy(Phase::Rl))?;
+        let record = PhaseRecord::new(Phase::Rl, policy);
+        let games = |games: Option<SftGames>| games.map(|games| games.score);
+        Ok(record
+            .with_figure("iterations", Some(summary.iterations as f64))
+            .with_figure("tokens", Some(summary.tokens as f64))
+            .with_figure("skills", summary.bank.as_ref().map(|bank| bank.active as f64))
+            .with_figure("games_before", games(summary.before))
+            .with_figure("games_after", games(summary.after)))
+    }
+
+    /// What phases before this one have taken of the caps.
+    fn spent_before(&self, phases: &Phases, phase: Phase) -> WeightsSpent {
+        let times = phase_times(&self.out);
+        let earlier = || Phase::ALL.into_iter().take_while(|other| *other != phase);
+        let tokens = earlier().filter_map(|phase| phases.get(phase)?.figures.get("tokens").copied());
+        WeightsSpent {
+            tokens: tokens.sum::<f64>() as u64,
+            seconds: earlier().filter_map(|phase| times.get(phase.as_str())).sum(),
+        }
+    }
+
+    fn asked(&self) -> CollectConfig {
+        self.loaded.config.collect.clone().unwrap_or_default()
+    }
+
+    fn episodes(&self) -> Result<Vec<Episode>, Error> {
+        let path = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            what: "episodes",
+            path: path.clone(),
+            source,
+        })?;
+        let read = read_episodes(&text)
+            .map_err(|error| PipelineError::Corrupt { path, message: error.to_string() })?;
+        Ok(read.episodes)
+    }
+
+    fn policy(&self, phase: Phase) -> PathBuf {
+        phase.dir(&self.out).join(POLICY_DIR)
+    }
+
+    fn shown(&self) -> PathBuf {
+        Phase::Distill.dir(&self.out).join(SHOWN_DIR)
+    }
+
+    fn bank_of_rl(&self) -> PathBuf {
+        Phase::Rl.dir(&self.out).join(BANK_DIR)
+    }
+
+    /// The calls of earlier phases, which count for the caps of later ones.
+    fn calls_before(&self) -> Vec<PathBuf> {
+        let collected = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
+        let distilled = Phase::Distill.dir(&self.out).join(BANK_DIR);
+        [collected, distilled, Phase::Sft.dir(&self.out)].into()
+    }
+}
+
+fn n_phases(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// True if a configuration asks for this run.
+pub fn is_asked(loaded: &LoadedConfig) -> bool {
+    loaded.config.train.mode.as_str() == MODE_WEIGHTS
+}
+
+fn copy_dir(from: &Path, to: &Path) -> Result<(), PipelineError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PipelineError::RunDir { action: "copy", path, source }
+    };
+    atomic::create_dir(to)?;
+    for entry in std::fs::read_dir(from).map_err(failed(from))? {
+        let path = entry.map_err(failed(from))?.path();
+        let into = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_dir(&path, &into)?;
+        } else {
+            std::fs::copy(&path, &into).map_err(failed(&path))?;
+        }
+    }
+    Ok(())
+}
