@@ -113,6 +113,12 @@ const CHECKS: &[Check] = &[
         run: weights,
     },
     Check {
+        name: "rl-kills",
+        about: "kills a run of GRPO with a bank 20 times, and compares its files with an undisturbed run (minutes)",
+        is_external: IsExternal::No,
+        run: crate::weights::kills,
+    },
+    Check {
         name: "exports",
         about: "writes training data and fine-tuned models, and loads them with torch, transformers, peft and TRL (minutes)",
         is_external: IsExternal::No,
@@ -277,7 +283,7 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
     Ok(cmd!(
         sh,
-        "cargo test --release --package skill-cli --features weights --test cli -- local:: rl:: sft::"
+        "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft::"
     )
     .run()?)
 }

@@ -13,6 +13,8 @@ xflags::xflags! {
             optional --bank
             /// Fine-tunes a small decoder on an expert's walks, in a release build; for `--world alfworld`. Ten minutes.
             optional --sft
+            /// Fine-tunes it and trains it by GRPO with a bank in the loop; for `--world alfworld`. Ten minutes.
+            optional --weights
         }
         /// Runs everything that CI runs.
         cmd ci {
@@ -45,6 +47,8 @@ xflags::xflags! {
             optional --worlds
             /// Measures large runs and journals alone.
             optional --runs
+            /// Measures on three seeds instead what `demo --weights` reaches. Half an hour.
+            optional --weights
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }

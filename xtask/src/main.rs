@@ -7,6 +7,7 @@ mod ci;
 mod flags;
 mod generated;
 mod records;
+mod weights;
 mod workspace;
 
 use anyhow::Context as _;
@@ -25,14 +26,18 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
-        XtaskCmd::Demo(flags::Demo { world, bank, sft: true }) => sft_demo(&sh, world.as_deref(), bank),
-        XtaskCmd::Demo(flags::Demo { world, bank, sft: false }) => demo(&sh, world.as_deref(), bank),
+        XtaskCmd::Demo(flags::Demo { world, bank, weights: true, sft: false }) => {
+            weights::demo(&sh, world.as_deref(), bank)
+        }
+        XtaskCmd::Demo(flags::Demo { world, bank, sft: true, .. }) => sft_demo(&sh, world.as_deref(), bank),
+        XtaskCmd::Demo(flags::Demo { world, bank, .. }) => demo(&sh, world.as_deref(), bank),
         XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
         XtaskCmd::Check(flags::Check { name }) => check::run(&sh, name.as_deref()),
         XtaskCmd::Test(_) => ci::test(&sh),
         XtaskCmd::Crash(_) => crash(&sh),
         XtaskCmd::Sim(sim_) => sim(&sh, sim_.seeds.unwrap_or(DEFAULT_SEEDS), sim_.from.unwrap_or(0)),
+        XtaskCmd::Bench(flags::Bench { weights: true, .. }) => weights::bench(&sh),
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }

@@ -93,6 +93,8 @@ mod secrets;
 #[cfg(feature = "weights")]
 pub mod sft;
 pub mod spend;
+#[cfg(feature = "weights")]
+pub mod task_prompts;
 
 pub use error::{Error, Failure};
 pub use skill_bank as bank;
@@ -105,6 +107,8 @@ pub use skill_pipeline as pipeline;
 pub use skill_report as reports;
 #[cfg(feature = "sim")]
 pub use skill_sim as sim;
+#[cfg(feature = "weights")]
+pub use skill_train as train;
 
 use skill_bank::distill::TeacherPrompt;
 

@@ -456,6 +456,34 @@ pub(crate) enum EnvCommand {
     Check(EnvCheckArgs),
     /// Plays a world by hand: actions on standard input, what is seen on standard output.
     Play(EnvPlayArgs),
+    /// Writes the tasks as prompts for the trainers of others, with the skills that each task is shown.
+    Export(EnvExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvExportArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// The trainer: trl (GRPOTrainer, JSON lines) or verl (Parquet; needs a build with the feature parquet).
+    #[arg(long, value_name = "TRAINER", default_value = "trl", value_parser = ["trl", "verl"])]
+    pub(crate) format: String,
+
+    /// The split: train, val or test.
+    #[arg(long, value_name = "SPLIT", default_value = "train")]
+    pub(crate) split: String,
+
+    /// The bank whose skills the prompts hold; without it `bank.initial`, else the initial skill.
+    #[arg(long, value_name = "BANK")]
+    pub(crate) bank: Option<PathBuf>,
+
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// Replaces a file that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

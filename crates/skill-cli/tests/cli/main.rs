@@ -18,6 +18,7 @@ mod check;
 mod context;
 mod demo;
 mod demo_worlds;
+mod env_export;
 mod epochs;
 mod estimate;
 mod eval;

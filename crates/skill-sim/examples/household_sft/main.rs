@@ -5,8 +5,8 @@
 //! cargo xtask demo --world alfworld --sft
 //! ```
 //!
-//! The arguments of the program are the seconds that training may take (420), the test games (200), and a directory that
-//! the model is written to.
+//! The arguments of the program are the seconds that training may take (420), the test games (200), a directory that
+//! the model is written to, and the seed (7).
 #![expect(clippy::print_stdout, reason = "the example prints what it measures")]
 
 mod model;
@@ -47,8 +47,10 @@ async fn main() -> Result<()> {
     let n_games: usize = arguments.next().map_or(Ok(200), |text| text.parse()).context("the games")?;
     let directory = arguments.next().map_or_else(|| PathBuf::from("target/household-sft"), PathBuf::from);
 
+    let seed: u64 = arguments.next().map_or(Ok(SEED), |text| text.parse()).context("the seed")?;
+
     let start = Instant::now();
-    let households = SmallHouseholds { seed: SEED, ..SmallHouseholds::default() };
+    let households = SmallHouseholds { seed, ..SmallHouseholds::default() };
     let prompt = EpisodePrompt::new()?;
     let train: Vec<Demonstration> = households.demonstrations(Part::Train).take(N_TRAIN).collect();
     let test: Vec<Demonstration> = households.demonstrations(Part::Test).take(n_games).collect();
@@ -64,7 +66,7 @@ async fn main() -> Result<()> {
         train.iter().map(|demonstration| rows::row(&tokenizer, &prompt, demonstration)).collect();
     let rows = rows?;
     let n_tokens: usize = rows.iter().map(|row| row.tokens.len()).sum();
-    let untrained = model::untrained(&config, SEED)?;
+    let untrained = model::untrained(&config, seed)?;
     println!(
         "{} walks of the expert, {} tokens each on average; {} words; {} parameters; {:.0} s",
         rows.len(),
@@ -78,7 +80,7 @@ async fn main() -> Result<()> {
     report("before", score(&untrained)?, test.len());
     let backend =
         LocalBackend::new(untrained, None, Keep::Activations, StateStore::new(directory.join("states")));
-    train_for(&backend, &rows, Duration::from_secs(seconds)).await?;
+    train_for(&backend, &rows, Duration::from_secs(seconds), seed).await?;
     let trained = backend.model();
     report("after", score(&trained)?, test.len());
     write(&directory, &trained, &tokenizer_json, &config)?;
@@ -94,9 +96,9 @@ async fn main() -> Result<()> {
 
 /// Takes optimizer steps until the time or the largest number of steps is reached. The rate falls along half a cosine
 /// over whichever comes first, so that the run ends with small steps.
-async fn train_for(backend: &LocalBackend, rows: &[Row], time: Duration) -> Result<()> {
+async fn train_for(backend: &LocalBackend, rows: &[Row], time: Duration, seed: u64) -> Result<()> {
     let start = Instant::now();
-    let mut order = Batches::new(rows);
+    let mut order = Batches::new(rows, seed);
     let mut shown = 0.0;
     for step in 0..MAX_STEPS {
         let progress = (start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3))
@@ -134,8 +136,8 @@ struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    fn new(rows: &'a [Row]) -> Self {
-        Self { rows, order: Vec::new(), random: PyRandom::new(SEED) }
+    fn new(rows: &'a [Row], seed: u64) -> Self {
+        Self { rows, order: Vec::new(), random: PyRandom::new(seed) }
     }
 
     fn next_batch(&mut self) -> Vec<Row> {

@@ -65,6 +65,11 @@ impl Source<'_> {
     }
 }
 
+/// The target.
+const TARGET: &str = "models.target";
+/// The target by the name that it has where weights are trained.
+const POLICY: &str = "models.policy";
+
 impl Draft {
     pub(super) fn new(origin: &str) -> Self {
         Self { origin: origin.to_owned(), ..Self::default() }
@@ -122,6 +127,13 @@ impl Draft {
             // A quoted name with dots in it is one name, never a path.
             let shown = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() };
             let path = if prefix.is_empty() { shown } else { format!("{prefix}.{shown}") };
+            let path = if path == POLICY { TARGET.to_owned() } else { path };
+            if path == TARGET && self.section_places.contains_key(TARGET) {
+                let message =
+                    format!("[{POLICY}] is another name of [{TARGET}], and both are there; keep one of them");
+                self.report(place, ProblemKind::Conflict { message });
+                continue;
+            }
             if let Some((section, key)) = section.and_then(|section| Some((section, section.key(name)?))) {
                 self.take(section, key, value.get_ref(), place);
             } else if is_section_prefix(&path) {
@@ -212,6 +224,9 @@ impl Draft {
     }
 
     fn read_override(&mut self, path: &str, text: &str) {
+        let of_policy = path.strip_prefix(POLICY).filter(|rest| rest.starts_with('.'));
+        let renamed = of_policy.map(|rest| format!("{TARGET}{rest}"));
+        let path = renamed.as_deref().unwrap_or(path);
         if let Some((section, key)) = keys::find(path) {
             let given = override_value(text, key.value.is_text());
             return self.take(section, key, &given, Place::Set);

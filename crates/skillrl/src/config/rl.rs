@@ -35,18 +35,18 @@ settings! {
         dual_clip: f64 = decisive(number(0.0, 1e3), Value("3.0")) => dual_clip;
         /// The factor of the entropy in nats that is subtracted from the loss.
         entropy_coeff: f64 = decisive(number(0.0, 1e3), Value("0.0")) => entropy_coeff;
-        /// From returns to advantages: less the mean and divided by the standard deviation (`standardized`), less the
-        /// mean (`centered`, Dr. GRPO), or less the mean of the others (`leave_one_out`, RLOO).
+        /// From returns to advantages: less the mean and divided by the standard deviation (`standardized`), less
+        /// the mean (`centered`, Dr. GRPO), or less the mean of the others (`leave_one_out`, RLOO).
         advantage: RlAdvantage = decisive(choice::<RlAdvantage>(), Value("\"standardized\"")) => advantage;
         /// What counts once in the mean and the deviation of a group: an episode (`trajectories`), or a reply
         /// (`steps`, the code of the SkillRL paper).
         statistics: RlStatistics = decisive(choice::<RlStatistics>(), Value("\"trajectories\"")) => statistics;
-        /// The episodes that are compared with each other: those of a group that were shown the same skills (`arm`), or
-        /// all of it (`group`).
+        /// The episodes that are compared with each other: those of a group that were shown the same skills
+        /// (`arm`), or all of it (`group`).
         baseline: RlBaseline = decisive(choice::<RlBaseline>(), Value("\"arm\"")) => baseline;
-        /// From the losses of tokens to that of an optimizer step: the mean over all tokens (`token_mean`), over episodes
-        /// of the mean (`seq_mean_token_mean`) or the sum (`seq_mean_token_sum`) over their tokens, or the last one
-        /// divided by `max_reply_tokens` (`seq_mean_token_sum_norm`, Dr. GRPO).
+        /// From the losses of tokens to that of an optimizer step: the mean over all tokens (`token_mean`), over
+        /// episodes of the mean (`seq_mean_token_mean`) or the sum (`seq_mean_token_sum`) over their tokens, or
+        /// the last one divided by `max_reply_tokens` (`seq_mean_token_sum_norm`, Dr. GRPO).
         aggregation: RlAggregation = decisive(choice::<RlAggregation>(), Value("\"token_mean\"")) => aggregation;
         /// What an action that means nothing to the world takes from the return of its episode.
         invalid_action_penalty: f64 = decisive(number(0.0, 1e3), Value("0.1")) => invalid_action_penalty;

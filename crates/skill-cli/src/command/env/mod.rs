@@ -1,7 +1,9 @@
 //! `skillrl env`: looks at an environment before anything is paid for.
 
 mod check;
+mod export;
 mod play;
 
 pub(crate) use check::{check, find_item};
+pub(crate) use export::export;
 pub(crate) use play::play;

@@ -186,3 +186,19 @@ fn text_that_is_not_toml() {
         cases.iter().map(|text| format!("{text:?}\n  {}", error(text, &[]))).collect();
     insta::assert_snapshot!(messages.join("\n"));
 }
+
+#[test]
+fn the_policy_is_the_target_by_another_name() {
+    let of_policy = MINIMAL.replace("[models.target]", "[models.policy]");
+    let parsed = Config::parse(&of_policy, "skillrl.toml", &[]).unwrap().config;
+    assert_eq!(
+        parsed.models.target,
+        Config::parse(MINIMAL, "skillrl.toml", &[]).unwrap().config.models.target
+    );
+    let set = ["models.policy.model=other".to_owned()];
+    let changed = Config::parse(MINIMAL, "skillrl.toml", &set).unwrap().config;
+    assert_ne!(changed.models.target, parsed.models.target);
+    let both = format!("{MINIMAL}[models.policy]\nmodel = \"other\"\n");
+    let message = error(&both, &[]);
+    assert!(message.contains("[models.policy]") && message.contains("[models.target]"), "{message}");
+}

@@ -1,0 +1,143 @@
+//! A small decoder that is fine-tuned and then trained by GRPO with a bank in the loop.
+
+use crate::built;
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+/// Seconds of fine-tuning.
+const SFT_SECONDS: &str = "120";
+/// Test games.
+const GAMES: &str = "200";
+/// The seeds of a benchmark.
+const SEEDS: [&str; 3] = ["1", "2", "3"];
+
+pub(crate) fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
+    if bank || world != Some("alfworld") {
+        anyhow::bail!("--weights goes with --world alfworld, and without --bank");
+    }
+    build(sh)?;
+    let dir = sh.current_dir().join("target/household-weights");
+    let took = run(sh, &dir, SEEDS[0])?;
+    eprintln!("all of it took {took} s after the build; the run is in {}", dir.join("run").display());
+    Ok(())
+}
+
+/// The same from three seeds.
+pub(crate) fn bench(sh: &Shell) -> anyhow::Result<()> {
+    build(sh)?;
+    for seed in SEEDS {
+        eprintln!("\nseed {seed}");
+        let dir = sh.current_dir().join(format!("target/household-weights-{seed}"));
+        let took = run(sh, &dir, seed)?;
+        eprintln!("seed {seed} took {took} s");
+    }
+    Ok(())
+}
+
+/// How often a run is killed.
+const KILLS: u32 = 20;
+/// The files that say when something happened, and those that a process holds.
+const TIMES: [&str; 4] = ["events.jsonl", "rl_times.json", "report.html", "run.lock"];
+
+/// Kills a run of GRPO with a bank at random moments, and compares what it ends with with an undisturbed one.
+pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
+    build(sh)?;
+    let (program, example) = (built(sh, "release", "skillrl"), example(sh));
+    let dir = sh.current_dir().join("target/household-kills");
+    sh.remove_path(&dir)?;
+    sh.create_dir(&dir)?;
+    for name in ["household.toml", "skills.json"] {
+        sh.copy_file(Path::new("examples/household-weights").join(name), &dir)?;
+    }
+    let _in = sh.push_dir(&dir);
+    cmd!(sh, "{example} 40 10 sft 1").run()?;
+    cmd!(sh, "{program} bank import skills.json --out bank").run()?;
+    let sizes =
+        ["--tasks", "4", "--group-size", "4", "--batch-size", "8", "--iterations", "30", "--games", "4"];
+    let asked = ["rl", "household.toml", "--validation-interval", "5", "--quiet"];
+    cmd!(sh, "{program} {asked...} {sizes...} --out whole").run()?;
+    let start = |out: &str| {
+        let mut command = std::process::Command::new(&program);
+        command.args(asked).args(sizes).args(["--out", out]).current_dir(&dir);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn()
+    };
+    // The moments differ from run to run: what counts is that none of them matters.
+    let mut random = std::time::SystemTime::UNIX_EPOCH.elapsed()?.subsec_nanos();
+    let mut n_killed = 0;
+    while n_killed < KILLS {
+        let mut child = start("killed")?;
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(std::time::Duration::from_millis(150 + u64::from(random >> 16) % 1_350));
+        if child.try_wait()?.is_some() {
+            break;
+        }
+        child.kill()?;
+        child.wait()?;
+        n_killed += 1;
+    }
+    cmd!(sh, "{program} {asked...} {sizes...} --out killed").run()?;
+    let (whole, killed) = (files(&dir.join("whole"))?, files(&dir.join("killed"))?);
+    let names: std::collections::BTreeSet<&String> = whole.keys().chain(killed.keys()).collect();
+    let differing: Vec<&String> =
+        names.into_iter().filter(|name| whole.get(*name) != killed.get(*name)).collect();
+    eprintln!("{n_killed} kills, {} files compared, {} differ", whole.len(), differing.len());
+    anyhow::ensure!(n_killed == KILLS, "the run was finished after {n_killed} kills");
+    anyhow::ensure!(differing.is_empty(), "these files differ: {differing:?}");
+    Ok(())
+}
+
+/// The files of a run by name, without those of times and of the calls, whose order in the journal may differ.
+fn files(dir: &Path) -> anyhow::Result<std::collections::BTreeMap<String, Vec<u8>>> {
+    let mut found = std::collections::BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let name = path.strip_prefix(dir)?.display().to_string();
+            if path.is_dir() {
+                open.push(path);
+            } else if !TIMES.contains(&name.as_str()) && !name.starts_with("journal.sqlite") {
+                found.insert(name, std::fs::read(&path)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn build(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "cargo build --release --package skill-cli --features weights").run()?;
+    let example = ["--package", "skill-sim", "--features", "weights", "--example", "household_sft"];
+    Ok(cmd!(sh, "cargo build --release {example...}").run()?)
+}
+
+/// Trains in this directory, which is made anew, and plays the test games before GRPO and after it; the seconds of all.
+fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<u64> {
+    let start = std::time::Instant::now();
+    let (program, example) = (built(sh, "release", "skillrl"), example(sh));
+    sh.remove_path(dir)?;
+    sh.create_dir(dir)?;
+    for name in ["household.toml", "skills.json"] {
+        sh.copy_file(Path::new("examples/household-weights").join(name), dir)?;
+    }
+    let _in = sh.push_dir(dir);
+    cmd!(sh, "{example} {SFT_SECONDS} {GAMES} sft {seed}").run()?;
+    cmd!(sh, "{program} bank import skills.json --out bank").run()?;
+    let config = ["household.toml", "--set", &format!("run.seed={seed}")].map(str::to_owned);
+    let config = &config;
+    let test = |policy: &str, bank: &str| {
+        eprintln!("\nthe test games with {policy}, without the bank and with it:");
+        let measured = ["--policy", policy, "--bank", bank, "--split", "test"];
+        cmd!(sh, "{program} eval {config...} {measured...}").run()
+    };
+    test("sft", "bank")?;
+    cmd!(sh, "{program} rl {config...} --quiet").run()?;
+    test("run/policy", "run/bank")?;
+    Ok(start.elapsed().as_secs())
+}
+
+/// The example, where the build has put it.
+fn example(sh: &Shell) -> PathBuf {
+    let program = built(sh, "release", "household_sft");
+    let name = program.file_name().unwrap_or_default().to_owned();
+    program.parent().map(|parent| parent.join("examples").join(name)).unwrap_or(program)
+}
