@@ -135,7 +135,6 @@ impl RlSettings {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use skill_bank::trial::TrialResult;

@@ -191,7 +191,6 @@ impl ChatModel for EpisodeChat {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

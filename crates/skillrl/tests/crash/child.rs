@@ -138,6 +138,7 @@ async fn train(plan: &Plan) -> Result<usize, PipelineError> {
     let run_dir = assemble::run_dir(&loaded);
     match loaded.config.train.mode {
         TrainMode::Document => Ok(base.train(&run_dir).await?.total_steps),
+        TrainMode::Weights => unreachable!("the demos train documents and banks"),
         TrainMode::Bank => {
             let retrieval = assemble::retrieval(&loaded, None).unwrap();
             let prompts = assemble::teacher_prompts(&loaded).unwrap();
