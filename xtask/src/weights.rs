@@ -110,7 +110,8 @@ fn build(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo build --release {example...}").run()?)
 }
 
-/// Trains in this directory, which is made anew, and plays the test games before GRPO and after it; the seconds of all.
+/// Trains in this directory, after it is emptied, and plays the test games before and after GRPO. Returns the seconds
+/// that all of it took.
 fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<u64> {
     let start = std::time::Instant::now();
     let (program, example) = (built(sh, "release", "skillrl"), example(sh));

@@ -14,7 +14,7 @@ pub(super) struct Lesson {
 
 /// The episodes of groups with a signal, in order, with their advantages; and the share of groups without one.
 pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<Lesson>, f64), TrainError> {
-    // Where replies count, an episode stands there as often as it has replies; its advantage is the same in each.
+    // Where replies count, an episode is listed once for each of its replies; all of them have the same advantage.
     let n_copies = |played: &Played| match settings.statistics {
         RlStatistics::Trajectories => 1,
         RlStatistics::Steps => played.rows.iter().map(EpisodeRow::n_replies).sum::<usize>().max(1),
