@@ -131,25 +131,25 @@ impl PhasedTrainer {
                 phases.finished.retain(|record| record.phase != Phase::Test);
             }
             let asked = settings.of(phase, &phases);
-            let is_finished = phases.checked(&self.out, phase, &asked)?.is_some();
+            let finish = |record: PhaseRecord, phases: &mut Phases| {
+                dir.check_not_moved()?;
+                log.emit(&Event::PhaseFinished { record: Box::new(record.clone()) });
+                phases.put(record);
+                phases.write(&self.out)
+            };
+            let mut is_finished = phases.checked(&self.out, phase, &asked)?.is_some();
+            if !is_finished && let Some(record) = self.reused(phase, &asked)? {
+                finish(record, &mut phases)?;
+                is_finished = true;
+            }
             if is_finished && !self.goes_on(phase, &phases) {
                 continue;
             }
             log.emit(&Event::PhaseStarted { phase });
-            let reused = if is_finished { None } else { self.reused(phase, &asked)? };
-            let record = match reused {
-                Some(record) => record,
-                None => {
-                    let began = Instant::now();
-                    let made = self.make(phase, &phases).await;
-                    add_phase_time(&self.out, phase, began.elapsed().as_secs_f64())?;
-                    made?.with_settings(asked)
-                }
-            };
-            dir.check_not_moved()?;
-            log.emit(&Event::PhaseFinished { record: Box::new(record.clone()) });
-            phases.put(record);
-            phases.write(&self.out)?;
+            let began = Instant::now();
+            let made = self.make(phase, &phases).await;
+            add_phase_time(&self.out, phase, began.elapsed().as_secs_f64())?;
+            finish(made?.with_settings(asked), &mut phases)?;
         }
         Ok(PhasedSummary { test: test_games(&self.out)?, phases })
     }
@@ -172,9 +172,12 @@ impl PhasedTrainer {
 
     /// True if a finished phase has more to do: more iterations extend it.
     fn goes_on(&self, phase: Phase, phases: &Phases) -> bool {
-        let asked = self.loaded.config.rl.clone().unwrap_or_default().iterations;
         let done = phases.get(Phase::Rl).and_then(|record| record.figures.get("iterations").copied());
-        phase == Phase::Rl && done.is_some_and(|done| done < asked as f64)
+        phase == Phase::Rl && done.is_some_and(|done| done < self.iterations())
+    }
+
+    fn iterations(&self) -> f64 {
+        self.loaded.config.rl.clone().unwrap_or_default().iterations as f64
     }
 
     /// The result of another run, copied into this one.
@@ -184,9 +187,22 @@ impl PhasedTrainer {
                 return Err(PipelineError::NoRun { path: run.clone() }.into());
             };
             let Some(record) = found.with_key(phase, asked) else { continue };
-            let to = phase.dir(&self.out);
+            // A run can be extended, and not shortened.
+            if record.figures.get("iterations").is_some_and(|done| *done > self.iterations()) {
+                continue;
+            }
+            let (from, to) = (phase.dir(run), phase.dir(&self.out));
+            check_result(phase, &from, record)?;
+            // A process that dies here leaves no half of a phase under its name.
+            let beside = self.out.join(format!("{}.new", phase.as_str()));
+            atomic::remove_dir(&beside)?;
+            copy_dir(&from, &beside)?;
             atomic::remove_dir(&to)?;
-            copy_dir(&phase.dir(run), &to)?;
+            std::fs::rename(&beside, &to).map_err(|source| PipelineError::RunDir {
+                action: "write",
+                path: to.clone(),
+                source,
+            })?;
             return Ok(Some(record.clone().reused()));
         }
         Ok(None)
@@ -363,6 +379,30 @@ fn n_phases(count: usize) -> u32 {
 /// True if a configuration asks for this run.
 pub fn is_asked(loaded: &LoadedConfig) -> bool {
     loaded.config.train.mode.as_str() == MODE_WEIGHTS
+}
+
+/// Refuses a phase whose files are not those that it was finished with.
+fn check_result(phase: Phase, dir: &Path, record: &PhaseRecord) -> Result<(), PipelineError> {
+    let found = match phase {
+        Phase::Collect => {
+            let path = dir.join(TRAJECTORIES_FILE);
+            let bytes = std::fs::read(&path).map_err(|source| PipelineError::RunDir {
+                action: "read",
+                path: path.clone(),
+                source,
+            })?;
+            hex_sha256(&bytes)
+        }
+        Phase::Distill => hash_of_dir(&dir.join(SHOWN_DIR))?,
+        Phase::Sft | Phase::Rl => hash_of_dir(&dir.join(POLICY_DIR))?,
+        // What was won is numbers, with nothing built on them.
+        Phase::Test => return Ok(()),
+    };
+    if found == record.result {
+        return Ok(());
+    }
+    let message = format!("the result of the phase {} was changed after it was finished", phase.as_str());
+    Err(PipelineError::Corrupt { path: dir.to_owned(), message })
 }
 
 fn copy_dir(from: &Path, to: &Path) -> Result<(), PipelineError> {

@@ -124,6 +124,24 @@ mod built_in {
             done[..3].iter().map(|(_, result, _)| result).collect::<Vec<_>>()
         );
 
+        // A longer run is not taken over by a shorter one, a shorter one is extended.
+        for (run, iterations, expected) in [("shorter", 1, false), ("longer", 3, false), ("equal", 2, true)] {
+            let file = task(&context, run, "");
+            let set = format!("rl.iterations={iterations}");
+            context.succeed(&["train", &file, "--quiet", "--reuse", "one", "--set", &set]);
+            assert_eq!(phases(&context, run)[3].2, expected, "{run}");
+            let n_lines = context.read(&format!("{run}/rl/iterations.jsonl")).lines().count();
+            assert_eq!(n_lines, iterations, "{run}");
+        }
+
+        // Files that were changed by hand are not taken over.
+        let trajectories = context.read("one/collect/trajectories.jsonl");
+        context.write("one/collect/trajectories.jsonl", &format!("{trajectories}\n"));
+        let damaged = context.run(&["train", &task(&context, "four", ""), "--quiet", "--reuse", "one"]);
+        damaged.assert_code(code::RUN_DIR);
+        assert!(!context.path("four/collect").exists());
+        context.write("one/collect/trajectories.jsonl", &trajectories);
+
         // A finished phase with other settings is another run.
         let changed = context.run(&["train", &file, "--quiet", "--set", "sft.learning_rate=0.5"]);
         changed.assert_code(code::OTHER_RUN);
