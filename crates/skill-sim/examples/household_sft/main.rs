@@ -5,8 +5,9 @@
 //! cargo xtask demo --world alfworld --sft
 //! ```
 //!
-//! The arguments of the program are the seconds that training may take (420), the test games (200), a directory that
-//! the model is written to, and the seed (7).
+//! The arguments of the program are the optimizer steps of training (1400), the test games (200), a directory that the
+//! model is written to, and the seed (7). Equal arguments give equal weights on any machine with the same instructions,
+//! however busy it is.
 #![expect(clippy::print_stdout, reason = "the example prints what it measures")]
 
 mod model;
@@ -25,7 +26,7 @@ use skill_train::seam::{
 };
 use skill_train::tokenizer::{JsonTokenizer, TokenCodec as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Demonstrations to train on.
 const N_TRAIN: usize = 16_000;
@@ -35,15 +36,15 @@ const N_VOCABULARY: usize = 4_000;
 const N_ROWS: usize = 8;
 /// Steps of the warm-up.
 const N_WARMUP: u64 = 50;
-/// Steps of the whole run, where time allows.
-const MAX_STEPS: u64 = 3_000;
+/// Steps of the whole run, unless another number is given.
+const N_STEPS: u64 = 1_400;
 const LEARNING_RATE: f64 = 3e-3;
 const SEED: u64 = 7;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let seconds: u64 = arguments.next().map_or(Ok(420), |text| text.parse()).context("the seconds")?;
+    let n_steps: u64 = arguments.next().map_or(Ok(N_STEPS), |text| text.parse()).context("the steps")?;
     let n_games: usize = arguments.next().map_or(Ok(200), |text| text.parse()).context("the games")?;
     let directory = arguments.next().map_or_else(|| PathBuf::from("target/household-sft"), PathBuf::from);
 
@@ -80,7 +81,7 @@ async fn main() -> Result<()> {
     report("before", score(&untrained)?, test.len());
     let backend =
         LocalBackend::new(untrained, None, Keep::Activations, StateStore::new(directory.join("states")));
-    train_for(&backend, &rows, Duration::from_secs(seconds), seed).await?;
+    fine_tune(&backend, &rows, n_steps, seed).await?;
     let trained = backend.model();
     report("after", score(&trained)?, test.len());
     write(&directory, &trained, &tokenizer_json, &config)?;
@@ -94,18 +95,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Takes optimizer steps until the time or the largest number of steps is reached. The rate falls along half a cosine
-/// over whichever comes first, so that the run ends with small steps.
-async fn train_for(backend: &LocalBackend, rows: &[Row], time: Duration, seed: u64) -> Result<()> {
+/// Takes so many optimizer steps. The rate falls along half a cosine over them, so that the run ends with small steps.
+async fn fine_tune(backend: &LocalBackend, rows: &[Row], n_steps: u64, seed: u64) -> Result<()> {
     let start = Instant::now();
     let mut order = Batches::new(rows, seed);
     let mut shown = 0.0;
-    for step in 0..MAX_STEPS {
-        let progress = (start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3))
-            .max(step as f64 / MAX_STEPS as f64);
-        if progress >= 1.0 {
-            break;
-        }
+    for step in 0..n_steps {
+        let progress = step as f64 / n_steps as f64;
         let warmup = ((step + 1) as f64 / N_WARMUP as f64).min(1.0);
         let learning_rate = LEARNING_RATE * warmup * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
         let batch = order.next_batch();
