@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::kept::KeptCalls;
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_bank::BankSource;
 use skill_core::SkillDoc;
@@ -345,8 +346,9 @@ const TEXT_FILES: [&str; 7] = [
     "LICENSE",
 ];
 
+#[async_trait]
 impl PolicyWriter for LocalPolicy {
-    fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
+    async fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
         let model = self.backend.model();
         let mut files: Vec<PolicyFile> =
             model.adapter_files()?.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();

@@ -422,7 +422,7 @@ impl<'run> RlRun<'run> {
         if self.kept.is_none() {
             return Ok(());
         }
-        let files = self.trainer.writer.files().map_err(self.failed(self.iteration))?;
+        let files = self.trainer.writer.files().await.map_err(self.failed(self.iteration))?;
         write_policy(self.dir.path(), files)
     }
 

@@ -313,7 +313,7 @@ impl<'run> SftRun<'run> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let (state, _) = kept.policy();
         self.load(state.to_owned()).await?;
-        let files = self.trainer.writer.files().map_err(self.failed())?;
+        let files = self.trainer.writer.files().await.map_err(self.failed())?;
         write_policy(self.dir.path(), files)
     }
 

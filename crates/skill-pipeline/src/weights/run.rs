@@ -3,6 +3,7 @@
 use super::POLICY_DIR;
 use crate::error::PipelineError;
 use crate::run_dir::atomic;
+use async_trait::async_trait;
 use skill_llm::error::with_causes;
 use skill_train::TrainError;
 use skill_train::seam::Row;
@@ -12,13 +13,14 @@ use std::path::Path;
 pub type PolicyFile = (String, Vec<u8>);
 
 /// Writes the weights of a back end in the form that other programs load.
+#[async_trait]
 pub trait PolicyWriter: Send + Sync {
     /// The files of the model with the weights that the back end has now.
     ///
     /// # Errors
     ///
     /// Weights that cannot be read, and files of the base model that are missing.
-    fn files(&self) -> Result<Vec<PolicyFile>, TrainError>;
+    async fn files(&self) -> Result<Vec<PolicyFile>, TrainError>;
 }
 
 /// The rows of each forward pass, in their order: as many as the limit of tokens has room for, and at least one.

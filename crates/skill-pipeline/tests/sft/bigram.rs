@@ -103,8 +103,9 @@ impl Bigram {
     }
 }
 
+#[async_trait]
 impl PolicyWriter for Bigram {
-    fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
+    async fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
         let inner = self.inner.lock().unwrap();
         Ok(vec![("weights.bin".to_owned(), bytes(&inner.table))])
     }
