@@ -85,6 +85,16 @@ pub enum TrainError {
         /// Bytes that are available.
         available: u64,
     },
+    /// A server that trains did not do what a call asked for.
+    #[error("{call} on the training server {server}: {fault}")]
+    Remote {
+        /// The call, such as `forward_backward`.
+        call: &'static str,
+        /// The address of the server, without credentials.
+        server: String,
+        /// What went wrong.
+        fault: RemoteFault,
+    },
     /// The caller stopped waiting, and the work was abandoned.
     #[error("finish: the call was cancelled")]
     Cancelled,
@@ -128,10 +138,55 @@ pub enum TensorFault {
     },
 }
 
+/// What went wrong with a call of a training server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteFault {
+    /// No connection could be made, or every attempt of a call that may be repeated failed.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke after a call that changes the model was sent: it may have been carried out.
+    #[error("the connection broke, and the call may have been carried out: {0}")]
+    InDoubt(String),
+    /// The server refused the call.
+    #[error("status {status}: {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The server's reason.
+        message: String,
+    },
+    /// The server does not know a session, model or request that it had made.
+    #[error("it has forgotten {0}")]
+    Forgotten(String),
+    /// The server answered in another form, such as protobuf.
+    #[error("it answers with {0}, where JSON is expected")]
+    NotJson(String),
+    /// The server took the call and could not carry it out.
+    #[error("it failed: {0}")]
+    Failed(String),
+    /// The result lacks something.
+    #[error("its result is incomplete: {0}")]
+    Incomplete(String),
+    /// The result did not come in time.
+    #[error("no result within {0} s")]
+    TimedOut(u64),
+}
+
 impl TrainError {
     /// True if the same call can succeed later without a change of its input.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Io { .. } | Self::Cancelled)
+        match self {
+            Self::Io { .. } | Self::Cancelled => true,
+            Self::Remote { fault, .. } => matches!(
+                fault,
+                RemoteFault::Unreachable(_)
+                    | RemoteFault::InDoubt(_)
+                    | RemoteFault::Forgotten(_)
+                    | RemoteFault::TimedOut(_)
+            ),
+            _ => false,
+        }
     }
 
     pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {

@@ -48,6 +48,27 @@ pub fn generate(
     kept: &mut KeptSequences,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Vec<Sample>> {
+    let dice = |index: usize| TokenDice::new(settings.seed, &format!("prompt {index}"));
+    let dice: Vec<TokenDice> = (0..prompts.len()).map(dice).collect();
+    generate_by(model, prompts, &dice, settings, adapters, kept, is_cancelled)
+}
+
+/// Like [`generate`], with the random numbers of each prompt in the place of those of its index and the seed.
+///
+/// # Errors
+/// As [`generate`], and [`TrainError::Request`] for another number of dice than of prompts.
+pub fn generate_by(
+    model: &Decoder,
+    prompts: &[Vec<u32>],
+    dice: &[TokenDice],
+    settings: &GenerationSettings,
+    adapters: Adapters,
+    kept: &mut KeptSequences,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Vec<Sample>> {
+    if dice.len() != prompts.len() {
+        return Err(TrainError::request("dice", format!("{} for {} prompts", dice.len(), prompts.len())));
+    }
     let sampling = SamplingSettings {
         repetition_penalty: settings.repetition_penalty,
         temperature: settings.temperature,
@@ -71,7 +92,7 @@ pub fn generate(
     let chunks = prompts.chunks(MAX_ROWS).zip(starts.chunks_mut(MAX_ROWS));
     for (chunk_idx, (chunk, starts)) in chunks.enumerate() {
         let first = chunk_idx * MAX_ROWS;
-        let (mut active, mut logits) = beginnings.rows(chunk, starts, first, settings.seed)?;
+        let (mut active, mut logits) = beginnings.rows(chunk, starts, first, dice)?;
         if settings.max_tokens == 0 {
             done.extend(active.drain(..).map(|row| (row.index, (row.sample, row.cache))));
         }
@@ -201,7 +222,7 @@ impl<'a> Beginnings<'a> {
         prompts: &[Vec<u32>],
         starts: &mut [Option<Cache>],
         first: usize,
-        seed: u64,
+        dice: &[TokenDice],
     ) -> Result<(Vec<Active>, Vec<f32>)> {
         let mut distinct: BTreeMap<&[u32], Computed> = BTreeMap::new();
         for (prompt, start) in prompts.iter().zip(starts) {
@@ -216,12 +237,13 @@ impl<'a> Beginnings<'a> {
         let mut active = Vec::with_capacity(prompts.len());
         let mut logits = Vec::new();
         for (offset, prompt) in prompts.iter().enumerate() {
-            if let Some((cache, found)) = distinct.get_mut(prompt.as_slice()) {
-                let index = first + offset;
+            let index = first + offset;
+            if let (Some((cache, found)), Some(dice)) = (distinct.get_mut(prompt.as_slice()), dice.get(index))
+            {
                 active.push(Active {
                     index,
                     cache: cache.fork(),
-                    dice: TokenDice::new(seed, &format!("prompt {index}")),
+                    dice: *dice,
                     sample: Sample { tokens: Vec::new(), logprobs: Vec::new(), ended: Ended::Length },
                 });
                 logits.extend_from_slice(found);

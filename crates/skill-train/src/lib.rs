@@ -58,4 +58,4 @@ pub mod tokenizer;
 pub mod training_memory;
 pub mod weights;
 
-pub use error::{TensorFault, TrainError};
+pub use error::{RemoteFault, TensorFault, TrainError};

@@ -10,13 +10,14 @@ use async_trait::async_trait;
 use crate::answers::Answers;
 use crate::checkpoint::{StateFile, StateStore};
 use crate::error::TrainError;
-use crate::generate::{KeptSequences, generate};
+use crate::generate::{KeptSequences, generate, generate_by};
 use crate::loss::TokenInput;
 use crate::model::{Adapters, Batch, Coefficients, Decoder, Gradients, Keep, Scores, Target};
 use crate::optim::AdamW;
+use crate::sampling::TokenDice;
 use crate::seam::{
-    ForwardBackward, ForwardOutput, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy, Row, Sample,
-    SampleRequest, SaveRequest, SavedState, StepOutput, TrainBackend,
+    ForwardBackward, ForwardOutput, GenerationSettings, LoadRequest, Loss, LossMetrics, OptimStep, Pass,
+    Policy, Row, Sample, SampleRequest, SaveRequest, SavedState, StepOutput, TrainBackend,
 };
 use crate::state;
 
@@ -80,6 +81,25 @@ impl LocalBackend {
     /// A copy of the model as it is now, which shares its weights until one of the two is trained.
     pub fn model(&self) -> Decoder {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).model.clone()
+    }
+
+    /// Samples a continuation of each prompt, whose random numbers follow from its own seed alone: prompts of several
+    /// callers may be sampled together. The seed of the settings is not used, and no answer is kept.
+    ///
+    /// # Errors
+    /// As [`TrainBackend::sample`].
+    pub async fn sample_each(
+        &self,
+        prompts: Vec<(Vec<u32>, u64)>,
+        settings: GenerationSettings,
+    ) -> Result<Vec<Sample>> {
+        self.call(move |inner, is_cancelled| {
+            let (prompts, seeds): (Vec<Vec<u32>>, Vec<u64>) = prompts.into_iter().unzip();
+            let dice: Vec<TokenDice> = seeds.into_iter().map(|seed| TokenDice::new(seed, "prompt")).collect();
+            let Inner { model, kept: (_, kept), .. } = inner;
+            generate_by(model, &prompts, &dice, &settings, Adapters::On, kept, is_cancelled)
+        })
+        .await
     }
 
     async fn call<T: Send + 'static>(

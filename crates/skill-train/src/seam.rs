@@ -369,6 +369,13 @@ pub struct Sample {
     pub ended: Ended,
 }
 
+impl Sample {
+    /// A sample with the log-probability of each of its tokens.
+    pub fn new(tokens: Vec<u32>, logprobs: Vec<f32>, ended: Ended) -> Self {
+        Self { tokens, logprobs, ended }
+    }
+}
+
 /// Why a sample ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
