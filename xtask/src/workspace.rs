@@ -5,7 +5,7 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 /// Features that bring crates of minutes, or need hardware: `cargo xtask check weights` builds those that it can.
-const HEAVY: [&str; 6] = ["candle", "cuda", "metal", "parquet", "tokenizer", "weights"];
+const HEAVY: [&str; 7] = ["candle", "cuda", "metal", "parquet", "server", "tokenizer", "weights"];
 
 /// The training loops, which use the seam of skill-train without its tensor library.
 const LIGHT: (&str, &str) = ("skill-pipeline", "weights");

@@ -9,6 +9,7 @@ mod scrubbed;
 
 pub use self::reqwest::ReqwestTransport;
 pub use self::scrubbed::ScrubbedTransport;
+use crate::secret::ApiKey;
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::fmt;
@@ -49,6 +50,11 @@ pub enum HeaderText {
 }
 
 impl HeaderText {
+    /// A key as the whole value of a header.
+    pub fn key(key: &ApiKey) -> Self {
+        Self::Secret(key.with_prefix(""))
+    }
+
     /// The value itself, for the one who sends it.
     pub fn expose(&self) -> &str {
         match self {

@@ -1,0 +1,23 @@
+//! Weights that are trained on another machine, over the JSON form of the Tinker API.
+//!
+//! [`TinkerBackend`] is a [`TrainBackend`](skill_train::seam::TrainBackend): the loops of fine-tuning and of
+//! reinforcement learning run here, samples and gradients are computed by a server. `server` (feature `server`) is
+//! such a server over the local back end, so that one machine can train for others.
+//!
+//! The JSON form is what open servers read (SkyRL, among others). The official service went over to protobuf for its
+//! largest calls; a server that answers so is refused by name.
+//!
+//! # Who should depend on this crate
+//!
+//! Programs that train by a server of this interface, and those that offer one.
+
+mod archive;
+mod backend;
+mod connection;
+mod loss;
+#[cfg(feature = "server")]
+pub mod server;
+pub mod wire;
+
+pub use backend::{TinkerBackend, TinkerSettings};
+pub use connection::{Connection, ConnectionSettings};

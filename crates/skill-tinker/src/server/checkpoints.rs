@@ -1,0 +1,138 @@
+//! Saved weights by the name that clients give them.
+//!
+//! `states/` holds the weights by hash, `names/MODEL/KIND/NAME.json` says which state has a name. A name is given once.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use skill_train::TrainError;
+use skill_train::checkpoint::StateStore;
+
+/// The most characters of a name.
+const MAX_NAME: usize = 128;
+
+/// What weights were saved for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// To go on training from them.
+    Training,
+    /// To sample from them.
+    Sampler,
+}
+
+impl Kind {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Training => "weights",
+            Self::Sampler => "sampler_weights",
+        }
+    }
+}
+
+/// A name of saved weights.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Saved {
+    pub(super) hash: String,
+    pub(super) base_model: String,
+    pub(super) rank: usize,
+    pub(super) targets: Vec<String>,
+}
+
+/// Where weights are, as clients name them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address {
+    pub(super) model_id: String,
+    pub(super) name: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    directory: PathBuf,
+    store: StateStore,
+}
+
+impl Checkpoints {
+    pub(super) fn open(directory: PathBuf) -> Result<Self, TrainError> {
+        std::fs::create_dir_all(&directory)
+            .map_err(|source| TrainError::Io { path: directory.clone(), source })?;
+        let store = StateStore::new(directory.join("states"));
+        Ok(Self { directory, store })
+    }
+
+    pub(super) fn store(&self) -> StateStore {
+        self.store.clone()
+    }
+
+    /// The address in `tinker://MODEL/weights/NAME`, `tinker://MODEL/sampler_weights/NAME` or `tinker://MODEL/NAME`,
+    /// the last of which means weights for sampling.
+    pub(super) fn parse(path: &str, kind: Kind) -> Option<Address> {
+        let rest = path.strip_prefix("tinker://")?;
+        let parts: Vec<&str> = rest.split('/').collect();
+        let (model_id, name) = match (parts.as_slice(), kind) {
+            ([model_id, folder, name], kind) if *folder == kind.folder() => (*model_id, *name),
+            ([model_id, name], Kind::Sampler) => (*model_id, *name),
+            _ => return None,
+        };
+        let is_sound = is_name(model_id) && is_name(name);
+        is_sound.then(|| Address { model_id: model_id.to_owned(), name: name.to_owned() })
+    }
+
+    pub(super) fn path(address: &Address, kind: Kind) -> String {
+        format!("tinker://{}/{}/{}", address.model_id, kind.folder(), address.name)
+    }
+
+    fn file(&self, address: &Address, kind: Kind) -> PathBuf {
+        let names = self.directory.join("names").join(&address.model_id).join(kind.folder());
+        names.join(format!("{}.json", address.name))
+    }
+
+    pub(super) fn exists(&self, address: &Address, kind: Kind) -> bool {
+        self.file(address, kind).exists()
+    }
+
+    pub(super) fn find(&self, address: &Address, kind: Kind) -> Option<Saved> {
+        serde_json::from_slice(&std::fs::read(self.file(address, kind)).ok()?).ok()
+    }
+
+    pub(super) fn note(&self, address: &Address, kind: Kind, saved: &Saved) -> Result<(), TrainError> {
+        let path = self.file(address, kind);
+        let bytes = serde_json::to_vec_pretty(saved).unwrap_or_default();
+        let folder = path.parent().map_or_else(|| self.directory.clone(), Path::to_path_buf);
+        let beside = path.with_extension("new");
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&beside, bytes))
+            .and_then(|()| std::fs::rename(&beside, &path))
+            .map_err(|source| TrainError::Io { path, source })
+    }
+}
+
+/// True for a name that can be one of a file: letters, digits, `-`, `_` and `.`, which does not come first.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_a_model_and_weights_and_no_other_file() {
+        let parsed =
+            |path: &str, kind| Checkpoints::parse(path, kind).map(|found| (found.model_id, found.name));
+        let expect = Some(("m1".to_owned(), "w1".to_owned()));
+        assert_eq!(parsed("tinker://m1/weights/w1", Kind::Training), expect);
+        assert_eq!(parsed("tinker://m1/w1", Kind::Sampler), expect);
+        assert_eq!(parsed("tinker://m1/sampler_weights/w1", Kind::Sampler), expect);
+        for path in [
+            "tinker://m1/w1",
+            "tinker://m1/sampler_weights/w1",
+            "tinker://../weights/w1",
+            "tinker://m1/weights/..",
+            "tinker://m1/weights/a/b",
+            "/m1/weights/w1",
+        ] {
+            assert_eq!(parsed(path, Kind::Training), None, "{path}");
+        }
+    }
+}

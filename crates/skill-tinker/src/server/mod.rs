@@ -1,0 +1,169 @@
+//! A small server of the same interface over the local back end, so that one machine trains for others.
+//!
+//! Calls are carried out one after the other, in the order of their arrival; samples that wait together are decoded
+//! together. Saved weights are files below one directory, by the name of their model, and outlive the server; sessions
+//! and models do not, so a client that comes back makes a new model and loads what it has saved.
+//!
+//! Stricter than the interface: targets are the input shifted by one, `stop` holds token ids, and an adapter is on the
+//! matrices of attention and MLP alone. A gradient's result has 0 as the log-probability of targets with weight 0.
+
+mod checkpoints;
+mod futures;
+mod loss;
+mod routes;
+mod work;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull, service_fn};
+use skill_llm::ApiKey;
+use skill_llm::transport::HeaderText;
+use skill_train::TrainError;
+use skill_train::chat_model::ModelFiles;
+use skill_train::local::LocalBackend;
+use skill_train::model::Decoder;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use checkpoints::Checkpoints;
+use futures::Futures;
+use work::{Job, Worker};
+
+/// The scale of new adapters times their rank, as other servers of the interface have it.
+pub const LORA_ALPHA: f64 = 32.0;
+/// Models that are kept; the one that was not used for the longest time goes first.
+const MAX_MODELS: usize = 8;
+/// Connections at once.
+const MAX_CONNECTIONS: usize = 1_024;
+/// Jobs that wait; further ones are turned away with status 429.
+const MAX_WAITING_JOBS: usize = 4_096;
+
+/// What a server offers, and to whom.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Base models: a GGUF file or a folder, under the name that clients ask for.
+    pub models: Vec<(String, PathBuf)>,
+    /// Where saved weights are kept.
+    pub directory: PathBuf,
+    /// What clients have to show, in `x-api-key` or as a bearer token; nobody has to show anything without it.
+    pub key: Option<ApiKey>,
+}
+
+/// A server that has read its base models.
+#[derive(Debug)]
+pub struct TinkerServer {
+    shared: Arc<Shared>,
+    worker: Worker,
+}
+
+/// A base model.
+#[derive(Debug)]
+struct Base {
+    path: PathBuf,
+    model: Decoder,
+}
+
+/// A base model with the adapter that a client trains.
+#[derive(Debug, Clone)]
+struct Trained {
+    base_model: String,
+    rank: usize,
+    targets: Vec<&'static str>,
+    backend: LocalBackend,
+}
+
+/// What connections and the worker share.
+#[derive(Debug)]
+struct Shared {
+    bases: BTreeMap<String, Base>,
+    checkpoints: Checkpoints,
+    futures: Futures,
+    jobs: mpsc::Sender<(u64, Job)>,
+    /// The hash of what clients have to show.
+    key: Option<Vec<u8>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: Vec<String>,
+    /// By id, the one that was used last at the end.
+    models: Vec<(String, Trained)>,
+    /// The requests of calls that change a model, by model and number, so that a repeated one is not carried out twice.
+    by_sequence: BTreeMap<(String, u64), u64>,
+}
+
+impl TinkerServer {
+    /// Reads the base models.
+    ///
+    /// # Errors
+    /// Files of a model that cannot be used, two models of one name, and a directory that cannot be made.
+    pub fn open(settings: ServerSettings) -> Result<Self, TrainError> {
+        let mut bases = BTreeMap::new();
+        for (name, path) in settings.models {
+            let files = ModelFiles::open(&path, None)?;
+            let base = Base { model: files.load_to_adapt()?, path };
+            if bases.insert(name.clone(), base).is_some() {
+                let fault = format!("two models have the name {name}");
+                return Err(TrainError::Request { field: "models".to_owned(), fault });
+            }
+        }
+        let (jobs, waiting) = mpsc::channel(MAX_WAITING_JOBS);
+        let shared = Arc::new(Shared {
+            bases,
+            checkpoints: Checkpoints::open(settings.directory)?,
+            futures: Futures::default(),
+            jobs,
+            key: settings.key.map(|key| routes::hash(HeaderText::key(&key).expose())),
+            state: Mutex::default(),
+        });
+        Ok(Self { worker: Worker::new(Arc::clone(&shared), waiting), shared })
+    }
+
+    /// Answers at this listener until the future is dropped.
+    pub async fn serve(self, listener: TcpListener) {
+        let Self { shared, worker } = self;
+        let is_loopback = listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback());
+        let limits = SeatLimits::loopback(MAX_CONNECTIONS);
+        let mut http = HttpServer::new(listener, limits, WhenFull::Wait);
+        let answer = |connection: Connection| {
+            let shared = Arc::clone(&shared);
+            connection.answer(service_fn(move |request| {
+                let shared = Arc::clone(&shared);
+                async move { Ok::<_, std::convert::Infallible>(shared.answer(request, is_loopback).await) }
+            }))
+        };
+        tokio::select! {
+            never = http.accept(answer) => match never {},
+            () = worker.work() => {}
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A model by its id, which is then the one that was used last.
+    fn model(&self, model_id: &str) -> Option<Trained> {
+        let mut state = self.lock();
+        let place = state.models.iter().position(|(id, _)| id == model_id)?;
+        let found = state.models.remove(place);
+        let trained = found.1.clone();
+        state.models.push(found);
+        Some(trained)
+    }
+
+    fn keep_model(&self, model_id: String, trained: Trained) {
+        let mut state = self.lock();
+        state.models.push((model_id, trained));
+        while state.models.len() > MAX_MODELS {
+            let (gone, _) = state.models.remove(0);
+            state.by_sequence.retain(|(model, _), _| *model != gone);
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! Who may ask, and which path means what.
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use skill_http_server::Incoming;
+use skill_train::lora::LINEAR_LAYERS;
+use skill_train::seam::GenerationSettings;
+
+use super::checkpoints::{Address, Checkpoints, Kind, is_name};
+use super::futures::{Content, Found};
+use super::loss::{LOSSES, loss_of, rows_of};
+use super::work::{Job, SampleJob, Weights};
+use super::{Shared, futures};
+use crate::wire::{self, PREFIX};
+
+/// The most bytes of a request.
+const MAX_BODY_BYTES: usize = 256 << 20;
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
+/// Sessions that are known; the oldest are forgotten first.
+const MAX_SESSIONS: usize = 1_024;
+/// The most samples of one request.
+const MAX_SAMPLES: usize = 256;
+/// The most tokens of a sample.
+const MAX_TOKENS: usize = 1 << 20;
+/// The matrices of attention, and those of MLPs, among the linear layers.
+const N_ATTENTION_LAYERS: usize = 4;
+
+type Answer = Response<Full<Bytes>>;
+
+/// A refusal: its status, and what is written as `detail`.
+struct Refusal(u16, Value);
+
+impl Refusal {
+    fn new(status: u16, detail: impl Into<String>) -> Self {
+        Self(status, Value::String(detail.into()))
+    }
+
+    /// A field of the body that is wrong, in the form of the interface.
+    fn field(place: &[&str], message: impl Into<String>) -> Self {
+        let mut loc = vec!["body"];
+        loc.extend(place);
+        Self(422, json!([{"type": "value_error", "loc": loc, "msg": message.into()}]))
+    }
+}
+
+type Answered = Result<Answer, Refusal>;
+
+impl Shared {
+    pub(super) async fn answer(&self, request: Request<Incoming>, is_loopback: bool) -> Answer {
+        let (head, body) = request.into_parts();
+        let answered = match self.check_access(&head, is_loopback) {
+            Ok(()) => self.route(&head, body).await,
+            Err(refusal) => Err(refusal),
+        };
+        answered.unwrap_or_else(|Refusal(status, detail)| json_answer(status, &json!({"detail": detail})))
+    }
+
+    /// A page that a browser opens must not reach this machine by a name of its own.
+    fn check_access(&self, head: &Parts, is_loopback: bool) -> Result<(), Refusal> {
+        let text = |name: &http::HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
+        if is_loopback && !text(&HOST).is_some_and(is_loopback_name) {
+            return Err(Refusal::new(403, "the host is not a name of loopback"));
+        }
+        let Some(key) = &self.key else { return Ok(()) };
+        let bearer = text(&AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        let shown = head.headers.get("x-api-key").and_then(|value| value.to_str().ok()).or(bearer);
+        let is_good = shown.is_some_and(|shown| hash(shown) == *key);
+        if is_good { Ok(()) } else { Err(Refusal::new(401, "the key is missing or wrong")) }
+    }
+
+    async fn route(&self, head: &Parts, body: Incoming) -> Answered {
+        let path = head.uri.path();
+        let Some(call) = path.strip_prefix(PREFIX) else {
+            return Err(Refusal::new(404, format!("no such path; calls are below {PREFIX}")));
+        };
+        if head.method == Method::GET {
+            return self.read(call).await;
+        }
+        if head.method != Method::POST {
+            return Err(Refusal::new(405, "GET and POST alone"));
+        }
+        let body = collect(body).await?;
+        match call {
+            "/create_session" => self.create_session(&body),
+            "/session_heartbeat" => self.heartbeat(&body),
+            "/telemetry" => Ok(json_answer(200, &json!({"status": "accepted"}))),
+            "/create_model" => self.create_model(&body),
+            "/unload_model" => {
+                let model_id = self.known_model(&body)?;
+                self.pending(Job::Unload { model_id })
+            }
+            "/get_info" => self.info(&body),
+            "/forward" => {
+                let asked: wire::ForwardRequest = parse(&body)?;
+                let rows = self.rows(&asked.model_id, &asked.forward_input, "forward_input")?.0;
+                self.pending(Job::Forward { model_id: asked.model_id, rows })
+            }
+            "/forward_backward" => {
+                let asked: wire::ForwardBackwardRequest = parse(&body)?;
+                let input = &asked.forward_backward_input;
+                let (rows, loss) = self.rows(&asked.model_id, input, "forward_backward_input")?;
+                let model_id = asked.model_id.clone();
+                self.once(asked.model_id, asked.seq_id, Job::ForwardBackward { model_id, rows, loss })
+            }
+            "/optim_step" => {
+                let asked: wire::OptimStepRequest = parse(&body)?;
+                self.check_model(&asked.model_id)?;
+                let model_id = asked.model_id.clone();
+                let job = Job::OptimStep { model_id, settings: asked.adam_params };
+                self.once(asked.model_id, asked.seq_id, job)
+            }
+            "/save_weights" => self.save(&body, Kind::Training),
+            "/save_weights_for_sampler" => self.save(&body, Kind::Sampler),
+            "/load_weights" => {
+                let asked: wire::WeightsRequest = parse(&body)?;
+                self.check_model(&asked.model_id)?;
+                let address = self.saved(&asked.path, Kind::Training)?;
+                let model_id = asked.model_id.clone();
+                self.once(asked.model_id, asked.seq_id, Job::Load { model_id, address })
+            }
+            "/asample" => self.sample(&body),
+            "/retrieve_future" => self.retrieve(&body).await,
+            _ => Err(Refusal::new(404, "no such call")),
+        }
+    }
+
+    async fn read(&self, call: &str) -> Answered {
+        let parts: Vec<&str> = call.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["healthz"] => Ok(json_answer(200, &json!({"status": "ok"}))),
+            ["get_server_capabilities"] => {
+                let models = self.bases.keys();
+                let supported_models =
+                    models.map(|name| wire::SupportedModel { model_name: Some(name.clone()) });
+                Ok(json_answer(200, &wire::Capabilities { supported_models: supported_models.collect() }))
+            }
+            ["training_runs", model_id, "checkpoints", rest @ ..] => {
+                let (name, is_download) = match rest {
+                    [name, "archive"] | ["sampler_weights", name, "archive"] => (*name, false),
+                    [name, "download"] => (*name, true),
+                    _ => return Err(Refusal::new(404, "no such call")),
+                };
+                let address = self.saved(&format!("tinker://{model_id}/{name}"), Kind::Sampler)?;
+                if is_download { self.download(address).await } else { Ok(redirect(&address)) }
+            }
+            _ => Err(Refusal::new(404, "no such call")),
+        }
+    }
+
+    fn create_session(&self, body: &Bytes) -> Answered {
+        let _: wire::CreateSession = parse(body)?;
+        let session_id = format!("session_{}", random_id()?);
+        let mut state = self.lock();
+        state.sessions.push(session_id.clone());
+        if state.sessions.len() > MAX_SESSIONS {
+            state.sessions.remove(0);
+        }
+        let session = json!({
+            "type": "create_session", "session_id": session_id,
+            "info_message": null, "warning_message": null, "error_message": null,
+        });
+        Ok(json_answer(200, &session))
+    }
+
+    fn check_session(&self, session_id: &str) -> Result<(), Refusal> {
+        let is_known = self.lock().sessions.iter().any(|known| known == session_id);
+        if is_known { Ok(()) } else { Err(Refusal::new(404, "Session not found")) }
+    }
+
+    fn heartbeat(&self, body: &Bytes) -> Answered {
+        self.check_session(&text_of(body, "session_id")?)?;
+        Ok(json_answer(200, &json!({"type": "session_heartbeat"})))
+    }
+
+    fn create_model(&self, body: &Bytes) -> Answered {
+        let asked: wire::CreateModel = parse(body)?;
+        self.check_session(&asked.session_id)?;
+        if !self.bases.contains_key(&asked.base_model) {
+            let known: Vec<&str> = self.bases.keys().map(String::as_str).collect();
+            let message =
+                format!("there is no base model {}; there are {}", asked.base_model, known.join(", "));
+            return Err(Refusal::field(&["base_model"], message));
+        }
+        let lora = &asked.lora_config;
+        if lora.rank == 0 {
+            return Err(Refusal::field(&["lora_config", "rank"], "a rank is at least 1"));
+        }
+        // Clients that follow the defaults of the interface say true; the matrix is tied to the embeddings in most models.
+        let (attention, mlp) = LINEAR_LAYERS.split_at(N_ATTENTION_LAYERS);
+        let mut targets = Vec::new();
+        for (layers, is_trained) in [(attention, lora.train_attn), (mlp, lora.train_mlp)] {
+            if is_trained.unwrap_or(true) {
+                targets.extend_from_slice(layers);
+            }
+        }
+        if targets.is_empty() {
+            return Err(Refusal::field(&["lora_config"], "neither train_attn nor train_mlp is true"));
+        }
+        let model_id = format!("model_{}", random_id()?);
+        let (rank, seed) = (lora.rank, lora.seed.unwrap_or(0));
+        let base_model = asked.base_model.clone();
+        let number =
+            self.open(Job::Create { model_id: model_id.clone(), base_model, rank, seed, targets })?;
+        let made = json!({
+            "model_id": model_id, "base_model": asked.base_model,
+            "lora_config": {"rank": rank, "seed": lora.seed},
+            "status": "created", "request_id": number.to_string(),
+        });
+        Ok(json_answer(200, &made))
+    }
+
+    fn info(&self, body: &Bytes) -> Answered {
+        let model_id = self.known_model(body)?;
+        let trained = self.model(&model_id).ok_or_else(not_found)?;
+        let info = json!({
+            "type": "get_info", "model_id": model_id, "is_lora": true, "lora_rank": trained.rank,
+            "model_name": trained.base_model,
+            "model_data": {"model_name": trained.base_model, "lora_rank": trained.rank},
+        });
+        Ok(json_answer(200, &info))
+    }
+
+    fn check_model(&self, model_id: &str) -> Result<(), Refusal> {
+        self.model(model_id).map(|_| ()).ok_or_else(not_found)
+    }
+
+    fn known_model(&self, body: &Bytes) -> Result<String, Refusal> {
+        let model_id = text_of(body, "model_id")?;
+        self.check_model(&model_id)?;
+        Ok(model_id)
+    }
+
+    fn rows(
+        &self,
+        model_id: &str,
+        input: &wire::ForwardBackwardInput,
+        place: &str,
+    ) -> Result<(Vec<skill_train::seam::Row>, skill_train::seam::Loss), Refusal> {
+        if !LOSSES.contains(&input.loss_fn.as_str()) {
+            let known = LOSSES.map(|loss| format!("'{loss}'")).join(", ");
+            let fault = json!([{
+                "type": "literal_error", "loc": ["body", place, "loss_fn"], "input": input.loss_fn,
+                "msg": format!("Input should be one of {known}"), "ctx": {"expected": known},
+            }]);
+            return Err(Refusal(422, fault));
+        }
+        self.check_model(model_id)?;
+        let loss = loss_of(input).map_err(|fault| Refusal::field(&[place, "loss_fn_config"], fault))?;
+        let rows = rows_of(&input.data, &loss).map_err(|fault| Refusal::field(&[place, "data"], fault))?;
+        loss.check(&rows).map_err(|error| Refusal::field(&[place, "data"], format!("cannot {error}")))?;
+        Ok((rows, loss))
+    }
+
+    fn save(&self, body: &Bytes, kind: Kind) -> Answered {
+        let asked: wire::WeightsRequest = parse(body)?;
+        self.check_model(&asked.model_id)?;
+        if !is_name(&asked.path) {
+            return Err(Refusal::field(&["path"], "a name has letters, digits, '-', '_' and '.' alone"));
+        }
+        let address = Address { model_id: asked.model_id, name: asked.path };
+        if self.checkpoints.exists(&address, kind) {
+            return Err(Refusal::new(409, format!("Checkpoint '{}' already exists", address.name)));
+        }
+        self.pending(Job::Save { address, kind })
+    }
+
+    /// The address in a path, if weights have been saved there.
+    fn saved(&self, path: &str, kind: Kind) -> Result<Address, Refusal> {
+        let address = Checkpoints::parse(path, kind)
+            .ok_or_else(|| Refusal::new(400, "the path is not one that saving has returned"))?;
+        match self.checkpoints.exists(&address, kind) {
+            true => Ok(address),
+            false => Err(Refusal::new(404, format!("Checkpoint not found: {path}"))),
+        }
+    }
+
+    fn sample(&self, body: &Bytes) -> Answered {
+        let asked: wire::SampleRequest = parse(body)?;
+        let weights = match (&asked.base_model, &asked.model_path) {
+            (Some(name), None) if self.bases.contains_key(name) => Weights::Base(name.clone()),
+            (Some(_), None) => return Err(Refusal::field(&["base_model"], "there is no such base model")),
+            // Weights whose saving waits in the queue are there when the job's turn comes.
+            (None, Some(path)) => Weights::Saved(
+                Checkpoints::parse(path, Kind::Sampler)
+                    .ok_or_else(|| Refusal::new(400, "model_path is not one that saving has returned"))?,
+            ),
+            _ => return Err(Refusal::field(&[], "exactly one of base_model and model_path is expected")),
+        };
+        if !(1..=MAX_SAMPLES).contains(&asked.num_samples) {
+            return Err(Refusal::field(&["num_samples"], format!("not between 1 and {MAX_SAMPLES}")));
+        }
+        let settings = generation(&asked.sampling_params)?;
+        let job = SampleJob {
+            weights,
+            prompt: asked.prompt.tokens(),
+            n_samples: asked.num_samples,
+            settings,
+            has_prompt_logprobs: asked.prompt_logprobs == Some(true),
+        };
+        self.pending(Job::Sample(job))
+    }
+
+    async fn retrieve(&self, body: &Bytes) -> Answered {
+        let asked: wire::Retrieve = parse(body)?;
+        let unknown = || Refusal::new(404, "Future not found");
+        let number = asked.request_id.parse().map_err(|_| unknown())?;
+        match self.futures.result(number).await {
+            Found::Unknown => Err(unknown()),
+            Found::Pending => {
+                let pending =
+                    json!({"type": "try_again", "request_id": asked.request_id, "queue_state": "active"});
+                Ok(json_answer(200, &pending))
+            }
+            Found::Finished(outcome) => content(outcome),
+        }
+    }
+
+    async fn download(&self, address: Address) -> Answered {
+        let number = self.open(Job::Archive { address })?;
+        loop {
+            match self.futures.result(number).await {
+                Found::Unknown => return Err(Refusal::new(500, "the archive was not made")),
+                Found::Pending => {}
+                Found::Finished(outcome) => return content(outcome),
+            }
+        }
+    }
+
+    /// Queues a job.
+    fn open(&self, job: Job) -> Result<u64, Refusal> {
+        let permit = self.jobs.try_reserve().map_err(|_| Refusal::new(429, "too many calls are waiting"))?;
+        let number = self.futures.open();
+        permit.send((number, job));
+        Ok(number)
+    }
+
+    fn pending(&self, job: Job) -> Answered {
+        let number = self.open(job)?;
+        Ok(queued(number))
+    }
+
+    /// Queues a job that changes a model, unless a call of this number was queued already.
+    fn once(&self, model_id: String, sequence: Option<u64>, job: Job) -> Answered {
+        let Some(sequence) = sequence else { return self.pending(job) };
+        let key = (model_id, sequence);
+        if let Some(number) = self.lock().by_sequence.get(&key) {
+            return Ok(queued(*number));
+        }
+        let number = self.open(job)?;
+        self.lock().by_sequence.insert(key, number);
+        Ok(queued(number))
+    }
+}
+
+fn not_found() -> Refusal {
+    Refusal::new(404, "Model not found")
+}
+
+fn queued(number: u64) -> Answer {
+    let number = number.to_string();
+    json_answer(200, &json!({"future_id": number, "status": "pending", "request_id": number}))
+}
+
+fn content(outcome: futures::Outcome) -> Answered {
+    match outcome {
+        Ok(Content::Json(value)) => Ok(json_answer(200, &value)),
+        Ok(Content::Bytes(bytes)) => Ok(answer(200, "application/gzip", bytes)),
+        Err((status, detail)) => Err(Refusal::new(status, detail)),
+    }
+}
+
+/// Clients of the interface are sent to the archive by a redirect.
+fn redirect(address: &Address) -> Answer {
+    let to = format!("{PREFIX}/training_runs/{}/checkpoints/{}/download", address.model_id, address.name);
+    let mut moved = json_answer(302, &json!({"url": to}));
+    if let Ok(to) = to.parse() {
+        moved.headers_mut().insert(LOCATION, to);
+    }
+    moved
+}
+
+fn json_answer(status: u16, body: &impl Serialize) -> Answer {
+    answer(status, "application/json", serde_json::to_vec(body).unwrap_or_default().into())
+}
+
+fn answer(status: u16, content_type: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    answer
+}
+
+async fn collect(body: Incoming) -> Result<Bytes, Refusal> {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_BYTES).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Refusal::new(413, format!("a body has at most {MAX_BODY_BYTES} bytes")))
+        }
+        Ok(Err(_)) => Err(Refusal::new(400, "the body broke off")),
+        Err(_) => Err(Refusal::new(408, "the body did not arrive in time")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal::field(&[], error.to_string()))
+}
+
+fn text_of(body: &Bytes, key: &str) -> Result<String, Refusal> {
+    let fields: Map<String, Value> = parse(body)?;
+    let text = fields.get(key).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| Refusal::field(&[key], "a text is expected"))
+}
+
+fn generation(asked: &wire::SamplingParams) -> Result<GenerationSettings, Refusal> {
+    let place = |key: &'static str| ["sampling_params", key];
+    let max_tokens = asked.max_tokens.filter(|n| (1..=MAX_TOKENS).contains(n));
+    let max_tokens = max_tokens
+        .ok_or_else(|| Refusal::field(&place("max_tokens"), format!("not between 1 and {MAX_TOKENS}")))?;
+    let stop_tokens = match &asked.stop {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(stop) => serde_json::from_value(stop.clone()).ok(),
+    };
+    let stop_tokens =
+        stop_tokens.ok_or_else(|| Refusal::field(&place("stop"), "a list of token ids is expected"))?;
+    Ok(GenerationSettings {
+        temperature: asked.temperature,
+        top_k: usize::try_from(asked.top_k).ok().filter(|top_k| *top_k > 0),
+        top_p: asked.top_p,
+        max_tokens,
+        stop_tokens,
+        seed: asked.seed.unwrap_or(0),
+        ..GenerationSettings::default()
+    })
+}
+
+/// What is compared of keys: the time that it takes to compare hashes says nothing of a key.
+pub(super) fn hash(key: &str) -> Vec<u8> {
+    digest(&SHA256, key.trim().as_bytes()).as_ref().to_vec()
+}
+
+/// Sixteen random hexadecimal digits.
+fn random_id() -> Result<String, Refusal> {
+    use ring::rand::{SecureRandom as _, SystemRandom};
+
+    let mut bytes = [0; 8];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Refusal::new(500, "the system has no random numbers"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// True for an authority, with a port or without, that names loopback.
+fn is_loopback_name(authority: &str) -> bool {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => authority,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
+    name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(is_loopback)
+}
