@@ -56,9 +56,6 @@ pub struct TinkerBackend {
     connection: Connection,
     settings: TinkerSettings,
     store: StateStore,
-    model_id: String,
-    /// The first weights, for sampling.
-    reference: Option<String>,
     /// The calls are ordered by this lock, which is held while the server works.
     state: Arc<Mutex<State>>,
 }
@@ -66,6 +63,8 @@ pub struct TinkerBackend {
 #[derive(Debug, Default)]
 struct State {
     answers: Answers<Answer>,
+    /// The model, once a call has needed it.
+    model: Option<Model>,
     /// The number of the next call that changes the model.
     next_seq: u64,
     /// The weights that samples come from, until the next optimizer step.
@@ -74,6 +73,14 @@ struct State {
     n_steps: u64,
     /// A call that changes the model was begun and not finished.
     is_in_doubt: bool,
+}
+
+/// A model on the server.
+#[derive(Debug, Clone)]
+struct Model {
+    id: String,
+    /// The first weights, for sampling.
+    reference: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -85,57 +92,52 @@ enum Answer {
 }
 
 impl TinkerBackend {
-    /// Makes a model on the server, whose saved states are noted in this store.
-    ///
-    /// # Errors
-    /// [`TrainError::Remote`] where the server cannot be reached, does not have the base model, or does not know the
-    /// saved weights to begin with.
-    pub async fn connect(
-        connection: Connection,
-        settings: TinkerSettings,
-        store: StateStore,
-    ) -> Result<Self> {
+    /// A model that the server makes when the first call needs it, and whose saved states are noted in this store.
+    pub fn new(connection: Connection, settings: TinkerSettings, store: StateStore) -> Self {
+        Self { connection, settings, store, state: Arc::default() }
+    }
+
+    /// The model, which is made if it is not there yet.
+    async fn model(&self, state: &mut State) -> Result<Model> {
+        if let Some(model) = &state.model {
+            return Ok(model.clone());
+        }
         let session = wire::CreateSession {
             tags: vec!["skillrl".to_owned()],
             user_metadata: None,
             sdk_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let session = typed("create_session", &session)?;
-        let session: wire::Session = connection.post("create_session", &session, Repeat::Safe).await?;
+        let session: wire::Session = self.connection.post("create_session", &session, Repeat::Safe).await?;
         let asked = CreateModel {
             session_id: session.session_id,
             model_seq_id: 0,
-            base_model: settings.base_model.clone(),
+            base_model: self.settings.base_model.clone(),
             user_metadata: None,
             lora_config: LoraSettings {
-                rank: settings.rank,
-                seed: Some(settings.seed % SEEDS as u64),
+                rank: self.settings.rank,
+                seed: Some(self.settings.seed % SEEDS as u64),
                 train_unembed: Some(false),
                 train_mlp: Some(true),
                 train_attn: Some(true),
             },
         };
         let asked = typed("create_model", &asked)?;
-        let pending: wire::Pending = connection.post("create_model", &asked, Repeat::Never).await?;
-        let made: Value = connection.result("create_model", &pending.request_id).await?;
+        let pending: wire::Pending = self.connection.post("create_model", &asked, Repeat::Never).await?;
+        let made: Value = self.connection.result("create_model", &pending.request_id).await?;
         let named = made.get("model_id").and_then(Value::as_str).map(str::to_owned).or(pending.model_id);
-        let model_id = named.ok_or_else(|| {
-            connection.fault("create_model", RemoteFault::Incomplete("no model_id".to_owned()))
+        let id = named.ok_or_else(|| {
+            self.connection.fault("create_model", RemoteFault::Incomplete("no model_id".to_owned()))
         })?;
-        let state = Arc::new(Mutex::new(State::default()));
-        let mut backend = Self { connection, settings, store, model_id, reference: None, state };
-        if let Some(start) = backend.settings.start.clone() {
-            let mut state = backend.state.lock().await;
-            backend.load_weights(&mut state, start, false).await?;
+        let mut model = Model { id, reference: None };
+        if let Some(start) = self.settings.start.clone() {
+            self.load_weights(state, &model, start, false).await?;
         }
-        if backend.settings.has_reference {
-            let reference = {
-                let mut state = backend.state.lock().await;
-                backend.sampler(&mut state).await?
-            };
-            backend.reference = Some(reference);
+        if self.settings.has_reference {
+            model.reference = Some(self.sampler(state, &model).await?);
         }
-        Ok(backend)
+        state.model = Some(model.clone());
+        Ok(model)
     }
 
     /// The adapter as it is now: its files, where the server hands them out, and where the server keeps it.
@@ -144,9 +146,10 @@ impl TinkerBackend {
     /// [`TrainError::Remote`] where the weights cannot be saved, or the archive cannot be used.
     pub async fn adapter(&self) -> Result<(String, Vec<(String, Vec<u8>)>)> {
         let mut state = self.state.lock().await;
-        let path = self.sampler(&mut state).await?;
+        let model = self.model(&mut state).await?;
+        let path = self.sampler(&mut state, &model).await?;
         let name = path.rsplit('/').next().unwrap_or_default();
-        let archive = format!("training_runs/{}/checkpoints/{name}/archive", self.model_id);
+        let archive = format!("training_runs/{}/checkpoints/{name}/archive", model.id);
         match self.connection.archive("archive", &archive).await {
             Ok(bytes) => {
                 let files = archive::adapter_files(&bytes)
@@ -195,27 +198,33 @@ impl TinkerBackend {
     }
 
     /// The weights that samples come from, which are saved for it after each change.
-    async fn sampler(&self, state: &mut State) -> Result<String> {
+    async fn sampler(&self, state: &mut State, model: &Model) -> Result<String> {
         if let Some(sampler) = &state.sampler {
             return Ok(sampler.clone());
         }
         self.check(state, "save_weights_for_sampler")?;
         state.n_samplers += 1;
         let path = format!("s{}", state.n_samplers);
-        let saved = self.save_weights("save_weights_for_sampler", path).await?;
+        let saved = self.save_weights(model, "save_weights_for_sampler", path).await?;
         state.sampler = Some(saved.clone());
         Ok(saved)
     }
 
-    async fn save_weights(&self, call: &'static str, path: String) -> Result<String> {
-        let model_id = self.model_id.clone();
+    async fn save_weights(&self, model: &Model, call: &'static str, path: String) -> Result<String> {
+        let model_id = model.id.clone();
         let body = typed(call, &wire::WeightsRequest { model_id, path, optimizer: None, seq_id: None })?;
         let saved: wire::WeightsResult = self.connection.call(call, &body, Repeat::Never).await?;
         saved.path.ok_or_else(|| self.connection.fault(call, RemoteFault::Incomplete("no path".to_owned())))
     }
 
-    async fn load_weights(&self, state: &mut State, path: String, with_optimizer: bool) -> Result<()> {
-        let model_id = self.model_id.clone();
+    async fn load_weights(
+        &self,
+        state: &mut State,
+        model: &Model,
+        path: String,
+        with_optimizer: bool,
+    ) -> Result<()> {
+        let model_id = model.id.clone();
         state.sampler = None;
         let body = |seq| {
             let optimizer = Some(with_optimizer);
@@ -242,18 +251,17 @@ impl TinkerBackend {
     }
 
     /// Log-probabilities of the tokens of each row under the current weights.
-    async fn log_probs(&self, rows: &[Row]) -> Result<Vec<Vec<f32>>> {
+    async fn log_probs(&self, model: &Model, rows: &[Row]) -> Result<Vec<Vec<f32>>> {
         let all = |row: &Row| vec![1.0; row.tokens.len()];
         let input = input_of(rows, &rows.iter().map(all).collect::<Vec<_>>());
-        let body =
-            wire::ForwardRequest { model_id: self.model_id.clone(), forward_input: input, seq_id: None };
+        let body = wire::ForwardRequest { model_id: model.id.clone(), forward_input: input, seq_id: None };
         let result = self.connection.call("forward", &body, Repeat::Safe).await?;
         self.spread("forward", rows, result)
     }
 
     /// Log-probabilities of the tokens of one row under the first weights: those of a prompt that is not continued.
-    async fn reference_log_probs(&self, row: &Row) -> Result<Vec<f32>> {
-        let Some(reference) = &self.reference else {
+    async fn reference_log_probs(&self, model: &Model, row: &Row) -> Result<Vec<f32>> {
+        let Some(reference) = &model.reference else {
             return Err(request("pass.policy", "the back end was made without a reference policy"));
         };
         let settings = GenerationSettings { max_tokens: 1, ..GenerationSettings::default() };
@@ -305,12 +313,12 @@ impl TinkerBackend {
     async fn gradient(
         &self,
         state: &mut State,
+        model: &Model,
         rows: &[Row],
         loss: &Loss,
         denominator: f64,
     ) -> Result<ForwardOutput> {
         self.check(state, "forward_backward")?;
-        loss::check(loss, rows)?;
         let mut metrics = LossMetrics::default();
         let (weights, first_pass) = match loss {
             // The loss of the interface, but for the denominator.
@@ -320,7 +328,7 @@ impl TinkerBackend {
                 (weights.collect::<Vec<Vec<f32>>>(), None)
             }
             _ => {
-                let logprobs = self.log_probs(rows).await?;
+                let logprobs = self.log_probs(model, rows).await?;
                 let weights = loss::linear_weights(loss, denominator, rows, &logprobs, &mut metrics);
                 (weights, Some(logprobs))
             }
@@ -330,7 +338,7 @@ impl TinkerBackend {
         }
         let body = |seq| {
             Ok(wire::ForwardBackwardRequest {
-                model_id: self.model_id.clone(),
+                model_id: model.id.clone(),
                 forward_backward_input: input_of(rows, &weights),
                 seq_id: Some(seq),
             })
@@ -357,7 +365,8 @@ impl TrainBackend for TinkerBackend {
             return Ok(samples);
         }
         check_sampling(&request.settings)?;
-        let path = self.sampler(&mut state).await?;
+        let model = self.model(&mut state).await?;
+        let path = self.sampler(&mut state, &model).await?;
         let dice = Dice::new(request.settings.seed, &["sample"]);
         let calls = request.prompts.iter().enumerate().map(|(index, prompt)| {
             let seed = (dice.unit(&index.to_string()) * SEEDS) as u64;
@@ -377,17 +386,21 @@ impl TrainBackend for TinkerBackend {
             let fault = "a training server computes log-probabilities at temperature 1 alone";
             return Err(self::request("temperature", fault));
         }
+        if let Pass::Gradient { loss, .. } = &request.pass {
+            loss::check(loss, &request.rows)?;
+        }
+        let model = self.model(&mut state).await?;
         let output = match &request.pass {
             Pass::Gradient { loss, denominator } => {
-                self.gradient(&mut state, &request.rows, loss, *denominator).await?
+                self.gradient(&mut state, &model, &request.rows, loss, *denominator).await?
             }
             Pass::LogProbs { policy } => {
                 let logprobs = match policy {
                     Policy::Reference => {
-                        let calls = request.rows.iter().map(|row| self.reference_log_probs(row));
+                        let calls = request.rows.iter().map(|row| self.reference_log_probs(&model, row));
                         side_by_side(calls.collect()).await?
                     }
-                    _ => self.log_probs(&request.rows).await?,
+                    _ => self.log_probs(&model, &request.rows).await?,
                 };
                 let targets = request.rows.iter().flat_map(|row| row.weights.iter().skip(1));
                 let mut metrics = LossMetrics::default();
@@ -405,9 +418,10 @@ impl TrainBackend for TinkerBackend {
         if let Some(Answer::Step(output)) = state.answers.find(&request.call, &request)? {
             return Ok(output);
         }
+        let model_id = self.model(&mut state).await?.id;
         let body = |seq| {
             let adam_params = adam_params(&request.settings);
-            Ok(wire::OptimStepRequest { model_id: self.model_id.clone(), adam_params, seq_id: Some(seq) })
+            Ok(wire::OptimStepRequest { model_id, adam_params, seq_id: Some(seq) })
         };
         state.sampler = None;
         let result: wire::OptimStepResult = self.change(&mut state, "optim_step", body).await?;
@@ -424,9 +438,10 @@ impl TrainBackend for TinkerBackend {
         if let Some(Answer::State(saved)) = state.answers.find(&request.call, &request)? {
             return Ok(saved);
         }
+        let model = self.model(&mut state).await?;
         self.check(&state, "save_weights")?;
         let name = format!("state-{}-{}", request.call.step, request.call.sequence);
-        let path = self.save_weights("save_weights", name).await?;
+        let path = self.save_weights(&model, "save_weights", name).await?;
         let noted = json!({"base_model": self.settings.base_model, "path": path});
         let files = [StateFile { name: STATE_FILE.to_owned(), bytes: noted.to_string().into_bytes() }];
         let saved = self.store.save(state.n_steps, &files)?;
@@ -447,7 +462,8 @@ impl TrainBackend for TinkerBackend {
             let fault = "it is not a state on a training server".to_owned();
             return Err(TrainError::State { hash: request.hash, fault });
         };
-        self.load_weights(&mut state, path.to_owned(), true).await?;
+        let model = self.model(&mut state).await?;
+        self.load_weights(&mut state, &model, path.to_owned(), true).await?;
         state.n_steps = saved.n_steps;
         state.answers.keep(&request.call, &request, Answer::State(saved.clone()))?;
         Ok(saved)

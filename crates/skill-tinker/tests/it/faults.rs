@@ -35,9 +35,9 @@ fn fault(error: TrainError) -> RemoteFault {
     }
 }
 
-async fn connected(script: &Arc<Script>) -> (tempfile::TempDir, TinkerBackend) {
+fn connected(script: &Arc<Script>) -> (tempfile::TempDir, TinkerBackend) {
     let folder = tempfile::tempdir().unwrap();
-    let backend = script.backend(folder.path()).await.unwrap();
+    let backend = script.backend(folder.path());
     (folder, backend)
 }
 
@@ -53,15 +53,16 @@ async fn what_changes_nothing_is_sent_again_until_the_server_is_back() {
         ("retrieve_future", 2) => Some(json_answer(200, &json!({"type": "try_again", "request_id": "1"}))),
         _ => None,
     });
-    connected(&script).await;
-    assert_eq!((script.count("create_session"), script.count("retrieve_future")), (4, 4));
+    let (_folder, backend) = connected(&script);
+    backend.optim_step(step(0)).await.unwrap();
+    assert_eq!((script.count("create_session"), script.count("retrieve_future")), (4, 5));
     assert_eq!(script.count("create_model"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_changes_the_model_is_never_sent_twice_and_leaves_it_in_doubt() {
     let script = Script::new(|call, _, _| (call == "optim_step").then(|| Err(broken())));
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let error = backend.optim_step(step(0)).await.unwrap_err();
     assert!(error.is_retryable());
     assert!(matches!(fault(error), RemoteFault::InDoubt(_)));
@@ -83,7 +84,7 @@ async fn a_call_that_nobody_waits_for_leaves_the_model_in_doubt() {
         (call == "retrieve_future" && is_step)
             .then(|| json_answer(200, &json!({"type": "try_again", "request_id": "1"})))
     });
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let waiting = tokio::time::timeout(std::time::Duration::from_secs(5), backend.optim_step(step(0)));
     waiting.await.unwrap_err();
     assert!(matches!(fault(backend.optim_step(step(1)).await.unwrap_err()), RemoteFault::InDoubt(_)));
@@ -95,7 +96,7 @@ async fn a_refused_call_leaves_the_model_as_it_was() {
         (call == "optim_step" && n_before == 0)
             .then(|| json_answer(422, &json!({"detail": [{"msg": "learning_rate is too high"}]})))
     });
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let error = fault(backend.optim_step(step(0)).await.unwrap_err());
     assert_eq!(error, RemoteFault::Refused { status: 422, message: "learning_rate is too high".to_owned() });
     assert_eq!(backend.optim_step(step(0)).await.unwrap().n_steps, 1);
@@ -106,7 +107,7 @@ async fn a_server_that_has_forgotten_a_model_is_named() {
     let script = Script::new(|call, _, _| {
         (call == "optim_step").then(|| json_answer(404, &json!({"detail": "Model not found"})))
     });
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let error = backend.optim_step(step(0)).await.unwrap_err();
     assert!(error.is_retryable(), "a new process makes a new model");
     assert_eq!(fault(error), RemoteFault::Forgotten("Model not found".to_owned()));
@@ -119,7 +120,7 @@ async fn a_server_that_answers_protobuf_is_named() {
         (call == "retrieve_future" && is_forward)
             .then(|| answer(200, "application/x-protobuf", vec![0x0a, 0x06, 0xff]))
     });
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let error = backend.forward_backward(gradient(Loss::CrossEntropy, row())).await.unwrap_err();
     assert_eq!(fault(error), RemoteFault::NotJson("application/x-protobuf".to_owned()));
     // So is one that does not say so.
@@ -127,7 +128,7 @@ async fn a_server_that_answers_protobuf_is_named() {
         (call == "create_session").then(|| answer(200, "application/json", vec![0x0a, 0x06, 0xff]))
     });
     let folder = tempfile::tempdir().unwrap();
-    let error = script.backend(folder.path()).await.unwrap_err();
+    let error = script.backend(folder.path()).optim_step(step(0)).await.unwrap_err();
     assert!(matches!(fault(error), RemoteFault::NotJson(_)));
 }
 
@@ -144,7 +145,7 @@ async fn a_failed_request_and_a_short_result_are_told_apart() {
             _ => None,
         }
     });
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let request = |sequence| ForwardBackward {
         call: CallId::new("run", 0, sequence),
         rows: vec![row()],
@@ -163,14 +164,14 @@ async fn results_that_never_come_end_the_wait() {
         (call == "retrieve_future").then(|| json_answer(200, &json!({"type": "try_again"})))
     });
     let folder = tempfile::tempdir().unwrap();
-    let error = script.backend(folder.path()).await.unwrap_err();
+    let error = script.backend(folder.path()).optim_step(step(0)).await.unwrap_err();
     assert_eq!(fault(error), RemoteFault::TimedOut(3_600));
 }
 
 #[tokio::test]
 async fn what_the_interface_has_no_place_for_is_refused_before_anything_is_sent() {
     let script = Script::new(|_, _, _| None);
-    let (_folder, backend) = connected(&script).await;
+    let (_folder, backend) = connected(&script);
     let field = |error: TrainError| match error {
         TrainError::Request { field, .. } => field,
         other => panic!("{other:?}"),

@@ -25,7 +25,7 @@ fn row() -> Row {
 async fn a_policy_loss_is_sent_as_its_derivatives() {
     let script = Script::new(|_, _, _| None);
     let folder = tempfile::tempdir().unwrap();
-    let backend = script.backend(folder.path()).await.unwrap();
+    let backend = script.backend(folder.path());
     let loss = Loss::Policy(PolicyLoss { kl: None, ..PolicyLoss::default() });
     let pass = Pass::Gradient { loss, denominator: 2.0 };
     let call = CallId::new("run", 0, 0);
@@ -50,7 +50,7 @@ async fn a_policy_loss_is_sent_as_its_derivatives() {
 async fn samples_come_from_the_weights_of_the_last_step() {
     let script = Script::new(|_, _, _| None);
     let folder = tempfile::tempdir().unwrap();
-    let backend = script.backend(folder.path()).await.unwrap();
+    let backend = script.backend(folder.path());
     let request = |step| SampleRequest {
         call: CallId::new("run", step, 0),
         prompts: vec![vec![1, 2], vec![3]],

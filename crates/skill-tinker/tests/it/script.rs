@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_llm::transport::{HttpMethod, HttpRequest, HttpResponse, Transport, TransportError};
 use skill_tinker::{Connection, ConnectionSettings, TinkerBackend, TinkerSettings};
-use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -51,7 +50,7 @@ impl Script {
         Connection::new(Arc::clone(self) as Arc<dyn Transport>, &settings).unwrap()
     }
 
-    pub(crate) async fn backend(self: &Arc<Self>, folder: &Path) -> Result<TinkerBackend, TrainError> {
+    pub(crate) fn backend(self: &Arc<Self>, folder: &Path) -> TinkerBackend {
         let settings = TinkerSettings {
             base_model: "tiny".to_owned(),
             rank: 4,
@@ -59,7 +58,7 @@ impl Script {
             start: None,
             has_reference: false,
         };
-        TinkerBackend::connect(self.connection(), settings, StateStore::new(folder)).await
+        TinkerBackend::new(self.connection(), settings, StateStore::new(folder))
     }
 
     /// What a request comes to: the request itself, since results are asked for by what they are of.

@@ -60,7 +60,7 @@ impl Served {
         Connection::new(Arc::new(ReqwestTransport::direct().unwrap()), &settings).unwrap()
     }
 
-    async fn backend(&self, folder: &Path) -> TinkerBackend {
+    fn backend(&self, folder: &Path) -> TinkerBackend {
         let settings = TinkerSettings {
             base_model: "tiny".to_owned(),
             rank: RANK,
@@ -68,7 +68,7 @@ impl Served {
             start: None,
             has_reference: true,
         };
-        TinkerBackend::connect(self.connection(None), settings, StateStore::new(folder)).await.unwrap()
+        TinkerBackend::new(self.connection(None), settings, StateStore::new(folder))
     }
 
     async fn post(&self, call: &str, body: &Value) -> (u16, Value) {
@@ -155,7 +155,7 @@ fn assert_close(ours: &[f64], theirs: &[f64]) {
 async fn a_server_trains_as_the_local_back_end_does() {
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let served = serve(folders[0].path(), None).await;
-    let remote = train(&served.backend(folders[1].path()).await, 0..4).await;
+    let remote = train(&served.backend(folders[1].path()), 0..4).await;
     let here = train(&local(folders[2].path()), 0..4).await;
     assert_close(&remote, &here);
 }
@@ -164,7 +164,7 @@ async fn a_server_trains_as_the_local_back_end_does() {
 async fn samples_have_the_log_probabilities_of_the_weights_that_train() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let served = serve(folders[0].path(), None).await;
-    let backend = served.backend(folders[1].path()).await;
+    let backend = served.backend(folders[1].path());
     train(&backend, 0..1).await;
     let request = SampleRequest {
         call: call(1, 0),
@@ -203,14 +203,14 @@ async fn samples_have_the_log_probabilities_of_the_weights_that_train() {
 async fn a_run_goes_on_from_what_a_server_has_saved_also_after_the_server_was_started_again() {
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let served = serve(folders[0].path(), None).await;
-    let first = served.backend(folders[1].path()).await;
+    let first = served.backend(folders[1].path());
     let mut whole = train(&first, 0..2).await;
     let saved = first.save(SaveRequest { call: call(1, 9) }).await.unwrap();
     whole.extend(train(&first, 2..4).await);
     drop((first, served));
 
     let served = serve(folders[0].path(), None).await;
-    let second = served.backend(folders[1].path()).await;
+    let second = served.backend(folders[1].path());
     let load = LoadRequest { call: call(2, 9), hash: saved.hash.clone() };
     assert_eq!(second.load(load).await.unwrap().n_steps, 2);
     let rest = train(&second, 2..4).await;
@@ -223,7 +223,7 @@ async fn a_run_goes_on_from_what_a_server_has_saved_also_after_the_server_was_st
 async fn the_adapter_comes_back_and_gives_the_same_numbers_here() {
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let served = serve(folders[0].path(), None).await;
-    let backend = served.backend(folders[1].path()).await;
+    let backend = served.backend(folders[1].path());
     train(&backend, 0..2).await;
     let asked = |step| ForwardBackward {
         call: call(step, 0),
