@@ -44,6 +44,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Train(args) => command::train::run(&args),
         Command::Rl(args) => command::rl::run(&args),
         Command::Sft(args) => command::sft::run(&args),
+        Command::TrainServer(args) => command::train_server::run(&args),
         Command::Eval(args) => command::eval::run(&args),
         Command::Collect(args) => command::collect::run(&args),
         Command::Distill(args) => command::distill::run(&args),

@@ -75,6 +75,18 @@ struct State {
     is_in_doubt: bool,
 }
 
+/// An adapter that a server keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SavedAdapter {
+    /// The weights to sample from.
+    pub sampler: String,
+    /// The weights to go on training from.
+    pub training: String,
+    /// The files of the adapter as peft names them; none where the server hands them out to nobody.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
 /// A model on the server.
 #[derive(Debug, Clone)]
 struct Model {
@@ -140,29 +152,28 @@ impl TinkerBackend {
         Ok(model)
     }
 
-    /// The adapter as it is now: its files, where the server hands them out, and where the server keeps it.
+    /// The adapter as it is now: where the server keeps it, and its files where the server hands them out.
     ///
     /// # Errors
     /// [`TrainError::Remote`] where the weights cannot be saved, or the archive cannot be used.
-    pub async fn adapter(&self) -> Result<(String, Vec<(String, Vec<u8>)>)> {
+    pub async fn adapter(&self) -> Result<SavedAdapter> {
         let mut state = self.state.lock().await;
         let model = self.model(&mut state).await?;
-        let path = self.sampler(&mut state, &model).await?;
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let sampler = self.sampler(&mut state, &model).await?;
+        let name = sampler.rsplit('/').next().unwrap_or_default().to_owned();
+        let training = self.save_weights(&model, "save_weights", format!("policy-{name}")).await?;
         let archive = format!("training_runs/{}/checkpoints/{name}/archive", model.id);
-        match self.connection.archive("archive", &archive).await {
-            Ok(bytes) => {
-                let files = archive::adapter_files(&bytes)
-                    .map_err(|fault| self.connection.fault("archive", RemoteFault::Incomplete(fault)))?;
-                Ok((path, files))
-            }
+        let files = match self.connection.archive("archive", &archive).await {
+            Ok(bytes) => archive::adapter_files(&bytes)
+                .map_err(|fault| self.connection.fault("archive", RemoteFault::Incomplete(fault)))?,
             // A server that hands out no weights.
             Err(TrainError::Remote {
                 fault: RemoteFault::Forgotten(_) | RemoteFault::Refused { status: 405 | 501, .. },
                 ..
-            }) => Ok((path, Vec::new())),
-            Err(error) => Err(error),
-        }
+            }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(SavedAdapter { sampler, training, files })
     }
 
     /// Refuses calls of a model whose state is not known.

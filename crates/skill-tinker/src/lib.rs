@@ -19,5 +19,5 @@ mod loss;
 pub mod server;
 pub mod wire;
 
-pub use backend::{TinkerBackend, TinkerSettings};
+pub use backend::{SavedAdapter, TinkerBackend, TinkerSettings};
 pub use connection::{Connection, ConnectionSettings};

@@ -220,6 +220,7 @@ pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> 
         }
     };
     findings.extend(training::examine(&loaded));
+    findings.extend(training::server(&loaded, asked).await);
     models::examine(&loaded, first_request, asked, &mut findings).await;
     Report::of(findings)
 }

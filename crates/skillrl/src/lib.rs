@@ -95,6 +95,8 @@ pub mod sft;
 pub mod spend;
 #[cfg(feature = "weights")]
 pub mod task_prompts;
+#[cfg(feature = "weights")]
+pub mod training_server;
 
 pub use error::{Error, Failure};
 pub use skill_bank as bank;
@@ -107,6 +109,8 @@ pub use skill_pipeline as pipeline;
 pub use skill_report as reports;
 #[cfg(feature = "sim")]
 pub use skill_sim as sim;
+#[cfg(feature = "weights")]
+pub use skill_tinker as tinker;
 #[cfg(feature = "weights")]
 pub use skill_train as train;
 

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::kept::KeptCalls;
 use crate::sft::{LocalPolicy, Method, local_target, method_value, model_error, model_to_train, text_of};
+use crate::training_server;
 use serde_json::json;
 use skill_bank::Bank;
 use skill_core::SkillDoc;
@@ -15,8 +16,8 @@ use skill_envs::source::document;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
-use skill_pipeline::sft::EnvGames;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
+use skill_pipeline::sft::{EnvGames, PolicyWriter};
 use skill_pipeline::weights::{WeightsCaps, WeightsSpent};
 use skill_pipeline::{EventSink, RunConfig, StopSignal};
 use skill_train::TrainError;
@@ -114,20 +115,40 @@ pub fn prepare(
     let source = document(&skill.clone().unwrap_or_default());
     let bank = bank_in_the_loop(loaded, request, skill)?;
     let text = text_of(&files);
-    let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
-    // The two share their weights until the first step.
-    let reference = (settings.kl_coeff > 0.0).then(|| model.clone());
+    let has_reference = settings.kl_coeff > 0.0;
     let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
-    let local = LocalBackend::new(model, reference, Keep::Activations, store.clone());
-    let writer = LocalPolicy::new(local.clone(), &path);
-    let backend: Arc<dyn TrainBackend> = Arc::new(local);
+    let asked = training_server::Asked {
+        target: &path,
+        adapter: adapter.as_deref(),
+        method: request.method,
+        seed: settings.seed,
+        has_reference,
+        store: store.clone(),
+    };
+    let mut identity = vec![
+        ("models.policy".to_owned(), json!(files.revision())),
+        ("rl.method".to_owned(), method_value(request.method)),
+    ];
+    let (backend, writer): (Arc<dyn TrainBackend>, Arc<dyn PolicyWriter>) =
+        match training_server::backend(loaded, asked)? {
+            Some(remote) => {
+                check_remote(&settings)?;
+                identity.extend(remote.identity);
+                (Arc::new(remote.backend), Arc::new(remote.writer))
+            }
+            None => {
+                let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
+                // The two share their weights until the first step.
+                let reference = has_reference.then(|| model.clone());
+                let local = LocalBackend::new(model, reference, Keep::Activations, store.clone());
+                let writer = LocalPolicy::new(local.clone(), &path);
+                (Arc::new(local), Arc::new(writer))
+            }
+        };
     let config = RunConfig {
         source_text: Some(loaded.source_text.clone()),
         resolved: loaded.config.decisive_json(),
-        identity: vec![
-            ("models.policy".to_owned(), json!(files.revision())),
-            ("rl.method".to_owned(), method_value(request.method)),
-        ],
+        identity,
         dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
         simulated_models: Vec::new(),
     };
@@ -136,7 +157,7 @@ pub fn prepare(
     let games = (request.n_games > 0)
         .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games))
         .map(|games| games.with_limits(settings.max_prompt_tokens, settings.max_reply_tokens));
-    let mut trainer = RlTrainer::new(env, source, backend, store, Arc::new(writer), text)
+    let mut trainer = RlTrainer::new(env, source, backend, store, writer, text)
         .with_settings(settings)
         .with_caps(WeightsCaps::new(budget.tokens, budget.time_s).after(request.before))
         .with_events(events)
@@ -150,6 +171,21 @@ pub fn prepare(
         trainer = trainer.with_bank(bank);
     }
     Ok(trainer)
+}
+
+/// Settings that a training server has no place for are refused before a run begins.
+fn check_remote(settings: &RlSettings) -> Result<(), Error> {
+    let refuse = |key: &str, why: &str| {
+        let field = format!("rl.{key}");
+        Err(model_error(&TrainError::Request { field, fault: format!("{why} on a training server") }))
+    };
+    if (settings.temperature - 1.0).abs() > f64::EPSILON {
+        return refuse("temperature", "log-probabilities are those of temperature 1");
+    }
+    if settings.entropy_coeff != 0.0 {
+        return refuse("entropy_coeff", "entropies are not known");
+    }
+    Ok(())
 }
 
 /// The bank that takes part, with the teacher that proposes skills for it: a bank that is asked for or configured, and

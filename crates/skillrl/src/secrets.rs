@@ -32,6 +32,12 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
     {
         secrets.add(&key);
     }
+    if let Some(asked) = &loaded.config.training_server
+        && let Some(Ok(key)) =
+            asked.api_key_env.as_deref().map(|name| ApiKey::from_env(name, &asked.base_url))
+    {
+        secrets.add(&key);
+    }
     Passed::new(loaded.config.env.pass_env()).tell(&secrets);
     secrets
 }

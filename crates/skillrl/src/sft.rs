@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::kept::KeptCalls;
+use crate::training_server;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_bank::BankSource;
@@ -191,14 +192,32 @@ pub async fn prepare(
     let longest = all.map(|example| example.tokens.len()).max().unwrap_or_default();
     let forecast = MemoryForecast::of_request(&files, request, longest);
     tracing::info!("fine-tuning {} takes {}", files.name(), forecast.describe());
-    forecast.check(&path)?;
-    let (backend, writer) = backend(&path, &files, request, &forecast)?;
-    let backend: Arc<dyn TrainBackend> = Arc::new(backend);
+    let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
+    let remote = training_server::backend(
+        loaded,
+        training_server::Asked {
+            target: &path,
+            adapter: adapter.as_deref(),
+            method: request.method,
+            seed: settings.seed,
+            has_reference: false,
+            store: store.clone(),
+        },
+    )?;
+    let (backend, writer, of_server): (Arc<dyn TrainBackend>, Arc<dyn PolicyWriter>, _) = match remote {
+        Some(remote) => (Arc::new(remote.backend), Arc::new(remote.writer), remote.identity),
+        None => {
+            forecast.check(&path)?;
+            let (backend, writer) = backend(&path, &files, request, &forecast)?;
+            (Arc::new(backend), Arc::new(writer), Vec::new())
+        }
+    };
     let budget = &loaded.config.budget;
     let mut identity = vec![
         ("models.policy".to_owned(), json!(files.revision())),
         ("sft.method".to_owned(), method_value(request.method)),
     ];
+    identity.extend(of_server);
     identity.extend(
         request.reasoner.as_ref().map(|teacher| ("sft.reasons".to_owned(), json!(teacher.identity()))),
     );
@@ -209,9 +228,8 @@ pub async fn prepare(
         dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
         simulated_models: Vec::new(),
     };
-    let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
-    let mut trainer = SftTrainer::new(Arc::clone(&backend), store, Arc::new(writer), data.clone())
+    let mut trainer = SftTrainer::new(Arc::clone(&backend), store, writer, data.clone())
         .with_settings(settings)
         .with_caps(WeightsCaps::new(budget.tokens, budget.time_s).after(request.before))
         .with_events(events)
@@ -352,21 +370,20 @@ impl PolicyWriter for LocalPolicy {
         let model = self.backend.model();
         let mut files: Vec<PolicyFile> =
             model.adapter_files()?.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        let mut texts: Vec<&str> = TEXT_FILES.to_vec();
         if files.is_empty() {
             files.push(("model.safetensors".to_owned(), model.base_file()?));
-            texts.push("config.json");
+            let path = self.base.join("config.json");
+            let bytes = std::fs::read(&path).map_err(|source| TrainError::Io { path, source })?;
+            files.push(("config.json".to_owned(), bytes));
         }
-        for name in texts {
-            let path = self.base.join(name);
-            match std::fs::read(&path) {
-                Ok(bytes) => files.push((name.to_owned(), bytes)),
-                Err(_) if name != "config.json" => {}
-                Err(source) => return Err(TrainError::Io { path, source }),
-            }
-        }
+        files.extend(texts_of_base(&self.base));
         Ok(files)
     }
+}
+
+/// The files of a model's folder that a policy takes over as they are.
+pub(crate) fn texts_of_base(base: &Path) -> impl Iterator<Item = PolicyFile> {
+    TEXT_FILES.iter().filter_map(|name| Some(((*name).to_owned(), std::fs::read(base.join(name)).ok()?)))
 }
 
 /// The same configuration with a trained policy as its target: a folder with an adapter or with all weights.
@@ -423,7 +440,7 @@ pub(crate) fn method_value(method: Method) -> Value {
     }
 }
 
-fn configuration(message: String) -> Error {
+pub(crate) fn configuration(message: String) -> Error {
     Error::Model { role: "target", source: LlmError::Configuration { message } }
 }
 

@@ -197,7 +197,7 @@ pub(crate) struct StopArgs {
 }
 
 /// An address to listen on; `localhost` is this machine.
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let address = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     let address = address.as_deref().unwrap_or(text);
     address.parse().map_err(|_| "expected an IP address and a port, like 127.0.0.1:7878".to_owned())

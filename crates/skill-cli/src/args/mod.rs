@@ -10,6 +10,7 @@ mod prune;
 mod rl;
 mod sft;
 mod start;
+mod train_server;
 
 pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
@@ -21,6 +22,7 @@ pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
 pub(crate) use start::{Start, StartArgs, StartOption};
+pub(crate) use train_server::TrainServerArgs;
 
 use bank::BankCommand;
 use clap::{Args, Parser, Subcommand};
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Sft(SftArgs),
     /// Trains a local policy on its own episodes by GRPO; in programs built with the feature `weights`.
     Rl(RlArgs),
+    /// Trains weights for other machines, over the Tinker API; in programs built with the feature `weights`.
+    TrainServer(TrainServerArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
     /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
@@ -180,6 +184,7 @@ impl Command {
             | Self::Journal(_)
             | Self::Report(_)
             | Self::Serve(_)
+            | Self::TrainServer(_)
             | Self::Mcp(_)
             | Self::Stop(_)
             | Self::Blame(_)

@@ -41,6 +41,7 @@ mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
+pub(crate) mod train_server;
 pub(crate) mod try_item;
 pub(crate) mod watch;
 

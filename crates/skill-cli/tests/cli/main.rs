@@ -71,4 +71,6 @@ mod tasks;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod train;
+#[cfg(feature = "weights")]
+mod train_server;
 mod worlds;

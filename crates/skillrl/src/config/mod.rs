@@ -30,6 +30,7 @@ pub mod sft;
 mod show;
 mod suggest;
 pub mod tasks;
+pub mod training_server;
 pub mod types;
 mod value;
 
@@ -51,6 +52,7 @@ pub use rl::RlConfig;
 pub use sft::{SftConfig, SftReasoning};
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
+pub use training_server::TrainingServerConfig;
 pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,
     RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig, TrainMode,
@@ -228,6 +230,7 @@ impl Config {
             collect,
             sft,
             rl,
+            training_server,
             eval,
             prompts,
             limits,
@@ -267,6 +270,9 @@ impl Config {
         }
         if let Some(rl) = rl {
             rl.visit_paths("rl", visit);
+        }
+        if let Some(server) = training_server {
+            server.visit_paths("training_server", visit);
         }
         eval.visit_paths("eval", visit);
         prompts.visit_paths("prompts", visit);

@@ -7,6 +7,7 @@ use crate::config::env::{self, ENV};
 use crate::config::models::{self, MODEL};
 use crate::config::rl::RlConfig;
 use crate::config::sft::SftConfig;
+use crate::config::training_server::TrainingServerConfig;
 use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, PromptsConfig, RetryConfig, RunConfig, SkillConfig,
     TrainConfig, TrainMode,
@@ -82,6 +83,12 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         "rl",
         "Reinforcement learning by `skillrl rl`, of a target of kind \"local\" or of the policy that --policy names.",
         &[RlConfig::KEYS],
+    )
+    .optional(),
+    SectionSpec::new(
+        "training_server",
+        "The server that computes samples and gradients of `skillrl sft` and `skillrl rl`, if it is not this machine.",
+        &[TrainingServerConfig::KEYS],
     )
     .optional(),
     SectionSpec::new("eval", "What is measured after training.", &[EvalConfig::KEYS]),

@@ -1,0 +1,101 @@
+//! `skillrl train-server`: weights of other runs are trained on this machine.
+
+use crate::args::TrainServerArgs;
+
+#[cfg(feature = "weights")]
+pub(crate) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
+    built_in::run(args)
+}
+
+#[cfg(not(feature = "weights"))]
+pub(crate) fn run(_: &TrainServerArgs) -> anyhow::Result<()> {
+    let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
+    Err(super::UsageError::new("this program was built without local models").with_hint(hint).into())
+}
+
+#[cfg(feature = "weights")]
+mod built_in {
+    use crate::args::TrainServerArgs;
+    use crate::command::{UsageError, block_on, print};
+    use anyhow::Context as _;
+    use skill_serve::Token;
+    use skillrl::llm::ApiKey;
+    use skillrl::llm::error::with_causes;
+    use skillrl::pipeline::StopSignal;
+    use skillrl::tinker::server::{ServerSettings, TinkerServer};
+    use std::io::Write as _;
+    use std::path::{Path, PathBuf};
+    use tokio::net::TcpListener;
+
+    pub(super) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
+        let (key, shown) = key(args)?;
+        let models: Vec<(String, PathBuf)> = args.models.iter().map(|text| named(text)).collect();
+        let names: Vec<String> = models.iter().map(|(name, _)| name.clone()).collect();
+        let settings = ServerSettings { models, directory: args.dir.clone(), key };
+        let server = TinkerServer::open(settings)
+            .map_err(|error| UsageError::new(format!("failed to {}", with_causes(&error))))?;
+        let stop = StopSignal::default();
+        let until = stop.soon.clone();
+        block_on(stop, "stopping", async move {
+            let listener = TcpListener::bind(args.listen).await;
+            let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
+            // Written out at once: a program that starts this one waits for it.
+            print(&format!("http://{}\n", listener.local_addr()?))?;
+            let mut people = anstream::stderr();
+            writeln!(people, "trains {}; Ctrl-C ends the server", names.join(", ")).unwrap_or_default();
+            if let Some(key) = shown {
+                writeln!(people, "clients show this key: {key}").unwrap_or_default();
+            }
+            tokio::select! {
+                () = server.serve(listener) => {}
+                () = until.cancelled() => {}
+            }
+            anyhow::Ok(())
+        })?
+    }
+
+    /// The name and the path of `NAME=PATH`, or of a path alone.
+    fn named(text: &str) -> (String, PathBuf) {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !name.contains(['/', '\\']) => {
+                (name.to_owned(), PathBuf::from(path))
+            }
+            _ => {
+                let path = Path::new(text);
+                let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+                (absolute.file_name().unwrap_or_default().to_string_lossy().into_owned(), path.to_owned())
+            }
+        }
+    }
+
+    /// The key of clients, and the text of one that was made up.
+    fn key(args: &TrainServerArgs) -> anyhow::Result<(Option<ApiKey>, Option<String>)> {
+        if let Some(name) = &args.key_env {
+            let key = ApiKey::from_env(name, "the training server");
+            return Ok((Some(key.map_err(|error| UsageError::new(error.to_string()))?), None));
+        }
+        if args.listen.ip().is_loopback() {
+            return Ok((None, None));
+        }
+        let token = Token::random().map_err(|error| UsageError::new(with_causes(&error)))?;
+        let key = ApiKey::new(token.as_str()).map_err(|error| UsageError::new(error.to_string()))?;
+        Ok((Some(key), Some(token.as_str().to_owned())))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::named;
+
+        #[test]
+        fn a_model_has_the_name_that_is_given_or_that_of_its_file() {
+            let found = |text: &str| {
+                let (name, path) = named(text);
+                (name, path.display().to_string())
+            };
+            let expect = |name: &str, path: &str| (name.to_owned(), path.to_owned());
+            assert_eq!(found("models/tiny"), expect("tiny", "models/tiny"));
+            assert_eq!(found("small=models/tiny"), expect("small", "models/tiny"));
+            assert_eq!(found("models/a=b"), expect("a=b", "models/a=b"));
+        }
+    }
+}

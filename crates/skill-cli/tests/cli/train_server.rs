@@ -1,0 +1,109 @@
+//! `skillrl train-server`, and runs that train by it.
+
+use crate::context::{TestContext, code};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+/// A model with random weights.
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+
+fn run<'a>(iterations: &'a str, out: &'a str) -> Vec<&'a str> {
+    [&RL[..], &["--iterations", iterations, "--out", out]].concat()
+}
+
+/// A server that ends with its test.
+struct TrainServer(Child);
+
+impl TrainServer {
+    fn start(context: &TestContext) -> (Self, String) {
+        let args = ["train-server", MODEL, "--listen", "127.0.0.1:0", "--dir", "trained"];
+        let mut child = context.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        (Self(child), url.trim_end().to_owned())
+    }
+}
+
+impl Drop for TrainServer {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().unwrap();
+    }
+}
+
+fn task(url: &str) -> TestContext {
+    let model = format!(
+        "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
+         temperature = 0.0, response_schema = \"ignore\" }}"
+    );
+    let context = TestContext::with_task(&model, &model);
+    let section = format!("\n[training_server]\nbase_url = \"{url}\"\n");
+    context.write("task/skillrl.toml", &(context.read("task/skillrl.toml") + &section));
+    context
+}
+
+const RL: [&str; 13] = [
+    "rl",
+    "task/skillrl.toml",
+    "--max-response-length",
+    "6",
+    "--quiet",
+    "--tasks",
+    "2",
+    "--group-size",
+    "3",
+    "--lora-rank",
+    "4",
+    "--games",
+    "1",
+];
+
+#[test]
+fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_here() {
+    let of_server = TestContext::new();
+    let (server, url) = TrainServer::start(&of_server);
+    let context = task(&url);
+    let doctor: Value =
+        serde_json::from_str(&context.succeed(&["doctor", "task/skillrl.toml", "--json"])).unwrap();
+    let findings = doctor["findings"].as_array().unwrap();
+    let about = findings.iter().filter(|finding| finding["message"].as_str().unwrap().contains(&url));
+    assert_eq!(about.map(|finding| finding["status"].as_str().unwrap()).collect::<Vec<_>>(), ["ok"]);
+
+    context.run(&run("1", "grpo")).assert_code(code::SUCCESS);
+    let lines = context.read("grpo/iterations.jsonl");
+    drop(server);
+    let doctor = context.run(&["doctor", "task/skillrl.toml", "--json"]);
+    assert!(doctor.stdout.contains("training_server.base_url"), "{}", doctor.stdout);
+
+    // A new server has the saved weights, and the run goes on from them.
+    let (_server, url) = TrainServer::start(&of_server);
+    let moved = format!("training_server.base_url={url}");
+    let more = [&run("2", "grpo")[..], &["--resume", "--set", &moved]].concat();
+    context.run(&more).assert_code(code::SUCCESS);
+    assert!(context.read("grpo/iterations.jsonl").starts_with(&lines));
+    let place = context.json("grpo/policy/training_server.json");
+    assert!(place["training"].as_str().unwrap().starts_with("tinker://"));
+    let eval = ["eval", "task/skillrl.toml", "--policy", "grpo/policy", "--split", "test", "--json"];
+    let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
+    assert_eq!(measured["n"], 2, "{measured}");
+    // Training further begins with the weights of the server.
+    let further = [&run("1", "further")[..], &["--policy", "grpo/policy", "--set", &moved]].concat();
+    context.run(&further).assert_code(code::SUCCESS);
+    assert_eq!(context.json("further/config.json")["identity"]["training_server.start"], place["training"]);
+}
+
+#[test]
+fn what_a_server_cannot_train_is_refused_before_a_run_begins() {
+    let context = task("http://127.0.0.1:1");
+    for (more, word) in [
+        (&["--lora-rank", "0"][..], "lora_rank"),
+        (&["--set", "rl.temperature=0.5"], "rl.temperature"),
+        (&["--set", "rl.entropy_coeff=0.1"], "rl.entropy_coeff"),
+        (&["--set", "training_server.api_key_env=SKILLRL_NO_SUCH_KEY"], "SKILLRL_NO_SUCH_KEY"),
+    ] {
+        let outcome = context.run(&[&RL[..], &["--out", "x"], more].concat());
+        assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
+        assert!(!context.path("x/config.json").exists());
+    }
+}
