@@ -57,6 +57,49 @@ impl Connection {
         }
     }
 
+    /// As [`Connection::answer`], for a service that may take a connection over for another protocol, such as WebSocket.
+    ///
+    /// Each request has a [`HeldSeat`] among its extensions. Whoever takes the connection over keeps it: the seat is then
+    /// not lost to others. This future ends as soon as the connection is taken over.
+    ///
+    /// # Errors
+    ///
+    /// A connection that breaks before it is taken over.
+    pub async fn answer_with_upgrades<S, B>(self, service: S) -> Result<(), hyper::Error>
+    where
+        S: Service<Request<Incoming>, Response = Response<B>>,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Self { stream, seat, first_head_timeout, ending } = self;
+        drop(stream.set_nodelay(true));
+        let service = service_fn(|mut request: Request<Incoming>| {
+            let under_way = Arc::new(seat.begin());
+            let held = HeldSeat { under_way: Arc::clone(&under_way), ending: ending.clone() };
+            request.extensions_mut().insert(held);
+            let answered = service.call(request);
+            Box::pin(async move {
+                answered.await.map(|answer| answer.map(|body| AnswerBody { body, _under_way: under_way }))
+            })
+        });
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        tokio::select! {
+            outcome = &mut connection => outcome,
+            () = seat.lost() => Ok(()),
+            () = half_open(&seat, first_head_timeout) => Ok(()),
+            () = ending.cancelled() => {
+                Pin::new(&mut connection).graceful_shutdown();
+                connection.await
+            }
+        }
+    }
+
     /// As [`Connection::answer`], for a service that decides how the connection ends: gives the stream back as it is
     /// after the last request, with the error if the service failed or the connection broke. `None` if the connection
     /// lost its seat or sent no request in time, and is closed.
@@ -71,7 +114,7 @@ impl Connection {
         // Without it the end of a long answer may wait for an acknowledgement; a failure costs only that.
         drop(stream.set_nodelay(true));
         let service = service_fn(|request| {
-            let under_way = seat.begin();
+            let under_way = Arc::new(seat.begin());
             let answered = service.call(request);
             Box::pin(async move {
                 answered.await.map(|answer| answer.map(|body| AnswerBody { body, _under_way: under_way }))
@@ -82,17 +125,11 @@ impl Connection {
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
-        let half_open = async {
-            tokio::time::sleep(first_head_timeout).await;
-            if seat.has_asked() {
-                std::future::pending::<()>().await;
-            }
-        };
         // Without a shutdown, so that whoever gets the stream can still say how it ends.
         let outcome = tokio::select! {
             outcome = poll_fn(|context| connection.poll_without_shutdown(context)) => outcome,
             () = seat.lost() => return None,
-            () = half_open => return None,
+            () = half_open(&seat, first_head_timeout) => return None,
             () = ending.cancelled() => {
                 Pin::new(&mut connection).graceful_shutdown();
                 poll_fn(|context| connection.poll_without_shutdown(context)).await
@@ -102,10 +139,39 @@ impl Connection {
     }
 }
 
+/// Ends when the connection had so long for its first request and has sent none.
+async fn half_open(seat: &Seat, first_head_timeout: Duration) {
+    tokio::time::sleep(first_head_timeout).await;
+    if seat.has_asked() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The seat of a connection that was taken over for another protocol; dropping the last copy frees it.
+#[derive(Clone)]
+pub struct HeldSeat {
+    under_way: Arc<UnderWay>,
+    ending: CancellationToken,
+}
+
+impl HeldSeat {
+    /// Waits until the server ends.
+    pub async fn ending(&self) {
+        self.ending.cancelled().await;
+    }
+}
+
+impl std::fmt::Debug for HeldSeat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_holders = Arc::strong_count(&self.under_way);
+        f.debug_struct("HeldSeat").field("n_holders", &n_holders).finish_non_exhaustive()
+    }
+}
+
 /// The body of an answer, with the request that is under way until its end.
 struct AnswerBody<B> {
     body: B,
-    _under_way: UnderWay,
+    _under_way: Arc<UnderWay>,
 }
 
 impl<B: Body + Unpin> Body for AnswerBody<B> {

@@ -33,11 +33,13 @@
 //! # }
 //! ```
 
+#[cfg(feature = "access")]
+pub mod access;
 mod connection;
 mod seats;
 mod server;
 
-pub use connection::Connection;
+pub use connection::{Connection, HeldSeat};
 pub use hyper::body::Incoming;
 pub use hyper::service::service_fn;
 pub use seats::SeatLimits;

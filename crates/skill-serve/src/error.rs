@@ -12,15 +12,6 @@ pub enum ServeError {
         /// The address.
         listen: SocketAddr,
     },
-    /// A token that is too short, or has signs that no URL has.
-    #[error("the token is not at least {min} letters, digits, `-`, `.`, `_` or `~`")]
-    BadToken {
-        /// How long it has to be.
-        min: usize,
-    },
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers to make a token of")]
-    NoRandomness,
     /// The directory cannot be read.
     #[error("cannot read the directory {}", path.display())]
     Directory {
@@ -49,8 +40,6 @@ impl ServeError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::TokenNeeded { .. } => "give it a token, or listen on 127.0.0.1",
-            Self::BadToken { .. } => "take a longer random one, such as `openssl rand -hex 16` prints",
-            Self::NoRandomness => "name an environment variable that holds a token",
             Self::Directory { .. } => "name a directory with runs in it, or that of one run",
             Self::Listen { .. } => "take another port with `--listen`; port 0 takes a free one",
             Self::Page(_) => "this is a fault of the program: please report it",

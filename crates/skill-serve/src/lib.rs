@@ -27,18 +27,17 @@
 //! What models and data say is text in all pages, and the pages load nothing from anywhere else.
 
 mod accept;
-mod access;
 mod error;
 mod metrics;
 mod page;
 mod report;
 mod routes;
 
-pub use access::Token;
 pub use error::ServeError;
+pub use skill_http_server::access::{AccessError, Token};
 
-use access::Access;
 use report::Reports;
+use skill_http_server::access::{Access, Clients};
 use skill_watch::{Runs, Watches};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -109,7 +108,7 @@ impl Server {
         let app = App {
             watches: Watches::default(),
             reports: Reports::default(),
-            access: Access::new(address, token.as_ref()),
+            access: Access::new(Clients::Browsers, address, token.as_ref()),
             pages: page::Pages::new()?,
             n_streams: AtomicUsize::new(0),
             stop: CancellationToken::new(),

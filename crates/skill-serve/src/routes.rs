@@ -1,7 +1,6 @@
 //! Which path means what.
 
 use crate::App;
-use crate::access::{Entry, Refusal};
 use crate::metrics;
 use crate::report::Made;
 use axum::Router;
@@ -18,6 +17,7 @@ use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
+use skill_http_server::access::{Entry, Refusal};
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};
 use skill_report::RunPhase;
 use skill_watch::{Found, News, Row, Told};

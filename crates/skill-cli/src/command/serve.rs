@@ -3,16 +3,17 @@
 use super::UsageError;
 use crate::args::ServeArgs;
 use anyhow::Context as _;
-use skill_serve::{ServeError, ServeOptions, Server, Token};
+use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
 use skillrl::pipeline::StopSignal;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Where runs stand, as a rule.
 const RUNS: &str = "runs";
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
-    let token = token(args)?;
+    let token = token(args.listen, args.token_env.as_deref())?;
     let options = ServeOptions { dir: directory(args.dir.as_deref()), listen: args.listen, token };
     let stop = StopSignal::default();
     let until = stop.soon.clone();
@@ -36,19 +37,23 @@ pub(super) fn directory(asked: Option<&Path>) -> PathBuf {
 }
 
 /// The token of the environment, or a random one where other machines can ask.
-fn token(args: &ServeArgs) -> anyhow::Result<Option<Token>> {
-    if let Some(name) = &args.token_env {
+pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> anyhow::Result<Option<Token>> {
+    if let Some(name) = token_env {
         let text = std::env::var(name).map_err(|_| {
             UsageError::new(format!("the environment variable {name} holds no token"))
                 .with_hint(format!("set {name} to the token, or leave `--token-env` out"))
         })?;
-        let token = Token::new(&text).map_err(of_serve);
+        let token = Token::new(&text).map_err(of_access);
         return Ok(Some(token.with_context(|| format!("cannot use the environment variable {name}"))?));
     }
-    if args.listen.ip().is_loopback() {
+    if listen.ip().is_loopback() {
         return Ok(None);
     }
-    Ok(Some(Token::random().map_err(of_serve)?))
+    Ok(Some(Token::random().map_err(of_access)?))
+}
+
+fn of_access(error: AccessError) -> UsageError {
+    UsageError::new(error.to_string()).with_hint(error.hint())
 }
 
 fn of_serve(error: ServeError) -> UsageError {

@@ -2,7 +2,7 @@
 
 use crate::client::send;
 use crate::site::{Site, finished};
-use skill_serve::{ServeError, ServeOptions, Server, Token};
+use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
 
 const TOKEN: &str = "0123456789abcdef-._~";
 
@@ -108,7 +108,7 @@ fn other_machines_are_served_with_a_token_or_not_at_all() {
     for text in
         ["", "short", "0123456789abcde", "0123456789abcdef 1", "0123456789abcdef&x=1", "0123456789äöüß"]
     {
-        assert!(matches!(Token::new(text), Err(ServeError::BadToken { .. })), "{text}");
+        assert!(matches!(Token::new(text), Err(AccessError::BadToken { .. })), "{text}");
     }
 }
 

@@ -2,12 +2,10 @@
 //!
 //! Whoever opens a foreign page has a browser that sends requests to this machine for it. Such a page is kept out by
 //! three rules: on loopback the `Host` must be a name of loopback, so a name that was made to point here opens nothing;
-//! a request that changes something must carry an `Origin` that is the host itself; and no answer allows another origin
-//! to read it.
+//! the `Origin` must be the host itself, see [`Clients`]; and no answer allows another origin to read it.
 
-use crate::error::ServeError;
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
-use axum::http::{HeaderMap, Method, Request, Uri};
+use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use http::{HeaderMap, Method, Request, Uri};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::net::{IpAddr, SocketAddr};
@@ -29,10 +27,10 @@ impl Token {
     /// # Errors
     ///
     /// One that is too short, or has signs that do not stand for themselves in a URL.
-    pub fn new(text: &str) -> Result<Self, ServeError> {
+    pub fn new(text: &str) -> Result<Self, AccessError> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         if text.len() < MIN_TOKEN || !text.bytes().all(is_plain) {
-            return Err(ServeError::BadToken { min: MIN_TOKEN });
+            return Err(AccessError::BadToken { min: MIN_TOKEN });
         }
         Ok(Self(text.to_owned()))
     }
@@ -42,9 +40,9 @@ impl Token {
     /// # Errors
     ///
     /// A system without random numbers.
-    pub fn random() -> Result<Self, ServeError> {
+    pub fn random() -> Result<Self, AccessError> {
         let mut bytes = [0; TOKEN_BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| ServeError::NoRandomness)?;
+        SystemRandom::new().fill(&mut bytes).map_err(|_| AccessError::NoRandomness)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
@@ -60,28 +58,69 @@ impl std::fmt::Debug for Token {
     }
 }
 
+/// A token that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// It is too short, or has signs that no URL has.
+    #[error("the token is not at least {min} letters, digits, `-`, `.`, `_` or `~`")]
+    BadToken {
+        /// How long it has to be.
+        min: usize,
+    },
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers to make a token of")]
+    NoRandomness,
+}
+
+impl AccessError {
+    /// What a person can do about it, as one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::BadToken { .. } => "take a longer random one, such as `openssl rand -hex 16` prints",
+            Self::NoRandomness => "name an environment variable that holds a token",
+        }
+    }
+}
+
+/// Who a server is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clients {
+    /// Browsers: a request that changes something must carry the `Origin` of the server, and a token in a URL becomes a
+    /// cookie.
+    Browsers,
+    /// Programs, which send no `Origin`: a request that carries one comes from a browser, and must come from a page of
+    /// the server, whatever its method, since a browser opens WebSockets by `GET`.
+    Programs,
+}
+
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The host is not one of loopback.
     Host,
     /// The token is missing or wrong.
     Token,
-    /// A request that changes something comes from elsewhere.
+    /// The request comes from a page of another origin.
     Origin,
 }
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// It is answered.
     Open,
     /// It has shown the token in its URL: the browser is given it as a cookie, and goes on to the URL without it.
-    SetCookie { cookie: String, to: String },
+    SetCookie {
+        /// The value of the header `Set-Cookie`.
+        cookie: String,
+        /// The URL without the token.
+        to: String,
+    },
 }
 
 /// The rules of a server.
-pub(crate) struct Access {
+pub struct Access {
+    clients: Clients,
     is_loopback: bool,
     cookie: String,
     /// The SHA-256 of the token: comparing hashes takes a time that tells nothing about the token.
@@ -89,8 +128,10 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn new(address: SocketAddr, token: Option<&Token>) -> Self {
+    /// The rules of a server at this address, with a token if there is one.
+    pub fn new(clients: Clients, address: SocketAddr, token: Option<&Token>) -> Self {
         Self {
+            clients,
             is_loopback: address.ip().is_loopback(),
             // Cookies are shared by all ports of a host.
             cookie: format!("skillrl-{}", address.port()),
@@ -99,11 +140,15 @@ impl Access {
     }
 
     /// Decides about a request by its head alone.
-    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<Entry, Refusal> {
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused.
+    pub fn check<B>(&self, request: &Request<B>) -> Result<Entry, Refusal> {
         let headers = request.headers();
         let host = text(headers, HOST.as_str());
         if self.is_loopback {
-            let named = request.uri().authority().map(axum::http::uri::Authority::as_str);
+            let named = request.uri().authority().map(http::uri::Authority::as_str);
             if !host.is_some_and(is_loopback_name) || !named.is_none_or(is_loopback_name) {
                 return Err(Refusal::Host);
             }
@@ -112,10 +157,13 @@ impl Access {
             Some(token) => self.check_token(token, request)?,
             None => Entry::Open,
         };
-        let changes_nothing = [Method::GET, Method::HEAD].contains(request.method());
+        let needs_no_origin = match self.clients {
+            Clients::Browsers => [Method::GET, Method::HEAD].contains(request.method()),
+            Clients::Programs => !headers.contains_key(ORIGIN),
+        };
         let origin = text(headers, ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
         let is_same = origin.zip(host).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host));
-        if changes_nothing || is_same { Ok(entry) } else { Err(Refusal::Origin) }
+        if needs_no_origin || is_same { Ok(entry) } else { Err(Refusal::Origin) }
     }
 
     fn check_token<B>(&self, token: [u8; 32], request: &Request<B>) -> Result<Entry, Refusal> {
@@ -131,7 +179,7 @@ impl Access {
             (name == self.cookie).then_some(value)
         });
         if let Some(shown) = parameter(request.uri()).filter(|shown| is_good(shown)) {
-            if request.method() != Method::GET {
+            if self.clients == Clients::Programs || request.method() != Method::GET {
                 return Ok(Entry::Open);
             }
             let cookie = format!("{}={shown}; Path=/; HttpOnly; SameSite=Lax", self.cookie);
