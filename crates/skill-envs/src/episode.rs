@@ -56,6 +56,16 @@ pub trait Episode: Send {
     /// The world cannot be set up; this is never a score.
     async fn reset(&mut self) -> Result<Observation, EnvError>;
 
+    /// As [`reset`](Self::reset), for a world that draws at random: it does so by this seed. Others show what they always
+    /// show.
+    ///
+    /// # Errors
+    ///
+    /// As [`reset`](Self::reset).
+    async fn reset_with_seed(&mut self, _seed: u64) -> Result<Observation, EnvError> {
+        self.reset().await
+    }
+
     /// Takes one action, as the agent wrote it, and tells what is seen then.
     ///
     /// An action that means nothing to the world is no error: the world says so, see [`Observation::understood`].

@@ -70,6 +70,7 @@ assert_eq!(n_solved, 1);
 pub mod agent;
 #[cfg(feature = "alfworld")]
 pub mod alfworld;
+mod answers;
 pub mod choices;
 #[cfg(feature = "tasks")]
 mod data;
@@ -95,6 +96,7 @@ pub mod tasks;
 pub mod webshop;
 
 pub use agent::{AgentSettings, WorldEnv};
+pub use answers::AnswerWorld;
 pub use env::{Env, Item, RolloutCtx, Split};
 pub use episode::{Episode, Observation, World};
 pub use error::EnvError;

@@ -15,7 +15,7 @@ pub use bank::{
     bank_settings, bank_source, bank_trainer, bank_trainer_of, initial_bank, retrieval, retrieval_model,
     teacher_prompts,
 };
-pub use worlds::world;
+pub use worlds::{max_turns, world, world_with};
 
 use crate::config::keys::declare::{Carry as _, Fill as _};
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode};

@@ -93,6 +93,10 @@ impl ExecEpisode {
 #[async_trait]
 impl Episode for ExecEpisode {
     async fn reset(&mut self) -> Result<Observation, EnvError> {
+        self.reset_with_seed(self.inner.seed(&self.item.id)).await
+    }
+
+    async fn reset_with_seed(&mut self, seed: u64) -> Result<Observation, EnvError> {
         // A process of its own for every play, or one that has died: either way not the one of before.
         if self.inner.config.process_per_rollout
             || self.lease.as_ref().is_some_and(|lease| lease.process.failure().is_some())
@@ -104,7 +108,7 @@ impl Episode for ExecEpisode {
             None => self.inner.pool.lease(&[]).await.map_err(|fault| fault.at(&self.item.id))?,
         };
         let lease = self.lease.insert(lease);
-        let (number, item, seed) = (self.number, &self.item, self.inner.seed(&self.item.id));
+        let (number, item) = (self.number, &self.item);
         let make = |id| Request::Reset { id, episode: number, item: RequestItem::of(item), seed };
         let deadline = self.inner.deadline(self.inner.config.deadlines.reset_seconds);
         let answer = lease.process.ask::<ObservationAnswer>(make, deadline).await;

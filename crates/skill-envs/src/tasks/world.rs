@@ -33,6 +33,10 @@ impl World for TasksWorld {
         self.env.items(split)
     }
 
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.env.goal(item)
+    }
+
     fn instructions(&self) -> &str {
         "A reply that is a JSON object with a member `tool` calls that tool; any other is the answer and is scored."
     }

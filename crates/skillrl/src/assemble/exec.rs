@@ -188,6 +188,10 @@ impl Episode for Supervised<Box<dyn Episode>> {
         self.inner.reset().await
     }
 
+    async fn reset_with_seed(&mut self, seed: u64) -> Result<Observation, EnvError> {
+        self.inner.reset_with_seed(seed).await
+    }
+
     async fn step(&mut self, action: &str) -> Result<Observation, EnvError> {
         self.inner.step(action).await
     }

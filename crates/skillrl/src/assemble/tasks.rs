@@ -23,17 +23,24 @@ pub(super) fn environment(
     asked: &Asked,
     judge: Option<Arc<dyn ChatModel>>,
 ) -> Result<Arc<dyn Env>, Error> {
-    let env = TasksEnv::load(&config(loaded, asked)?).map_err(|error| env_error(loaded, error))?;
-    Ok(Arc::new(match judge {
-        Some(judge) => env.with_judge(judge),
-        None => env,
-    }))
+    Ok(Arc::new(load(loaded, asked, judge)?))
 }
 
-/// The same environment to be played by hand; a judge is not asked.
-pub(super) fn world(loaded: &LoadedConfig, asked: &Asked) -> Result<Arc<dyn World>, Error> {
+/// The same environment to be played by hand, or by the trainers of others.
+pub(super) fn world(
+    loaded: &LoadedConfig,
+    asked: &Asked,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<Arc<dyn World>, Error> {
+    Ok(Arc::new(TasksWorld::new(Arc::new(load(loaded, asked, judge)?))))
+}
+
+fn load(loaded: &LoadedConfig, asked: &Asked, judge: Option<Arc<dyn ChatModel>>) -> Result<TasksEnv, Error> {
     let env = TasksEnv::load(&config(loaded, asked)?).map_err(|error| env_error(loaded, error))?;
-    Ok(Arc::new(TasksWorld::new(Arc::new(env))))
+    Ok(match judge {
+        Some(judge) => env.with_judge(judge),
+        None => env,
+    })
 }
 
 /// The settings of the environment.

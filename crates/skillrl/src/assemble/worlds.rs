@@ -8,7 +8,7 @@ use crate::error::Error;
 #[cfg(any(feature = "alfworld", feature = "live"))]
 use skill_envs::EnvError;
 use skill_envs::agent::{AgentSettings, ROLLOUT_PROMPT_NAME, WorldEnv};
-use skill_envs::{Env, World};
+use skill_envs::{AnswerWorld, Env, World};
 use skill_llm::ChatModel;
 use std::sync::Arc;
 
@@ -33,15 +33,29 @@ pub(super) fn environment(
     }
 }
 
-/// The world of a configuration; `None` where the environment is none.
+/// The world of a configuration; `None` where the environment is none. A judge is not asked.
 ///
 /// # Errors
 ///
 /// Games, products or tasks that are not what they should be.
 pub fn world(loaded: &LoadedConfig) -> Result<Option<Arc<dyn World>>, Error> {
+    world_with(loaded, None)
+}
+
+/// As [`world`], with the model that grades answers, see [`crate::engine::Engine::judge`].
+///
+/// # Errors
+///
+/// As [`world`].
+pub fn world_with(
+    loaded: &LoadedConfig,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<Option<Arc<dyn World>>, Error> {
     let world: Result<Arc<dyn World>, Error> = match &loaded.config.env {
-        EnvConfig::Qa(_) => return Ok(None),
-        EnvConfig::Tasks(asked) => super::tasks::world(loaded, asked),
+        EnvConfig::Qa(asked) => {
+            super::qa_environment(loaded, asked).map(|env| Arc::new(AnswerWorld::new(env)) as Arc<dyn World>)
+        }
+        EnvConfig::Tasks(asked) => super::tasks::world(loaded, asked, judge),
         EnvConfig::Alfworld(asked) => alfworld(loaded, asked),
         EnvConfig::Webshop(asked) => webshop(loaded, asked),
         #[cfg(feature = "exec")]
@@ -50,6 +64,18 @@ pub fn world(loaded: &LoadedConfig) -> Result<Option<Arc<dyn World>>, Error> {
         EnvConfig::Exec(_) => Err(left_out("exec")),
     };
     world.map(Some)
+}
+
+/// The most turns of an episode, as the configuration of a world says; `None` for tasks, which end by themselves.
+pub fn max_turns(loaded: &LoadedConfig) -> Option<u32> {
+    let mut settings = AgentSettings::default();
+    match &loaded.config.env {
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) => return None,
+        EnvConfig::Alfworld(asked) => asked.as_ref().fill(&mut settings),
+        EnvConfig::Webshop(asked) => asked.as_ref().fill(&mut settings),
+        EnvConfig::Exec(asked) => asked.as_ref().fill(&mut settings),
+    }
+    Some(settings.max_turns)
 }
 
 /// An agent that plays this world, with the settings that the configuration of the world has.
