@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 pub struct BankSource {
     bank: PreparedBank,
     model: Option<Arc<dyn EmbeddingModel>>,
-    vectors: OnceCell<SkillVectors>,
+    vectors: Arc<OnceCell<SkillVectors>>,
     frame: Option<SkillDoc>,
     /// Names the view, the settings and the model.
     basis: String,
@@ -36,6 +36,26 @@ impl BankSource {
         retrieval: &Retrieval,
         model: Option<Arc<dyn EmbeddingModel>>,
     ) -> Result<Self, BankError> {
+        Self::sharing(view, retrieval, model, Arc::default())
+    }
+
+    /// The same view by other settings, except for the mode: the skills are not embedded again.
+    ///
+    /// # Errors
+    ///
+    /// As [`BankSource::new`].
+    pub fn with_retrieval(&self, retrieval: &Retrieval) -> Result<Self, BankError> {
+        let vectors = Arc::clone(&self.vectors);
+        let other = Self::sharing(self.bank.view().clone(), retrieval, self.model.clone(), vectors)?;
+        Ok(Self { frame: self.frame.clone(), ..other })
+    }
+
+    fn sharing(
+        view: BankView,
+        retrieval: &Retrieval,
+        model: Option<Arc<dyn EmbeddingModel>>,
+        vectors: Arc<OnceCell<SkillVectors>>,
+    ) -> Result<Self, BankError> {
         let model = match retrieval.settings().mode {
             RetrievalMode::Template => None,
             RetrievalMode::Embedding => Some(model.ok_or(BankError::NoEmbeddingModel)?),
@@ -48,7 +68,7 @@ impl BankSource {
         }
         let of_model = model.as_ref().map(|model| json!([model.id(), model.parameters()]));
         let basis = canonical_json(&json!([view.version(), retrieval, of_model]));
-        Ok(Self { bank: retrieval.prepare(view), model, vectors: OnceCell::new(), frame: None, basis })
+        Ok(Self { bank: retrieval.prepare(view), model, vectors, frame: None, basis })
     }
 
     /// The same with a document before the selected skills; its files are carried along.
