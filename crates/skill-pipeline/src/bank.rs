@@ -3,6 +3,8 @@
 pub mod collect;
 mod context;
 mod live;
+#[cfg(feature = "outside")]
+pub mod outside;
 mod own_runs;
 pub mod record;
 mod run;

@@ -1,0 +1,414 @@
+//! The trial under way: which episode is in which half, what they came to, and the verdict.
+
+use super::OutsideBank;
+use super::error::OutsideError;
+use super::file::Line;
+use crate::bank::trials::{tells_nothing, trial_design, trial_rule};
+use crate::bank::verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released};
+use serde::{Deserialize, Serialize};
+use skill_bank::trial::{Half, ItemRate, TrialDesign, TrialResult, TrialSettings, TrialState};
+use skill_bank::{BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
+use skill_core::ItemId;
+use std::collections::BTreeMap;
+
+/// So many later groups of another task end a group that still misses results: its episodes were given up.
+const GROUPS_BEHIND: u32 = 2;
+
+/// The place of an episode in a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialPlace {
+    /// The number of the trial, from 1.
+    pub trial: u32,
+    /// The version that is tried.
+    pub candidate: SkillRef,
+    /// The group, from 0.
+    pub group: u64,
+    /// The number in the group, from 0.
+    pub sample: usize,
+    /// The half.
+    pub half: Half,
+}
+
+impl TrialPlace {
+    /// True if the agent may be shown what is tried.
+    pub fn has_candidate(&self) -> bool {
+        self.half == Half::With
+    }
+}
+
+/// Where a trial is, or how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialReport {
+    /// The version that is tried.
+    pub candidate: SkillRef,
+    /// Whether it is active already, and its retirement is tried.
+    pub is_retirement: bool,
+    /// Its tasks.
+    pub items: usize,
+    /// Groups that count so far.
+    pub groups: u64,
+    /// Groups at most.
+    pub max_groups: u64,
+    /// Episodes of a group.
+    pub group_size: u32,
+    /// The e-value for "better" so far.
+    pub e_better: f64,
+    /// The difference so far, and its interval at 95 %.
+    pub difference: f64,
+    /// The interval of the difference at 95 %.
+    pub interval: [f64; 2],
+    /// What was decided; none while it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// A trial that could begin, with the tasks that are known.
+#[derive(Debug, Clone)]
+pub struct TrialDraft {
+    /// The version that is to be tried.
+    pub candidate: SkillRef,
+    is_retirement: bool,
+    /// The view that has it.
+    pub with: BankView,
+    /// Tasks that trainers ask for: id, goal and type.
+    pub items: Vec<(ItemId, String, String)>,
+}
+
+/// The trial under way.
+pub(super) struct Trial {
+    number: u32,
+    is_retirement: bool,
+    state: TrialState,
+    /// Without the candidate, and with it.
+    views: [BankView; 2],
+    /// How many episodes of each task were begun.
+    begun: BTreeMap<ItemId, u64>,
+    /// Groups with results that are not in `state` yet.
+    open: BTreeMap<u64, Vec<Option<TrialResult>>>,
+    /// Groups of each task that are in `state` or complete, by task.
+    complete: BTreeMap<ItemId, u32>,
+}
+
+impl Trial {
+    fn new(number: u32, is_retirement: bool, design: TrialDesign, views: [BankView; 2]) -> Self {
+        Self {
+            number,
+            is_retirement,
+            state: TrialState::new(design),
+            views,
+            begun: BTreeMap::new(),
+            open: BTreeMap::new(),
+            complete: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn candidate(&self) -> &SkillRef {
+        self.state.design().candidate()
+    }
+
+    pub(super) fn is_retirement(&self) -> bool {
+        self.is_retirement
+    }
+
+    pub(super) fn view(&self, half: Half) -> &BankView {
+        let [without, with] = &self.views;
+        match half {
+            Half::With => with,
+            Half::Without => without,
+        }
+    }
+
+    fn group_size(&self) -> u64 {
+        u64::from(self.state.design().shape().rollouts()).max(1)
+    }
+
+    /// The next place of an episode about this task; `None` if the task is none of the trial's, or has no place left.
+    pub(super) fn take_place(&mut self, item: &ItemId) -> Option<TrialPlace> {
+        let design = self.state.design();
+        let item_idx = design.items().iter().position(|of| of == item)?;
+        let (n_items, size) = (design.items().len() as u64, self.group_size());
+        let begun = self.begun.entry(item.clone()).or_default();
+        let group = (*begun / size).checked_mul(n_items)?.checked_add(item_idx as u64)?;
+        let planned = self.state.design().group(group).ok()?;
+        let sample = usize::try_from(*begun % size).ok()?;
+        let half = *planned.halves.get(sample)?;
+        *begun += 1;
+        let (trial, candidate) = (self.number, self.candidate().clone());
+        Some(TrialPlace { trial, candidate, group, sample, half })
+    }
+
+    /// Takes a result; false if it is of another trial or comes too late.
+    pub(super) fn take_result(
+        &mut self,
+        place: &TrialPlace,
+        outcome: TrialResult,
+    ) -> Result<bool, OutsideError> {
+        if place.trial != self.number || place.group < self.state.n_seen() {
+            return Ok(false);
+        }
+        let size = usize::try_from(self.group_size()).unwrap_or(usize::MAX);
+        let results = self.open.entry(place.group).or_insert_with(|| vec![None; size]);
+        let Some(own) = results.get_mut(place.sample) else { return Ok(false) };
+        *own = Some(outcome);
+        if results.iter().all(Option::is_some) {
+            let item = self.state.design().group(place.group)?.item;
+            *self.complete.entry(item).or_default() += 1;
+        }
+        self.push_complete()?;
+        Ok(true)
+    }
+
+    /// Hands over groups in the order of the design, as far as they are complete or given up.
+    fn push_complete(&mut self) -> Result<(), OutsideError> {
+        while self.state.decision().is_none() && self.state.n_seen() < self.state.design().n_groups() {
+            let place = self.state.n_seen();
+            let planned = self.state.design().group(place)?;
+            let is_complete =
+                self.open.get(&place).is_some_and(|results| results.iter().all(Option::is_some));
+            // Others are further: nobody plays this task any more, or its episodes were given up.
+            let most = self.complete.values().copied().max().unwrap_or_default();
+            if !is_complete && most <= planned.pass.saturating_add(GROUPS_BEHIND) {
+                return Ok(());
+            }
+            let size = usize::try_from(self.group_size()).unwrap_or(usize::MAX);
+            let results = self.open.remove(&place).unwrap_or_else(|| vec![None; size]);
+            let group = planned.of_rollouts(&results)?;
+            self.state.push(place, group)?;
+        }
+        Ok(())
+    }
+
+    /// As if the groups that were begun had been given up: who took their places is not known any more.
+    fn skip_begun(&mut self) {
+        let size = self.group_size();
+        for begun in self.begun.values_mut() {
+            *begun = begun.div_ceil(size) * size;
+        }
+    }
+
+    fn report(&self, verdict: Option<Verdict>) -> TrialReport {
+        let (numbers, design) = (self.state.numbers(), self.state.design());
+        TrialReport {
+            candidate: self.candidate().clone(),
+            is_retirement: self.is_retirement,
+            items: design.items().len(),
+            groups: self.state.n_seen(),
+            max_groups: design.n_groups(),
+            group_size: design.shape().rollouts(),
+            e_better: numbers.e_better,
+            difference: numbers.difference,
+            interval: numbers.interval,
+            verdict,
+        }
+    }
+}
+
+impl OutsideBank {
+    /// The trial under way.
+    pub fn trial_report(&self) -> Option<TrialReport> {
+        self.trial.as_ref().map(|trial| trial.report(None))
+    }
+
+    /// The trial that could begin now: proposed retirements first, then what was tried least. `None` while one is under
+    /// way, and where nothing waits.
+    pub fn next_trial(&mut self) -> Option<TrialDraft> {
+        if self.trial.is_some() || self.sets.is_none() {
+            return None;
+        }
+        let (candidate, is_retirement) = self.next_candidate()?;
+        let [_, with] = self.arms(&candidate, is_retirement);
+        let items = self
+            .visited
+            .iter()
+            .map(|(item, visited)| (item.clone(), visited.goal.clone(), visited.task_type.clone()));
+        Some(TrialDraft { candidate, is_retirement, with, items: items.collect() })
+    }
+
+    fn next_candidate(&mut self) -> Option<(SkillRef, bool)> {
+        while !self.retirements.is_empty() {
+            let skill = self.retirements.remove(0);
+            if obstacle(&self.bank, &skill, true).is_none() {
+                return Some((skill, true));
+            }
+        }
+        let versions = self.bank.skills().flat_map(|skill| {
+            let waiting = skill.versions.iter().filter(|version| version.state == State::Candidate);
+            waiting.map(|version| SkillRef::new(skill.id.clone(), version.number))
+        });
+        let candidates = versions.filter(|candidate| obstacle(&self.bank, candidate, false).is_none());
+        candidates.min_by_key(|candidate| self.n_tried(candidate)).map(|candidate| (candidate, false))
+    }
+
+    fn n_tried(&self, candidate: &SkillRef) -> usize {
+        let opened = self.bank.log().iter().filter(
+            |record| matches!(&record.event, BankEvent::TrialOpened { skill, .. } if skill == candidate),
+        );
+        opened.count()
+    }
+
+    /// What earlier trials of a candidate that came to no verdict have shown together.
+    fn e_before(&self, candidate: &SkillRef) -> Option<f64> {
+        let shown = self.bank.log().iter().filter_map(|record| match &record.event {
+            BankEvent::Measured {
+                skill,
+                occasion: Occasion::Trial,
+                verdict: Some(Verdict::Undecided),
+                e_better,
+                ..
+            } if skill == candidate => *e_better,
+            _ => None,
+        });
+        shown.fold(None, |product, e_value| Some(product.unwrap_or(1.0) * e_value))
+    }
+
+    /// The views of the halves: without what is tried, and with it.
+    fn arms(&self, candidate: &SkillRef, is_retirement: bool) -> [BankView; 2] {
+        let view = self.bank.view();
+        if is_retirement {
+            return [view.without(candidate), view];
+        }
+        [view, self.with(candidate)]
+    }
+
+    /// Begins a trial on those of the draft's tasks whose agents would be shown the candidate.
+    ///
+    /// # Errors
+    ///
+    /// [`OutsideError::Trial`] where it cannot be made on these tasks; nothing has changed then.
+    pub fn open_trial(
+        &mut self,
+        draft: TrialDraft,
+        shown: &[ItemId],
+    ) -> Result<Option<TrialReport>, OutsideError> {
+        let TrialDraft { candidate, is_retirement, .. } = draft;
+        if self.trial.is_some() || obstacle(&self.bank, &candidate, is_retirement).is_some() {
+            return Ok(None);
+        }
+        let n_opened = self.bank.log().iter();
+        let n_opened =
+            n_opened.filter(|record| matches!(record.event, BankEvent::TrialOpened { .. })).count();
+        let number = u32::try_from(n_opened).unwrap_or(u32::MAX).saturating_add(1);
+        let eligible: Vec<ItemRate> = shown
+            .iter()
+            .map(|item| {
+                let [successes, rollouts] = self.rates.get(item).copied().unwrap_or_default();
+                ItemRate { item: item.clone(), successes, rollouts }
+            })
+            .collect();
+        let rule = trial_rule(&self.settings, self.e_before(&candidate)).for_trial(number);
+        let settings = TrialSettings {
+            rollouts_per_group: u32::try_from(self.settings.trial_samples).unwrap_or(u32::MAX),
+            max_rollouts: self.settings.max_trial_rollouts as u64,
+            rule,
+            outcome: self.scores,
+            ..TrialSettings::default()
+        };
+        let evidence = self.bank.version(&candidate).map(|version| version.evidence.clone());
+        let design = trial_design(&candidate, &evidence.unwrap_or_default(), &eligible, settings, self.seed)?;
+        let views = self.arms(&candidate, is_retirement);
+        self.results.append(&Line::Trial {
+            trial: number,
+            candidate: candidate.clone(),
+            is_retirement,
+            design: design.to_json(),
+        })?;
+        let opened = BankEvent::TrialOpened {
+            skill: candidate,
+            max_rollouts: design.n_rollouts(),
+            design_sha256: design.sha256(),
+        };
+        self.record(self.bank.round(), vec![opened])?;
+        for view in &views {
+            self.know(view.clone());
+        }
+        self.trial = Some(Trial::new(number, is_retirement, design, views));
+        Ok(self.trial_report())
+    }
+
+    /// Ends the trial under way if its results decide it; says where it is, or how it ended.
+    pub(super) fn after_result(&mut self) -> Result<Option<TrialReport>, OutsideError> {
+        let Some(trial) = &self.trial else { return Ok(None) };
+        let state = &trial.state;
+        let is_at_end = state.n_seen() >= state.design().n_groups();
+        if state.decision().is_none() && !is_at_end && !tells_nothing(state) {
+            return Ok(Some(trial.report(None)));
+        }
+        let verdict = state.decision().map_or(Verdict::Undecided, |decision| decision.verdict);
+        let report = trial.report(Some(verdict));
+        let (numbers, is_retirement) = (state.numbers(), trial.is_retirement);
+        let skill = trial.candidate().clone();
+        self.trial = None;
+        let round = self.bank.round();
+        self.record(round, vec![measured(&skill, Occasion::Trial, &numbers, Some(verdict))])?;
+        if let Some(event) = consequence(&self.bank, &skill, verdict, is_retirement) {
+            match obstacle_to_verdict(&self.bank, &skill, verdict, is_retirement) {
+                Some(problem) => {
+                    tracing::warn!(%skill, problem, "the verdict of a trial is not carried out");
+                    if self.bank.version(&skill).is_some_and(|version| version.state == State::Trial) {
+                        self.record(round, vec![released(&skill)])?;
+                    }
+                }
+                None => self.record(round, vec![event])?,
+            }
+        }
+        for skill in over_cap_of(&self.bank, self.settings.max_active) {
+            if obstacle(&self.bank, &skill, true).is_none() {
+                self.record(round, vec![BankEvent::Retired { skill, reason: Reason::OverCap }])?;
+            }
+        }
+        Ok(Some(report))
+    }
+
+    /// Takes up what earlier processes have recorded: their results, and the trial that was under way.
+    pub(super) fn replay(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            match line {
+                Line::Trial { trial, candidate, is_retirement, design } => {
+                    self.trial = self.reopened(trial, &candidate, is_retirement, &design);
+                }
+                Line::Result { episode, item, skill_version, reward, outcome, trial } => {
+                    if let (Some(place), Some(open)) = (&trial, &mut self.trial)
+                        && place.trial == open.number
+                    {
+                        let size = open.group_size();
+                        let n_items = open.state.design().items().len().max(1) as u64;
+                        let begun = open.begun.entry(item.clone()).or_default();
+                        *begun = (*begun).max(place.group / n_items * size + place.sample as u64 + 1);
+                    }
+                    // A design that was read is one that takes its own results.
+                    drop(self.count(&item, outcome, trial.as_ref()));
+                    self.episodes.recall(episode, skill_version, trial, reward);
+                }
+            }
+        }
+        if let Some(trial) = &mut self.trial {
+            trial.skip_begun();
+        }
+    }
+
+    /// A trial of an earlier process, if it is still under way.
+    fn reopened(
+        &self,
+        number: u32,
+        candidate: &SkillRef,
+        is_retirement: bool,
+        design: &str,
+    ) -> Option<Trial> {
+        let version = self.bank.version(candidate)?;
+        let expected = if is_retirement { State::Active } else { State::Trial };
+        let design = TrialDesign::from_json(design, &version.evidence).ok()?.ok()?;
+        // The last event about it is that it began with this design.
+        let last = self.bank.log().iter().rev().find_map(|record| match &record.event {
+            BankEvent::TrialOpened { skill, design_sha256, .. } if skill == candidate => {
+                Some(Some(design_sha256.as_str()))
+            }
+            BankEvent::Measured { skill, occasion: Occasion::Trial, .. } if skill == candidate => Some(None),
+            _ => None,
+        });
+        if version.state != expected || last.flatten() != Some(design.sha256().as_str()) {
+            return None;
+        }
+        Some(Trial::new(number, is_retirement, design, self.arms(candidate, is_retirement)))
+    }
+}
