@@ -58,6 +58,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Env(EnvCommand::Check(args)) => command::env::check(&args),
         Command::Env(EnvCommand::Play(args)) => command::env::play(&args),
         Command::Env(EnvCommand::Export(args)) => command::env::export(&args),
+        Command::Env(EnvCommand::Serve(args)) => command::env::serve(&args),
         Command::Journal(journal) => command::journal::run(&journal),
         Command::Bank(bank) => command::bank::run(&bank),
         Command::Blame(args) => command::blame::run(&args),

@@ -30,6 +30,7 @@ use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
 use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The codes of [`crate::exit_code`], for people.
@@ -463,6 +464,46 @@ pub(crate) enum EnvCommand {
     Play(EnvPlayArgs),
     /// Writes the tasks as prompts for the trainers of others, with the skills that each task is shown.
     Export(EnvExportArgs),
+    /// Serves an environment to the trainers of others, over OpenEnv's protocol, with skills from a bank.
+    ///
+    /// It is there in programs that are built with the feature `openenv`.
+    Serve(EnvServeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnvServeArgs {
+    /// The configuration file; `alfworld` or `webshop` serve that world as it is without one.
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+
+    /// Where to listen; port 0 takes a free one. Elsewhere than on loopback a token is needed.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8001", value_parser = look::listen_address)]
+    pub(crate) listen: SocketAddr,
+
+    /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
+    /// on loopback.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+
+    /// The bank whose skills episodes are shown, and which their results decide about.
+    #[arg(long, value_name = "BANK")]
+    pub(crate) bank: Option<PathBuf>,
+
+    /// The most sessions at once, each a WebSocket with an episode of its own.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) max_sessions: usize,
+
+    /// The most bytes of a message.
+    #[arg(long, value_name = "N", default_value_t = 1_048_576)]
+    pub(crate) max_message_bytes: usize,
+
+    /// The most messages of a session in a second; who sends faster waits.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) max_rate: u32,
+
+    /// After so many seconds without a message a session ends.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub(crate) idle_s: u64,
 }
 
 #[derive(Debug, Args)]

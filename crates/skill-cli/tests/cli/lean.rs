@@ -3,8 +3,10 @@
 use std::process::Command;
 
 /// Crates that stand behind a feature, or come with one that does.
-const BEHIND_FEATURES: [&str; 12] = [
+const BEHIND_FEATURES: [&str; 14] = [
     "skill-mcp",
+    "skill-openenv",
+    "tokio-tungstenite",
     "skill-train",
     "candle-core",
     "tokenizers",

@@ -3,7 +3,9 @@
 mod check;
 mod export;
 mod play;
+mod serve;
 
 pub(crate) use check::{check, find_item};
 pub(crate) use export::export;
 pub(crate) use play::play;
+pub(crate) use serve::serve;

@@ -1,6 +1,6 @@
 //! `skillrl env play`: a person, or a program, in the place of the agent.
 
-use crate::args::EnvPlayArgs;
+use crate::args::{ConfigArgs, EnvPlayArgs};
 use crate::command::{UsageError, block_on, load_to_run, print};
 use crate::table::harmless;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
             Box::new(AlfworldEpisode::new(Arc::new(loaded.game)))
         }
         None => {
-            let loaded = configuration(args)?;
+            let loaded = configuration(&args.config, args.goal)?;
             let world = assemble::world(&loaded)?.ok_or_else(|| {
                 let kind = loaded.config.env.kind();
                 UsageError::new(format!("the environment `{kind}` has no turns to be played"))
@@ -47,17 +47,17 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
 }
 
 /// The configuration file, or that of a world alone.
-fn configuration(args: &EnvPlayArgs) -> anyhow::Result<LoadedConfig> {
-    let path = &args.config.config;
+pub(super) fn configuration(args: &ConfigArgs, goal: Option<usize>) -> anyhow::Result<LoadedConfig> {
+    let path = &args.config;
     // A world can be named in the place of a configuration file.
     let world = path.to_str().and_then(EnvKind::parse).filter(|kind| kind.is_built_in_world());
     let named = world.filter(|_| !path.exists());
     // Only the shop has goals, so nobody has to say which world is meant.
-    let meant = (args.goal.is_some() && !path.exists()).then_some(EnvKind::Webshop);
-    let Some(kind) = named.or(meant) else { return Ok(load_to_run(&args.config)?) };
-    let mut overrides = args.config.overrides.clone();
+    let meant = (goal.is_some() && !path.exists()).then_some(EnvKind::Webshop);
+    let Some(kind) = named.or(meant) else { return Ok(load_to_run(args)?) };
+    let mut overrides = args.overrides.clone();
     let splits = "env.goal_split=";
-    if args.goal.is_some() && !overrides.iter().any(|setting| setting.starts_with(splits)) {
+    if goal.is_some() && !overrides.iter().any(|setting| setting.starts_with(splits)) {
         // Who plays a goal by its number needs no splits, and small files have too few goals for the paper's.
         overrides.push(format!("{splits}ratio"));
     }

@@ -1,0 +1,124 @@
+//! `skillrl env serve`: environments for the trainers of others.
+
+#[cfg(not(feature = "openenv"))]
+pub(crate) fn serve(_: &crate::args::EnvServeArgs) -> anyhow::Result<()> {
+    let hint = "build it in: `cargo install --path crates/skill-cli --features openenv`";
+    let error = crate::command::UsageError::new("this program was built without the server of environments");
+    Err(error.with_hint(hint).into())
+}
+
+#[cfg(feature = "openenv")]
+pub(crate) use served::serve;
+
+#[cfg(feature = "openenv")]
+mod served {
+    use crate::args::EnvServeArgs;
+    use crate::command::{UsageError, block_on, print, serve as web};
+    use skill_openenv::{
+        EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
+    };
+    use skillrl::assemble::{self, ModelRole};
+    use skillrl::config::LoadedConfig;
+    use skillrl::engine::Engine;
+    use skillrl::envs::{World, WorldEnv};
+    use skillrl::pipeline::StopSignal;
+    use skillrl::pipeline::bank::outside::OutsideBank;
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    pub(crate) fn serve(args: &EnvServeArgs) -> anyhow::Result<()> {
+        let token = web::token(args.listen, args.token_env.as_deref())?;
+        let loaded = super::super::play::configuration(&args.config, None)?;
+        let mut engine = Engine::new(&loaded);
+        let world = world(&loaded, &mut engine)?;
+        let (skills, teacher) = match args.bank.as_deref() {
+            Some(bank) => bank_of(&loaded, &mut engine, &world, bank)?,
+            None => (None, None),
+        };
+        let frame = match assemble::initial_skill(&loaded)? {
+            Some(skill) => Some(skill),
+            None => world.initial_skill(),
+        };
+        let options = EnvOptions {
+            description: format!("The environment {} of skillrl, with its tasks", world.name()),
+            listen: args.listen,
+            token: token.clone(),
+            limits: Limits {
+                sessions: args.max_sessions,
+                message_bytes: args.max_message_bytes,
+                messages_per_second: args.max_rate,
+                idle: Duration::from_secs(args.idle_s),
+                ..Limits::default()
+            },
+            max_steps: assemble::max_turns(&loaded),
+            skills: SkillOptions { frame, bank: skills },
+            teacher,
+            ..EnvOptions::on_loopback(world)
+        };
+        let stop = StopSignal::default();
+        let until = stop.soon.clone();
+        block_on(stop, "stopping", async move {
+            let server = EnvServer::bind(options).await.map_err(of_server)?;
+            // Written out at once: a program that starts this one waits for it.
+            print(&format!("{}\n", server.url()))?;
+            let mut err = anstream::stderr();
+            if let Some(token) = &token {
+                writeln!(err, "clients send `Authorization: Bearer {}`", token.as_str()).unwrap_or_default();
+            }
+            writeln!(err, "serving over OpenEnv's protocol; Ctrl-C ends the server").unwrap_or_default();
+            server.run(until).await;
+            anyhow::Ok(())
+        })?
+    }
+
+    fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> anyhow::Result<Arc<dyn World>> {
+        Ok(assemble::world_with(loaded, engine.judge()?)?.ok_or_else(|| {
+            let kind = loaded.config.env.kind();
+            UsageError::new(format!(
+                "the environment `{kind}` runs its own agent, so nobody else can play it"
+            ))
+            .with_hint("let the program take steps: see docs/env-protocol.md")
+        })?)
+    }
+
+    /// The bank with what selects its skills, and its teacher, if one is to be had.
+    fn bank_of(
+        loaded: &LoadedConfig,
+        engine: &mut Engine<'_>,
+        world: &Arc<dyn World>,
+        path: &Path,
+    ) -> anyhow::Result<(Option<ServedBank>, Option<TeacherOptions>)> {
+        let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
+        let (settings, seed) = (assemble::bank_settings(loaded), loaded.config.run.seed);
+        let bank = OutsideBank::open(path, Arc::new(env), settings, seed).map_err(|error| {
+            UsageError::new(skillrl::llm::error::with_causes(&error))
+                .with_hint("name a bank's directory: `skillrl bank import` makes one of other files")
+        })?;
+        let embedding = assemble::retrieval_model(loaded, engine)?;
+        let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
+        let teacher = match engine.model(ModelRole::Teacher) {
+            Ok(model) => Some(TeacherOptions {
+                model,
+                prompts: assemble::teacher_prompts(loaded)?,
+                max_reply_tokens: loaded.config.limits.max_reply_tokens,
+            }),
+            Err(error) => {
+                let error = skillrl::llm::error::with_causes(&error);
+                writeln!(
+                    anstream::stderr(),
+                    "warning: no skill will be proposed, since the teacher is missing: {error}"
+                )
+                .unwrap_or_default();
+                None
+            }
+        };
+        Ok((Some(ServedBank { bank, retrieval, embedding }), teacher))
+    }
+
+    fn of_server(error: OpenEnvError) -> UsageError {
+        let hint = error.hint();
+        UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+    }
+}

@@ -1,0 +1,244 @@
+//! The bank over HTTP: what it is, what episodes were worth, and new candidates from what failed.
+
+use crate::App;
+use crate::routes::{fields, refused};
+use crate::skills::{Skills, lock};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Json, Response};
+use serde_json::{Value, json};
+use skill_bank::distill::{DistillError, Teacher, TeacherPrompts};
+use skill_bank::evolve::{Evolution, evolve as ask};
+use skill_bank::{BankSummary, Episode};
+use skill_core::ItemId;
+use skill_envs::TaskView;
+use skill_llm::error::with_causes;
+use skill_llm::{CallCtx, CallPlace, ChatModel};
+use skill_pipeline::bank::outside::{EvolutionDraft, OutsideBank, OutsideError, Proposed, TrialDraft};
+use std::sync::{Arc, Mutex};
+
+/// Who proposes candidates.
+pub struct TeacherOptions {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// What it is asked with.
+    pub prompts: TeacherPrompts,
+    /// The most tokens of a reply.
+    pub max_reply_tokens: u32,
+}
+
+/// Why a request about the bank is refused.
+enum Refused {
+    Outside(OutsideError),
+    Teacher(DistillError),
+    NoTeacher,
+}
+
+impl From<OutsideError> for Refused {
+    fn from(error: OutsideError) -> Self {
+        Self::Outside(error)
+    }
+}
+
+impl Refused {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NoTeacher => StatusCode::NOT_IMPLEMENTED,
+            Self::Teacher(_) => StatusCode::BAD_GATEWAY,
+            Self::Outside(error) => match error {
+                OutsideError::UnknownEpisode { .. } | OutsideError::UnknownVersion { .. } => {
+                    StatusCode::NOT_FOUND
+                }
+                OutsideError::EpisodeTaken { .. }
+                | OutsideError::OtherVersion { .. }
+                | OutsideError::OtherResult { .. }
+                | OutsideError::Evolving
+                | OutsideError::TooFewTasks
+                | OutsideError::ReadOnly { .. }
+                | OutsideError::Trial(_) => StatusCode::CONFLICT,
+                OutsideError::BadReward => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+        }
+    }
+}
+
+fn answer(outcome: Result<Value, Refused>) -> Response {
+    match outcome {
+        Ok(value) => Json(value).into_response(),
+        Err(refusal) => {
+            let detail = match &refusal {
+                Refused::Outside(error) => with_causes(error),
+                Refused::Teacher(error) => with_causes(error),
+                Refused::NoTeacher => {
+                    "no teacher is configured: `models.teacher` or `models.optimizer`".to_owned()
+                }
+            };
+            refused(refusal.status(), json!(detail))
+        }
+    }
+}
+
+/// What the bank is now.
+pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
+    let Some(bank) = app.skills.bank() else { return nothing() };
+    let bank = lock(bank);
+    let summary = BankSummary::of(bank.bank());
+    Json(json!({
+        "version": bank.bank().view().version(),
+        "skills": summary,
+        "trial": bank.trial_report(),
+        "unread_episodes": bank.n_unread(),
+    }))
+    .into_response()
+}
+
+fn nothing() -> Response {
+    refused(StatusCode::NOT_FOUND, json!("this server has no bank"))
+}
+
+/// Records what an episode was worth.
+pub(crate) async fn report(State(app): State<Arc<App>>, body: Bytes) -> Response {
+    let Some(bank) = app.skills.bank().cloned() else { return nothing() };
+    let fields = match fields(&body) {
+        Ok(fields) => fields,
+        Err(refusal) => return refusal,
+    };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let reward = fields.get("reward").and_then(Value::as_f64);
+    let (Some(id), Some(version), Some(reward)) = (text("episode_id"), text("skill_version"), reward) else {
+        let detail = "expected the texts `episode_id` and `skill_version` and the number `reward`";
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail));
+    };
+    let recorded = blocking(move || lock(&bank).report(&id, &version, reward)).await;
+    answer(recorded.map_err(Refused::from).map(|recorded| {
+        json!({
+            "recorded": recorded.is_new,
+            "counted": recorded.is_counted,
+            "trial": recorded.trial,
+        })
+    }))
+}
+
+/// Has the teacher read what failed since the last time, and begins the next trial.
+pub(crate) async fn evolve(State(app): State<Arc<App>>) -> Response {
+    let Some(bank) = app.skills.bank().cloned() else { return nothing() };
+    // A client that goes away leaves the evolution to its end, or its episodes would be lost.
+    let work = tokio::spawn(async move { evolved(&app, &bank).await });
+    match work.await {
+        Ok(outcome) => answer(outcome),
+        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, json!(error.to_string())),
+    }
+}
+
+async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Refused> {
+    let mut notes = Vec::new();
+    let mut asked = None;
+    if let Some(teacher) = &app.teacher {
+        let draft = begun(&app.skills, bank)?;
+        let evolution = teach(teacher, &draft).await;
+        let (rates, weak) = (draft.plan.rates.clone(), draft.plan.weak.clone());
+        let n_episodes = draft.episodes.len();
+        let proposed = {
+            let bank = Arc::clone(bank);
+            let found = evolution.as_ref().ok().cloned();
+            blocking(move || lock(&bank).end_evolution(draft, found.as_ref())).await?
+        };
+        let evolution = evolution.map_err(Refused::Teacher)?;
+        let Proposed { candidates, left_out } = proposed;
+        notes.extend(left_out);
+        notes.extend(evolution.notes);
+        asked = Some((candidates, rates, weak, n_episodes, evolution.calls));
+    }
+    let (trial, problem) = begin_trial(&app.skills, bank).await?;
+    notes.extend(problem);
+    let trial = trial.or_else(|| lock(bank).trial_report());
+    let Some((candidates, rates, weak, n_episodes, calls)) = asked else {
+        // Without a teacher, the trial of a candidate that waits is all that can be had.
+        return if trial.is_some() {
+            Ok(json!({"trial": trial, "notes": notes}))
+        } else {
+            Err(Refused::NoTeacher)
+        };
+    };
+    let candidates: Vec<Value> =
+        candidates.into_iter().map(|(skill, version)| json!({"skill": skill, "version": version})).collect();
+    let newest = candidates.last().and_then(|candidate| candidate.get("version")).cloned();
+    let bank_version = lock(bank).bank().view().version().to_owned();
+    Ok(json!({
+        "version": newest.unwrap_or_else(|| json!(bank_version)),
+        "bank_version": bank_version,
+        "candidates": candidates,
+        "trial": trial,
+        "episodes": n_episodes,
+        "rates": rates,
+        "weak": weak,
+        "calls": calls,
+        "notes": notes,
+    }))
+}
+
+fn begun(skills: &Skills, bank: &Mutex<OutsideBank>) -> Result<EvolutionDraft, OutsideError> {
+    let task_type = |episode: &Episode| {
+        let found = skills.task_type(&episode.task_type, &episode.goal);
+        found.unwrap_or_else(|| episode.task_type.clone())
+    };
+    lock(bank).begin_evolution(&task_type)
+}
+
+async fn teach(teacher: &TeacherOptions, draft: &EvolutionDraft) -> Result<Evolution, DistillError> {
+    let asked = Teacher {
+        model: teacher.model.as_ref(),
+        embedding: None,
+        prompts: &teacher.prompts,
+        max_reply_tokens: teacher.max_reply_tokens,
+        workers: 1,
+    };
+    let call = CallCtx::new(CallPlace::new(format_args!("round {}", draft.round)));
+    let EvolutionDraft { bank, episodes, plan, settings, forbidden, .. } = draft;
+    ask(episodes, plan, bank, settings, &asked, forbidden, &call).await
+}
+
+/// Begins the next trial, if one waits and some of the tasks that trainers ask for would show its candidate.
+async fn begin_trial(
+    skills: &Skills,
+    bank: &Arc<Mutex<OutsideBank>>,
+) -> Result<(Option<skill_pipeline::bank::outside::TrialReport>, Option<String>), Refused> {
+    let Some(draft) = lock(bank).next_trial() else { return Ok((None, None)) };
+    let candidate = draft.candidate.to_string();
+    let shown = match shown(skills, &draft).await {
+        Ok(shown) => shown,
+        Err(problem) => return Ok((None, Some(format!("{candidate} is not tried: {problem}")))),
+    };
+    let bank = Arc::clone(bank);
+    match blocking(move || lock(&bank).open_trial(draft, &shown)).await {
+        Ok(trial) => Ok((trial, None)),
+        Err(OutsideError::Trial(error)) => Ok((None, Some(format!("{candidate} is not tried yet: {error}")))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The tasks whose agents would be shown the candidate.
+async fn shown(skills: &Skills, draft: &TrialDraft) -> Result<Vec<ItemId>, String> {
+    let mut shown = Vec::new();
+    for (item, goal, task_type) in &draft.items {
+        let mut task = skill_envs::Item::new(item.clone(), Value::Null);
+        task.task_type.clone_from(task_type);
+        let selected = skills.selects(draft.with.clone(), &TaskView::new(&task, goal)).await;
+        if selected.map_err(|fault| fault.message)?.contains(&draft.candidate) {
+            shown.push(item.clone());
+        }
+    }
+    Ok(shown)
+}
+
+/// Work with files, away from those who wait for messages.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OutsideError> + Send + 'static,
+) -> Result<T, OutsideError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
