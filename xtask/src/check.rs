@@ -125,6 +125,12 @@ const CHECKS: &[Check] = &[
         run: exports,
     },
     Check {
+        name: "trainers",
+        about: "validates `skillrl env serve`, plays every world by OpenEnv's clients, and trains two steps by TRL (minutes)",
+        is_external: IsExternal::No,
+        run: trainers,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -317,6 +323,23 @@ fn exports(sh: &Shell) -> anyhow::Result<()> {
     let python = python(sh, &format!("{LOADERS}/requirements.txt"))?;
     let [adapter, full] = ["adapter", "full"].map(|run| folder.join(run).join("policy"));
     Ok(cmd!(sh, "{python} {LOADERS}/check.py {data} {base} {adapter} {full}").run()?)
+}
+
+/// What other trainers do with `skillrl env serve`, and its figures, in a release build: the packages openenv and
+/// openenv-core, whose modules have the same names, and TRL on a tiny model that is made on the spot.
+fn trainers(sh: &Shell) -> anyhow::Result<()> {
+    const SCRIPTS: &str = "crates/skill-openenv/tests/trainers";
+    const CORE: &str = "target/external/openenv-core";
+    let python = python(sh, &format!("{SCRIPTS}/requirements.txt"))?;
+    let wanted = format!("{SCRIPTS}/requirements-core.txt");
+    let core = sh.current_dir().join(CORE);
+    if !sh.path_exists(core.join("openenv_core")) {
+        let quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"];
+        cmd!(sh, "{python} -m pip install {quiet...} --target {core} --requirement {wanted}").run()?;
+    }
+    cmd!(sh, "cargo build --quiet --release --package skill-cli --features openenv").run()?;
+    let program = crate::built(sh, "release", "skillrl");
+    Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {core}").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

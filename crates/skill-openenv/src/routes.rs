@@ -128,7 +128,7 @@ async fn session(
 }
 
 async fn metadata(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(schema::metadata(app.name(), &app.description))
+    Json(schema::metadata(app.name(), &app.description, app.tasks.world().instructions()))
 }
 
 async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 /// The version of the interface in `/openapi.json` and `/metadata`.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The answer to `GET /metadata`.
-pub(crate) fn metadata(name: &str, description: &str) -> Value {
+/// The answer to `GET /metadata`; what an agent has to know to act stands in the place of a README.
+pub(crate) fn metadata(name: &str, description: &str, instructions: &str) -> Value {
     json!({
         "name": name,
         "description": description,
-        "readme_content": null,
+        "readme_content": instructions,
         "version": VERSION,
         "author": null,
         "documentation_url": null,

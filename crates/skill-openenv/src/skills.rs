@@ -84,12 +84,13 @@ impl SkillsAsked {
         let asked = match given(data, "skills") {
             None => Self::Default,
             Some(Value::Bool(false)) => Self::Off,
-            Some(Value::Bool(true)) => Self::bank(Wanted::Current),
+            Some(Value::Bool(true)) => Self::Default,
+            Some(Value::String(text)) if text == "on" => Self::Default,
             Some(Value::String(text)) if text == OFF => Self::Off,
             Some(Value::String(text)) => Self::bank(wanted(text)),
             Some(Value::Object(fields)) => Self::of_fields(fields)?,
             Some(other) => {
-                let message = "`skills` is \"off\", \"bank\", \"trial\", a version or an object";
+                let message = "`skills` is \"on\", \"off\", \"bank\", \"trial\", a version or an object";
                 return Err(wrong("skills", message, other));
             }
         };
@@ -145,7 +146,7 @@ impl SkillsAsked {
 
 fn wanted(name: &str) -> Wanted {
     match name {
-        "bank" | "on" => Wanted::Current,
+        "bank" => Wanted::Current,
         "trial" => Wanted::Trial,
         version => Wanted::Version(version.to_owned()),
     }
@@ -348,7 +349,10 @@ mod tests {
         for off in [json!("off"), json!(false), json!({"version": "off"})] {
             read(json!({"skills": off}), Ok(SkillsAsked::Off));
         }
-        for on in [json!("bank"), json!("on"), json!(true), json!({}), json!({"bank": true})] {
+        for on in [json!("on"), json!(true)] {
+            read(json!({"skills": on}), Ok(SkillsAsked::Default));
+        }
+        for on in [json!("bank"), json!({}), json!({"bank": true})] {
             read(json!({"skills": on}), bank(Wanted::Current, none()));
         }
         read(json!({"skills": "trial"}), bank(Wanted::Trial, none()));
