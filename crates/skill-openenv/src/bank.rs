@@ -239,6 +239,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, OutsideError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and nobody waits any longer.
+            Err(_) => std::future::pending().await,
+        },
     }
 }

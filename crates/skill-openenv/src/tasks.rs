@@ -123,11 +123,20 @@ impl Tasks {
             }
             (None, Some(seed)) => Dice::new(seed, &["task"]).pick(split.as_str(), items),
             (None, None) => {
-                let turn = &self.turns[split as usize % 3];
-                items.get(turn.fetch_add(1, Ordering::Relaxed) % items.len())
+                let turn = self.turn(split).fetch_add(1, Ordering::Relaxed);
+                turn.checked_rem(items.len()).and_then(|idx| items.get(idx))
             }
         };
         found.map(|item| (split, item)).ok_or_else(|| Fault::invalid(Vec::new()))
+    }
+
+    fn turn(&self, split: Split) -> &AtomicUsize {
+        let [train, val, test] = &self.turns;
+        match split {
+            Split::Train => train,
+            Split::Val => val,
+            Split::Test => test,
+        }
     }
 
     fn named(&self, id: &str, split: Option<Split>) -> Result<(Split, &Item), Fault> {
