@@ -57,6 +57,7 @@ use std::time::Duration;
 use tasks::Tasks;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wire::Fault;
 
 /// The port, where nobody says.
@@ -121,6 +122,8 @@ pub(crate) struct App {
     limits: Limits,
     max_steps: Option<u32>,
     n_sessions: AtomicUsize,
+    /// The sessions, until their clients have been told of the end.
+    talking: TaskTracker,
     ids: EpisodeIds,
 }
 
@@ -253,6 +256,7 @@ impl EnvServer {
             limits,
             max_steps,
             n_sessions: AtomicUsize::new(0),
+            talking: TaskTracker::new(),
             ids: EpisodeIds::new(),
         };
         Ok(Self { listener, address, app: Arc::new(app) })
@@ -273,6 +277,7 @@ impl EnvServer {
         let total = self.app.limits.sessions.saturating_add(OTHER_CONNECTIONS);
         let limits = SeatLimits { total, per_peer: total, for_loopback: FOR_LOOPBACK };
         let mut server = HttpServer::new(self.listener, limits, WhenFull::Refuse);
+        let talking = self.app.talking.clone();
         let router = routes::router(self.app);
         let answer = |connection: Connection| {
             connection.answer_with_upgrades(TowerToHyperService::new(router.clone()))
@@ -282,5 +287,7 @@ impl EnvServer {
             never = server.accept(answer) => match never {},
         }
         server.finish(LAST_ANSWERS).await;
+        talking.close();
+        drop(tokio::time::timeout(LAST_ANSWERS, talking.wait()).await);
     }
 }

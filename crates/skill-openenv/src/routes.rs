@@ -124,7 +124,10 @@ async fn session(
         .write_buffer_size(0)
         .max_message_size(most)
         .max_frame_size(most)
-        .on_upgrade(move |socket| talk(socket, app, seat))
+        .on_upgrade(move |socket| {
+            let talking = app.talking.clone();
+            talking.track_future(talk(socket, app, seat))
+        })
 }
 
 async fn metadata(State(app): State<Arc<App>>) -> Json<Value> {

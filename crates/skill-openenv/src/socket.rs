@@ -57,7 +57,7 @@ pub(crate) fn n_sessions(count: &AtomicUsize) -> usize {
 
 /// Talks with a client until one of both ends it.
 pub(crate) async fn talk(mut socket: WebSocket, app: Arc<App>, seat: HeldSeat) {
-    let Some(_slot) = Slot::take(&app) else {
+    let Some(slot) = Slot::take(&app) else {
         let fault = Fault::full(n_sessions(&app.n_sessions), app.limits.sessions);
         return close(socket, &app, Some(fault), close_code::NORMAL).await;
     };
@@ -66,8 +66,9 @@ pub(crate) async fn talk(mut socket: WebSocket, app: Arc<App>, seat: HeldSeat) {
         end = converse(&mut socket, &mut session, &app) => end,
         () = seat.ending() => End::Ending,
     };
-    // The world may be lent to others before the client has taken note.
+    // World and seat may be had by others before the client has taken note.
     session.leave();
+    drop(slot);
     match end {
         End::Gone => {}
         End::Asked => close(socket, &app, None, close_code::NORMAL).await,
