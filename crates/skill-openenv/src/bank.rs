@@ -75,7 +75,7 @@ fn answer(outcome: Result<Value, Refused>) -> Response {
                     "no teacher is configured: `models.teacher` or `models.optimizer`".to_owned()
                 }
             };
-            refused(refusal.status(), json!(detail))
+            refused(refusal.status(), json!(detail)).into_response()
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
 }
 
 fn nothing() -> Response {
-    refused(StatusCode::NOT_FOUND, json!("this server has no bank"))
+    refused(StatusCode::NOT_FOUND, json!("this server has no bank")).into_response()
 }
 
 /// Records what an episode was worth.
@@ -103,13 +103,13 @@ pub(crate) async fn report(State(app): State<Arc<App>>, body: Bytes) -> Response
     let Some(bank) = app.skills.bank().cloned() else { return nothing() };
     let fields = match fields(&body) {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_response(),
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
     let reward = fields.get("reward").and_then(Value::as_f64);
     let (Some(id), Some(version), Some(reward)) = (text("episode_id"), text("skill_version"), reward) else {
         let detail = "expected the texts `episode_id` and `skill_version` and the number `reward`";
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail));
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail)).into_response();
     };
     let recorded = blocking(move || lock(&bank).report(&id, &version, reward)).await;
     answer(recorded.map_err(Refused::from).map(|recorded| {
@@ -128,7 +128,7 @@ pub(crate) async fn evolve(State(app): State<Arc<App>>) -> Response {
     let work = tokio::spawn(async move { evolved(&app, &bank).await });
     match work.await {
         Ok(outcome) => answer(outcome),
-        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, json!(error.to_string())),
+        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, json!(error.to_string())).into_response(),
     }
 }
 

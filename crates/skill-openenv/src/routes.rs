@@ -13,7 +13,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse as _, Json, Response};
+use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde_json::{Map, Value, json};
@@ -62,13 +62,15 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         Err(Refusal::Host) => refused(
             StatusCode::FORBIDDEN,
             json!("this server is for this machine: name it as 127.0.0.1 or localhost"),
-        ),
+        )
+        .into_response(),
         Err(Refusal::Origin) => {
             refused(StatusCode::FORBIDDEN, json!("pages of other origins may not use this server"))
+                .into_response()
         }
         Err(Refusal::Token) => {
             let detail = json!("the token is missing or wrong: send `Authorization: Bearer TOKEN`");
-            let mut answer = refused(StatusCode::UNAUTHORIZED, detail);
+            let mut answer = refused(StatusCode::UNAUTHORIZED, detail).into_response();
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             answer
         }
@@ -79,12 +81,24 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     answer
 }
 
-pub(crate) fn refused(status: StatusCode, detail: Value) -> Response {
-    (status, Json(json!({ "detail": detail }))).into_response()
+/// A request that is refused, as FastAPI shows it.
+pub(crate) struct Rejection {
+    status: StatusCode,
+    detail: Value,
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+    }
+}
+
+pub(crate) fn refused(status: StatusCode, detail: Value) -> Rejection {
+    Rejection { status, detail }
 }
 
 /// A fault as FastAPI shows it: the fields that are wrong, else a sentence.
-fn refused_for(fault: Fault) -> Response {
+fn refused_for(fault: Fault) -> Rejection {
     let status = match fault.code {
         ErrorCode::InvalidJson | ErrorCode::UnknownType | ErrorCode::ValidationError => {
             StatusCode::UNPROCESSABLE_ENTITY
@@ -99,7 +113,7 @@ fn refused_for(fault: Fault) -> Response {
 }
 
 /// The fields of a body; no body is an empty object.
-pub(crate) fn fields(body: &Bytes) -> Result<Map<String, Value>, Response> {
+pub(crate) fn fields(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
     if body.is_empty() {
         return Ok(Map::new());
     }
@@ -147,15 +161,17 @@ async fn mcp(body: Bytes) -> Json<Value> {
 async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Response {
     let data = match fields(&body) {
         Ok(data) => data,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_response(),
     };
     let begun = Session::new(app).reset(&data).await;
     match begun.as_deref().map(serde_json::from_str::<Value>) {
         Ok(Ok(Value::Object(mut message))) => {
             Json(message.remove("data").unwrap_or_default()).into_response()
         }
-        Ok(_) => refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")),
-        Err(_) => refused_for(begun.err().unwrap_or_else(|| Fault::invalid(Vec::new()))),
+        Ok(_) => {
+            refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")).into_response()
+        }
+        Err(_) => refused_for(begun.err().unwrap_or_else(|| Fault::invalid(Vec::new()))).into_response(),
     }
 }
 
@@ -163,7 +179,7 @@ async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Response {
 async fn step(body: Bytes) -> Response {
     let mut data = match fields(&body) {
         Ok(data) => data,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_response(),
     };
     let action = match data.remove("action") {
         Some(Value::Object(action)) => action,
@@ -173,8 +189,9 @@ async fn step(body: Bytes) -> Response {
         Ok(_) => refused(
             StatusCode::CONFLICT,
             json!("a request has no episode of its own: play over the WebSocket /ws"),
-        ),
-        Err(fault) => refused_for(fault),
+        )
+        .into_response(),
+        Err(fault) => refused_for(fault).into_response(),
     }
 }
 
@@ -184,7 +201,7 @@ async fn environments(State(app): State<Arc<App>>) -> Json<Value> {
 
 async fn splits(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     if let Err(refusal) = named(&app, &name) {
-        return refusal;
+        return refusal.into_response();
     }
     let kind = |split: Split| match split {
         Split::Train => "train",
@@ -199,7 +216,7 @@ async fn splits(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
     Json(splits).into_response()
 }
 
-fn named(app: &App, name: &str) -> Result<(), Response> {
+fn named(app: &App, name: &str) -> Result<(), Rejection> {
     if name == app.name() {
         return Ok(());
     }
@@ -207,7 +224,7 @@ fn named(app: &App, name: &str) -> Result<(), Response> {
 }
 
 /// The split of a request of the task API, with the other fields.
-fn of_split(app: &App, name: &str, body: &Bytes) -> Result<(Split, Map<String, Value>), Response> {
+fn of_split(app: &App, name: &str, body: &Bytes) -> Result<(Split, Map<String, Value>), Rejection> {
     named(app, name)?;
     let fields = fields(body)?;
     let found = match given(&fields, "split") {
@@ -226,19 +243,19 @@ async fn tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Byte
             let tasks: Vec<_> = app.tasks.of(split).iter().map(|item| app.tasks.shown(item)).collect();
             Json(json!({"tasks": tasks, "env_name": app.name()})).into_response()
         }
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.into_response(),
     }
 }
 
 async fn num_tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
     match of_split(&app, &name, &body) {
         Ok((split, _)) => Json(json!({"num_tasks": app.tasks.of(split).len()})).into_response(),
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.into_response(),
     }
 }
 
 /// A place in a split.
-fn place(fields: &Map<String, Value>, name: &str) -> Result<usize, Response> {
+fn place(fields: &Map<String, Value>, name: &str) -> Result<usize, Rejection> {
     let value = given(fields, name).cloned().unwrap_or_default();
     value.as_u64().and_then(|place| usize::try_from(place).ok()).ok_or_else(|| {
         refused_for(Fault::field(
@@ -262,9 +279,9 @@ async fn task(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes
     match found {
         Ok((split, item, fields)) => match with_prompt(&app, split, item, &fields).await {
             Ok(task) => Json(json!({ "task": task })).into_response(),
-            Err(fault) => refused_for(fault),
+            Err(fault) => refused_for(fault).into_response(),
         },
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -301,5 +318,5 @@ async fn task_range(State(app): State<Arc<App>>, Path(name): Path<String>, body:
         let tasks: Vec<_> = items.iter().take(end).skip(start).map(|item| app.tasks.shown(item)).collect();
         Ok(Json(json!({ "tasks": tasks })).into_response())
     });
-    found.unwrap_or_else(|refusal| refusal)
+    found.unwrap_or_else(|refusal| refusal.into_response())
 }

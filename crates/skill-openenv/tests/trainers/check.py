@@ -52,8 +52,8 @@ class Server:
             return json.load(answer)
 
 
-def run(*command, **more):
-    done = subprocess.run(command, env={**OFFLINE, **more}, text=True, capture_output=True)
+def run(*command, cwd=None, **more):
+    done = subprocess.run(command, cwd=cwd, env={**OFFLINE, **more}, text=True, capture_output=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -64,7 +64,7 @@ def configurations(directory):
     (directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     shutil.copytree(ROOT / "examples/exec-python", directory / "exec-python")
     kinds = {
-        "alfworld": 'kind = "alfworld"\nrooms = "small"\nmax_train = 6\nmax_val = 2\nmax_test = 2',
+        "alfworld": 'kind = "alfworld"\nrooms = "small"\nmax_train = 24\nmax_val = 2\nmax_test = 2',
         "webshop": 'kind = "webshop"\nmax_train = 6\nmax_val = 2\nmax_test = 2',
         "qa": 'kind = "qa"\ndata = "rows.jsonl"',
         "tasks": 'kind = "tasks"\ndata = "rows.jsonl"',
@@ -82,8 +82,9 @@ def every_world(directory):
     for kind, config in configurations(directory):
         with Server(directory, str(config)) as server:
             told = run(OPENENV, "validate", "--url", server.url)
-            assert "PASS" in told, told
-            print(f"{kind}: openenv validate: {next(line.strip() for line in told.splitlines() if 'PASS' in line)}")
+            verdict = [line.strip(" │") for line in told.splitlines() if "Verdict" in line]
+            assert verdict and "PASS" in verdict[0], told
+            print(f"{kind}: openenv validate: {verdict[0]}")
             for package, path in (("openenv 0.10.0", ""), ("openenv-core 0.3.0", CORE)):
                 told = run(PYTHON, str(HERE / "play.py"), server.url, PYTHONPATH=path)
                 print(f"{kind}: {package}:\n  " + "\n  ".join(told.strip().splitlines()))
@@ -100,10 +101,11 @@ def trl(directory):
     print(run(PROGRAM, "bank", "import", str(directory / "paper.json"), "--out", str(directory / "bank")).strip())
     with Server(directory, str(directory / "alfworld.toml"), "--bank", str(directory / "bank")) as server:
         told = run(PYTHON, str(ROOT / "examples/trl/train.py"), "--model", str(directory / "tiny"), "--url", server.url,
-                   "--skills", "bank", "--group", "2", "--steps", "2", "--tokens", "160",
-                   "--out", str(directory / "policy"))
+                   "--skills", "bank", "--group", "2", "--steps", "2", "--tokens", "160", "--cpu", cwd=directory)
         steps = [line.strip() for line in told.splitlines() if "'loss'" in line]
         assert len(steps) == 2, told
+        bank = [line for line in told.splitlines() if line.startswith("bank:")]
+        assert bank and "bank_version" in bank[-1], told
         print("trl:\n  " + "\n  ".join(steps))
         results = (directory / "bank/results.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(results) == 4, results
