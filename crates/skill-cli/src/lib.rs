@@ -1,0 +1,162 @@
+//! The command `skillrl`: arguments, progress, exit codes. What it does is in the crates below it.
+//!
+//! It is a library with one function, so that the Python package can start the same program without a second copy.
+
+mod args;
+mod bank_line;
+mod bank_now;
+mod command;
+mod exit_code;
+mod log;
+#[cfg(feature = "otel")]
+mod otel;
+mod phases_now;
+mod progress;
+mod progress_bar;
+mod report_line;
+mod rl_now;
+mod sft_now;
+mod skill_diff;
+mod table;
+mod traces_asked;
+mod whole_file;
+mod wrap;
+
+use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};
+use clap::Parser as _;
+use std::ffi::OsString;
+use std::io::Write as _;
+
+/// Runs the program with these arguments, the first of which is its name, and returns the exit code.
+///
+/// The process is the program's own: it handles signals, and what it prints goes to the standard streams.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    // First of all: no program that is started later may read the keys in the environment of this one.
+    let hidden = skillrl::llm::process::hide_this_process();
+    let code = match Cli::try_parse_from(arguments) {
+        Ok(cli) => start(cli, hidden),
+        Err(error) => {
+            // A closed stream leaves nobody to tell.
+            let _ = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(exit_code::USAGE)
+        }
+    };
+    // A process that is not Rust's own does not flush at its end.
+    let _ = std::io::stdout().flush();
+    code
+}
+
+fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
+    let log = log::start(cli.verbose, cli.command.calls_models());
+    if let Err(error) = hidden {
+        tracing::warn!(%error, "programs that are started can read the environment of this process");
+    }
+    skillrl::llm::process::sweep();
+    let code = dispatch(cli);
+    log.finish();
+    code
+}
+
+fn dispatch(cli: Cli) -> u8 {
+    let outcome = match cli.command {
+        Command::Train(args) => command::train::run(&args),
+        Command::Rl(args) => command::rl::run(&args),
+        Command::Sft(args) => command::sft::run(&args),
+        Command::TrainServer(args) => command::train_server::run(&args),
+        Command::Eval(args) => command::eval::run(&args),
+        Command::Collect(args) => command::collect::run(&args),
+        Command::Distill(args) => command::distill::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
+        Command::Try(args) => command::try_item::run(&args),
+        Command::Estimate(args) => command::estimate::run(&args),
+        Command::Noise(args) => command::noise::run(&args),
+        Command::Init(args) => command::init::run(&args),
+        Command::Demo(args) => command::demo::run(&args),
+        Command::Config(ConfigCommand::Show(args)) => command::config::show(&args),
+        Command::Env(EnvCommand::Check(args)) => command::env::check(&args),
+        Command::Env(EnvCommand::Play(args)) => command::env::play(&args),
+        Command::Env(EnvCommand::Export(args)) => command::env::export(&args),
+        Command::Env(EnvCommand::Serve(args)) => command::env::serve(&args),
+        Command::Journal(journal) => command::journal::run(&journal),
+        Command::Bank(bank) => command::bank::run(&bank),
+        Command::Blame(args) => command::blame::run(&args),
+        Command::Report(args) => command::report::run(&args),
+        Command::Status(args) => command::status::run(&args),
+        Command::Check(args) => match command::check::run(&args) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(command::check::Damaged)) => return exit_code::DAMAGED,
+            Err(error) => Err(error),
+        },
+        Command::Watch(args) => command::watch::run(&args),
+        Command::Show(args) => command::show::run(&args),
+        Command::Diff(args) => command::diff::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
+        Command::Inspect(args) => command::inspect::run(&args),
+        Command::Completions { shell } => command::shell::completions(shell),
+        Command::Config(ConfigCommand::Schema) => command::reference::schema(),
+        Command::Reference { dir } => command::reference::write(&dir),
+        Command::Man { dir } => command::shell::man_pages(&dir),
+        Command::Serve(args) => command::serve::run(&args),
+        Command::Mcp(args) => command::mcp::run(&args),
+        Command::Stop(args) => command::stop::run(&args),
+        Command::Replay(args) => command::replay::run(&args),
+        Command::Export(args) => command::export::run(&args),
+        Command::Prune(args) => command::prune::run(&args),
+        Command::Import(args) => command::import::run(&args),
+        Command::Lint(args) => match command::lint::run(&args) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(command::lint::Failed)) => return exit_code::LINT,
+            Err(error) => Err(error),
+        },
+        Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
+    };
+    match outcome {
+        Ok(()) => exit_code::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+/// Says what went wrong, why, and what to do; returns the exit code.
+fn report(error: &anyhow::Error) -> u8 {
+    if is_closed_pipe(error) {
+        return exit_code::SUCCESS;
+    }
+    let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
+    let known = error.downcast_ref::<skillrl::Error>();
+    let usage = error.downcast_ref::<command::UsageError>();
+    let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
+    // Whoever forgot a flag is told so by the message itself.
+    let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
+    if let Some(hint) = hint {
+        text.push_str(&format!("\nhint: {hint}"));
+    }
+    let text = wrap::wrapped(&text, wrap::stderr_width());
+    // Standard error may be closed; the exit code still says it.
+    writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+    let has_regressed = error.downcast_ref::<command::Regression>().is_some();
+    let of_others = match (usage, has_regressed) {
+        (Some(_), _) => exit_code::USAGE,
+        (None, true) => exit_code::REGRESSED,
+        (None, false) => exit_code::OTHER,
+    };
+    known.map_or_else(|| of_others, |known| exit_code::of(known.failure()))
+}
+
+/// What to do about what the operating system has refused, where nothing better is known.
+fn hint_of_system(error: &anyhow::Error) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    let refused = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>())?;
+    Some(match refused.kind() {
+        ErrorKind::NotFound => "check the path",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "ask for another path, or for the right to use this one"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or name another place",
+        _ => "check the path, and that it can be read and written",
+    })
+}
+
+/// A reader that has seen enough, such as `head`, is no failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
