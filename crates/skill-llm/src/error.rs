@@ -121,6 +121,14 @@ pub enum LlmError {
         /// What became of it, and what it said.
         message: String,
     },
+    /// A client of the calling program, such as a function that it passed in, did not come to a reply.
+    #[error("the client `{client}` {message}")]
+    Client {
+        /// The client's name.
+        client: String,
+        /// What became of the call, with everything that the client said.
+        message: String,
+    },
     /// Another 4xx status.
     #[error("{provider} does not accept the request{}: {message}", of_status(*status))]
     BadRequest {
@@ -374,9 +382,10 @@ impl LlmError {
             Self::Journal { .. } => ErrorClass::Journal,
             Self::NotRecorded { .. } => ErrorClass::NotRecorded,
             Self::Cancelled => ErrorClass::Cancelled,
-            Self::NoRule { .. } | Self::Configuration { .. } | Self::VectorLength { .. } => {
-                ErrorClass::Configuration
-            }
+            Self::NoRule { .. }
+            | Self::Configuration { .. }
+            | Self::Client { .. }
+            | Self::VectorLength { .. } => ErrorClass::Configuration,
         }
     }
 
@@ -421,6 +430,7 @@ impl LlmError {
                 }
                 _ => "look at what the program printed, in its traces",
             },
+            Self::Client { .. } => "fix the client, then repeat the call",
             Self::BadRequest { .. } => "check the model's name and its settings",
             Self::ContextTooLong { .. } => "send less, or take a model with a longer context",
             Self::Refused { .. } => "look at what the request was about, or take another model",

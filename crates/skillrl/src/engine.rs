@@ -19,8 +19,8 @@ use crate::secrets;
 use served::Access;
 use skill_llm::listing::ModelList;
 use skill_llm::{
-    Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced, Pacer,
-    Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
+    ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced,
+    Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
     scripted,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
@@ -44,6 +44,7 @@ pub struct Engine<'config> {
     providers: BTreeMap<String, Provider>,
     transport: Option<Arc<dyn Transport>>,
     has_keys: bool,
+    own_keys: BTreeMap<&'static str, ApiKey>,
     secrets: Secrets,
     locals: local::Locals,
 }
@@ -67,9 +68,19 @@ impl<'config> Engine<'config> {
             providers: BTreeMap::new(),
             transport: None,
             has_keys: true,
+            own_keys: BTreeMap::new(),
             secrets,
             locals: local::Locals::default(),
         }
+    }
+
+    /// The same with this key for the model that plays a part, for programs that hold a key themselves; the
+    /// configuration then need not name the variable of one.
+    #[must_use]
+    pub fn with_key(mut self, role: ModelRole, key: ApiKey) -> Self {
+        self.secrets.add(&key);
+        self.own_keys.insert(role.as_str(), key);
+        self
     }
 
     /// An engine whose models are never sent anything, and so need no key.
@@ -132,7 +143,7 @@ impl<'config> Engine<'config> {
         })?;
         let plain: Arc<dyn ChatModel> = match config {
             ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
-                return self.paid(config).map_err(failed);
+                return self.paid(role, config).map_err(failed);
             }
             ModelConfig::Local(asked) => self.locals.model(role, asked, loaded)?,
             ModelConfig::Scripted(asked) => {
@@ -141,9 +152,16 @@ impl<'config> Engine<'config> {
             }
             ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
         };
-        // Nothing is in the way of these models, so they need neither patience nor pace.
-        let budgeted = Budgeted::new(plain, self.budget(), Prices::default());
-        Ok(Arc::new(Traced::new(Arc::new(budgeted))))
+        Ok(self.own(plain))
+    }
+
+    /// A model of this process or of the caller, with the caps of the run and a span for each call.
+    ///
+    /// Nothing is in the way of such a model, so it gets neither patience nor pace: whatever it returns as an error ends
+    /// the call.
+    pub fn own(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        let budgeted = Budgeted::new(model, self.budget(), Prices::default());
+        Arc::new(Traced::new(Arc::new(budgeted)))
     }
 
     /// The expert of the configured world in the place of its agent: it reads the prompts of an agent and answers in its
@@ -169,7 +187,7 @@ impl<'config> Engine<'config> {
         match role.config(&loaded.config) {
             Some(ModelConfig::Served { dialect, config }) => {
                 let transport = self.transport().map_err(failed)?;
-                served::list(*dialect, config, transport, self.access()).map(Some).map_err(failed)
+                served::list(*dialect, config, transport, self.access(role)).map(Some).map_err(failed)
             }
             Some(
                 ModelConfig::Agent(_)
@@ -182,12 +200,12 @@ impl<'config> Engine<'config> {
     }
 
     /// A model with everything that stands between it and whoever is paid for its replies.
-    fn paid(&mut self, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
+    fn paid(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
         let dialect: Arc<dyn ChatModel> = match config {
             ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded, &self.secrets)?),
             ModelConfig::Served { dialect, config } => {
                 let transport = self.transport()?;
-                served::model(*dialect, config, transport, self.access())?
+                served::model(*dialect, config, transport, self.access(role))?
             }
             ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
                 let message = format!("no server answers for kind \"{}\"", config.kind());
@@ -209,8 +227,12 @@ impl<'config> Engine<'config> {
         Ok(Arc::new(Traced::new(retried)))
     }
 
-    fn access(&self) -> Access<'_> {
-        Access { has_key: self.has_keys, secrets: &self.secrets }
+    fn access(&self, role: ModelRole) -> Access<'_> {
+        Access { own_key: self.own_keys.get(role.as_str()), ..self.access_of_configuration() }
+    }
+
+    fn access_of_configuration(&self) -> Access<'_> {
+        Access { has_key: self.has_keys, own_key: None, secrets: &self.secrets }
     }
 
     /// The connections that all models share.
@@ -240,7 +262,7 @@ impl<'config> Engine<'config> {
         }
         let failed = |source: LlmError| Error::Model { role: "embedding", source };
         let transport = self.transport().map_err(failed)?;
-        let plain = served::embedding(asked, transport, self.access()).map_err(failed)?;
+        let plain = served::embedding(asked, transport, self.access_of_configuration()).map_err(failed)?;
         let name = plain.id().provider.clone();
         if !self.providers.contains_key(&name) {
             let provider = self.provider(&name);

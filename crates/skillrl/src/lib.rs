@@ -69,6 +69,7 @@ pub mod demo;
 pub mod distill;
 pub mod doctor;
 pub mod engine;
+pub mod env;
 pub mod environment;
 pub mod error;
 pub mod estimate;
@@ -83,6 +84,7 @@ pub mod lint;
 pub mod not_a_skill;
 #[cfg(feature = "weights")]
 pub mod phased;
+pub mod program;
 pub mod prune;
 pub mod replay;
 #[cfg(feature = "report")]
@@ -99,6 +101,7 @@ pub mod task_prompts;
 pub mod training_server;
 
 pub use error::{Error, Failure};
+pub use program::model;
 pub use skill_bank as bank;
 pub use skill_core as core;
 pub use skill_envs as envs;

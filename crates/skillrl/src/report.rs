@@ -87,7 +87,11 @@ pub fn overview(run: &Path) -> Result<RunOverview, PipelineError> {
 fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
     match loaded {
         Some(loaded) => Ok(assemble::settings(&loaded.config)?.gate),
-        None => Ok(crate::import::gate_of(&run.config().config).unwrap_or_default()),
+        None => {
+            let config = &run.config().config;
+            let imported = crate::import::gate_of(config);
+            Ok(imported.or_else(|| crate::program::gate_of(config)).unwrap_or_default())
+        }
     }
 }
 

@@ -18,6 +18,8 @@ const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 #[derive(Clone, Copy)]
 pub(super) struct Access<'run> {
     pub(super) has_key: bool,
+    /// A key that takes the place of the configuration's.
+    pub(super) own_key: Option<&'run ApiKey>,
     pub(super) secrets: &'run Secrets,
 }
 
@@ -122,7 +124,11 @@ fn responses(asked: &ServedConfig, access: Access<'_>) -> Result<ResponsesConfig
 
 fn fill_server(server: &mut Server, asked: &ServedConfig, access: Access<'_>) -> Result<(), LlmError> {
     server.api_version.clone_from(&asked.api_version);
-    server.key = if access.has_key { key(asked)? } else { KeySource::None };
+    server.key = match access.own_key {
+        Some(key) => KeySource::Key(key.clone()),
+        None if access.has_key => key(asked)?,
+        None => KeySource::None,
+    };
     server.secrets = access.secrets.clone();
     if let Some(header) = asked.key_header {
         server.key_header = header;
