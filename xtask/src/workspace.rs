@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-/// Features that bring crates of minutes, or need hardware: `cargo xtask check weights` builds those that it can.
-const HEAVY: [&str; 7] = ["candle", "cuda", "metal", "parquet", "server", "tokenizer", "weights"];
+/// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check weights` and `check wheel` build
+/// those that they can.
+const HEAVY: [&str; 8] = ["candle", "cuda", "extension", "metal", "parquet", "server", "tokenizer", "weights"];
 
 /// The training loops, which use the seam of skill-train without its tensor library.
 const LIGHT: (&str, &str) = ("skill-pipeline", "weights");

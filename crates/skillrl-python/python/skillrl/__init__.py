@@ -1,0 +1,35 @@
+"""Train the skill document of an LLM agent, on the Rust engine of skillrl.
+
+The interface is that of the package skillrl 1.0 with more beside it: see ``docs/python.md``.
+
+>>> from skillrl import SkillOptConfig, SkillOptTrainer
+>>> from skillrl.envs import SimpleQAEnv
+>>> from skillrl.llm import OpenAIChatClient
+"""
+
+from skillrl._native import __version__
+from skillrl.config import SkillOptConfig
+from skillrl.envs.task import TaskEnv
+from skillrl.errors import ConfigError, ModelError, RunError, SkillRLError
+from skillrl.run import Run
+from skillrl.trainer import SkillOptTrainer, train_file
+from skillrl.types import Edit, GateAction, GateResult, Patch, RawPatch, RolloutResult
+
+__all__ = [
+    "ConfigError",
+    "Edit",
+    "GateAction",
+    "GateResult",
+    "ModelError",
+    "Patch",
+    "RawPatch",
+    "RolloutResult",
+    "Run",
+    "RunError",
+    "SkillOptConfig",
+    "SkillOptTrainer",
+    "SkillRLError",
+    "TaskEnv",
+    "__version__",
+    "train_file",
+]

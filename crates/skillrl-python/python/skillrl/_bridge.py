@@ -1,0 +1,310 @@
+"""What the engine is told of environments and clients, and what they are told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import math
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from skillrl import _data, _loop, _native
+from skillrl.config import SkillOptConfig
+from skillrl.llm.base import BaseLLMClient
+from skillrl.llm.openai_client import ChatClient
+from skillrl.types import RolloutResult
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def described(config: SkillOptConfig, env: Any, optimizer: Any, target: Any, skill: str | None, prompts: Any) -> Any:
+    """A run as ``_native.train`` reads it."""
+    sections = config._sections()
+    clients = {role: client(one, role) for role, one in (("target", target), ("optimizer", optimizer))}
+    natives = {role: one.section for role, one in clients.items() if one.is_native}
+    if natives:
+        sections.setdefault("models", {}).update(natives)
+    world = environment(env, config, target, prompts)
+    if not world.items["test"] and config.eval_test:
+        sections["eval"]["test"] = False
+    if skill is not None:
+        world.initial_skill = skill
+    return SimpleNamespace(
+        **clients,
+        settings=json.dumps(sections),
+        env=world,
+        out=str(Path(config.out_root)),
+        rollout_timeout=float(config.rollout_timeout),
+        client_timeout=float(config.client_timeout),
+        file=None,
+        **_calls(),
+    )
+
+
+def described_file(path: str, settings: Mapping[str, Any]) -> Any:
+    """The run of a configuration file as ``_native.train`` reads it."""
+    changed = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+    return SimpleNamespace(file=path, set=changed, **_calls())
+
+
+def _calls() -> dict[str, Any]:
+    return {"describe": describe, "submit": _loop.submit}
+
+
+def describe(error: BaseException) -> str:
+    """An error with its traceback, less the frames of this package at its beginning."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frames = frames.tb_next
+    said = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return f"{said}\n{''.join(traceback.format_exception(type(error), error, frames)).rstrip()}"
+
+
+# Clients.
+
+
+def client(one: Any, role: str) -> Any:
+    """A client as the engine reads it."""
+    if isinstance(one, ChatClient) and type(one).chat is ChatClient.chat:
+        return SimpleNamespace(is_native=True, section=one._section, api_key=one._api_key)
+    chat = getattr(one, "chat", None)
+    if not callable(chat):
+        chat = one if callable(one) else None
+    if chat is None:
+        expected = "a client with a method `chat`, or a function of `system` and `user`"
+        raise TypeError(f"{role}_client is of type {type(one).__name__}; give {expected}")
+    name = type(one).__qualname__ if chat is not one else getattr(one, "__qualname__", type(one).__qualname__)
+    module = getattr(type(one) if chat is not one else one, "__module__", "")
+    parameters = getattr(one, "parameters", None)
+    is_async = inspect.iscoroutinefunction(chat) or inspect.iscoroutinefunction(getattr(chat, "__call__", None))
+    return SimpleNamespace(
+        is_native=False,
+        api_key=None,
+        call=_call(chat, name, is_async),
+        is_async=is_async,
+        provider=f"python:{module}.{name}",
+        model=str(getattr(one, "model", "") or name),
+        parameters=_data.as_json(parameters() if callable(parameters) else parameters),
+    )
+
+
+def _call(chat: Callable[..., Any], name: str, is_async: bool) -> Callable[..., Any]:
+    """A function of the engine's arguments that calls ``chat`` with those that it takes."""
+    try:
+        taken = inspect.signature(chat).parameters
+    except (TypeError, ValueError):
+        taken = None
+    takes_all = taken is None or any(one.kind is one.VAR_KEYWORD for one in taken.values())
+
+    def arguments(
+        system: str, user: str, messages: Any, max_tokens: int, temperature: Any, stage: str, extra: Any
+    ) -> dict[str, Any]:
+        offered = {"system": system, "user": user, "max_completion_tokens": max_tokens, "temperature": temperature}
+        offered |= {"stage": stage, "retries": 3, **(extra or {})}
+        if messages is not None:
+            offered["messages"] = [{"role": role, "content": text} for role, text in messages]
+        return offered if takes_all else {key: value for key, value in offered.items() if key in taken}
+
+    if is_async:
+
+        async def call(*given: Any) -> tuple[str, int, int, int]:
+            return _said(await chat(**arguments(*given)), name)
+
+    else:
+
+        def call(*given: Any) -> Any:
+            said = chat(**arguments(*given))
+            return _said_later(said, name) if inspect.isawaitable(said) else _said(said, name)
+
+    return call
+
+
+async def _said_later(said: Any, name: str) -> tuple[str, int, int, int]:
+    return _said(await said, name)
+
+
+def _said(said: Any, name: str) -> tuple[str, int, int, int]:
+    """Text and tokens of what a client returned."""
+    usage: Any = {}
+    if isinstance(said, (tuple, list)) and len(said) == 2:
+        said, usage = said
+    if said is None:
+        said = ""
+    if not isinstance(said, str) or not isinstance(usage, (Mapping, type(None))):
+        raise TypeError(f"`chat` of {name} returned {said!r:.80}; return a text, or a text and a dict of tokens")
+    usage = usage or {}
+    if not said and usage.get("error"):
+        # An outage is not an answer: an empty one would be scored.
+        raise RuntimeError(f"{name} has no reply: {usage['error']}")
+    prompt, completion, cached = (usage.get(f"{kind}_tokens") or 0 for kind in ("prompt", "completion", "cached"))
+    return said, max(0, int(prompt)), max(0, int(completion)), max(0, int(cached))
+
+
+# Environments.
+
+
+def environment(env: Any, config: SkillOptConfig, target: Any, prompts: Mapping[str, str] | None) -> Any:
+    """An environment as the engine reads it."""
+    if not callable(getattr(env, "get_items", None)) or not callable(getattr(env, "rollout_one", None)):
+        raise TypeError(f"env is of type {type(env).__name__}; give a SkillEnv: it has `get_items` and `rollout_one`")
+    name = str(getattr(env, "name", "") or type(env).__qualname__)
+    is_async = inspect.iscoroutinefunction(env.rollout_one)
+    splits = {"train": "train", "val": config.selection_split, "test": config.test_split}
+    own = getattr(env, "get_settings", None)
+    settings = {"class": f"{type(env).__module__}.{type(env).__qualname__}", "settings": own() if callable(own) else None}
+    initial = getattr(env, "get_initial_skill", None)
+    return SimpleNamespace(
+        name=name,
+        items=_data.items(env, splits),
+        settings=_data.as_json(settings),
+        initial_skill=initial() if callable(initial) else None,
+        prompts=_prompts(prompts or {}),
+        rollout=_rollout(env, target, is_async),
+        is_async=is_async,
+    )
+
+
+def _prompts(prompts: Mapping[str, str]) -> dict[str, str]:
+    """Prompts as templates; a text without blocks takes the place of the system message, as in skillrl 1.0."""
+    for name, text in prompts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"prompt_overrides[{name!r}] is of type {type(text).__name__}; give a text")
+    return dict(prompts)
+
+
+def _rollout(env: Any, target: Any, is_async: bool) -> Callable[..., Any]:
+    what = f"`rollout_one` of {type(env).__qualname__}"
+
+    if is_async:
+
+        async def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
+            made = await env.rollout_one(item=item, skill=skill, target_client=AsyncTargetClient(agent, target))
+            return _result(made, what)
+
+    else:
+
+        def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
+            return _result(env.rollout_one(item=item, skill=skill, target_client=TargetClient(agent, target)), what)
+
+    return rollout
+
+
+def _result(made: Any, what: str) -> str:
+    """A result as JSON; one that is none is an error, and no score."""
+    if isinstance(made, RolloutResult):
+        made = made.to_dict()
+    if not isinstance(made, Mapping):
+        raise TypeError(f"{what} returned {made!r:.80}; return a RolloutResult")
+    result = dict(made)
+    for name in ("hard", "soft"):
+        score = result.get(name, 0)
+        if hasattr(score, "item"):
+            score = score.item()
+        if not isinstance(score, (bool, int, float)) or not 0 <= score <= 1 or math.isnan(score):
+            raise ValueError(f"{what} returned {name}={score!r}; it is a number between 0 and 1")
+        result[name] = float(score)
+    for message in result.get("conversation") or []:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise ValueError(f"{what} returned the message {message!r:.80}; messages are dicts of role and content")
+    result["id"] = str(result.get("id", ""))
+    if "conversation" in result:
+        result["conversation"] = [{**one, "content": _text(one.get("content"))} for one in result["conversation"] or []]
+    for name in ("fail_reason", "task_type", "task_description", "predicted_answer", "question", "reference_text"):
+        if name in result:
+            result[name] = _text(result[name])
+    return _data.as_json(result)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+class _Target(BaseLLMClient):
+    """The target of one rollout: its calls are kept in the journal, counted and capped.
+
+    Attributes that are not of the interface are those of the client that the trainer was given.
+    """
+
+    def __init__(self, agent: _native.Agent, client: Any) -> None:
+        self._agent = agent
+        self._client = client
+        self.model = str(getattr(client, "model", ""))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_client"], name)
+
+    @staticmethod
+    def _request(
+        system: str, user: str, messages: Any, kwargs: dict[str, Any]
+    ) -> tuple[list[tuple[str, str]], tuple[str, dict[str, Any]] | None]:
+        pairs = [(role, str(text)) for role, text in (("system", system), ("user", user)) if text]
+        if messages is not None:
+            pairs += [(str(one["role"]), _text(one.get("content"))) for one in messages]
+        if not kwargs:
+            return pairs, None
+        digest = hashlib.sha256(_data.as_json(dict(sorted(kwargs.items()))).encode()).hexdigest()[:16]
+        return pairs, (digest, kwargs)
+
+
+def _reply(said: tuple[str, int, int, int], stage: str) -> tuple[str, dict[str, Any]]:
+    text, prompt, completion, cached = said
+    tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return text, {**tokens, "cached_tokens": cached, "calls": 1, "stage": stage}
+
+
+class TargetClient(_Target):
+    """The target of a rollout in a thread."""
+
+    def chat(
+        self,
+        *,
+        system: str = "",
+        user: str = "",
+        messages: Any = None,
+        max_completion_tokens: int | None = 4096,
+        temperature: float | None = None,
+        stage: str = "",
+        retries: int = 3,
+        **kwargs: Any,
+    ) -> tuple[str, dict[str, Any]]:
+        pairs, extra = self._request(system, user, messages, kwargs)
+        return _reply(self._agent.chat(pairs, max_completion_tokens, temperature, extra), stage)
+
+
+class AsyncTargetClient(_Target):
+    """The target of a rollout in an event loop."""
+
+    async def chat(  # type: ignore[override]
+        self,
+        *,
+        system: str = "",
+        user: str = "",
+        messages: Any = None,
+        max_completion_tokens: int | None = 4096,
+        temperature: float | None = None,
+        stage: str = "",
+        retries: int = 3,
+        **kwargs: Any,
+    ) -> tuple[str, dict[str, Any]]:
+        pairs, extra = self._request(system, user, messages, kwargs)
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Any] = loop.create_future()
+
+        def settle(said: Any, error: BaseException | None) -> None:
+            if reply.done():
+                return
+            if error is None:
+                reply.set_result(said)
+            else:
+                reply.set_exception(error)
+
+        def done(said: Any, error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(settle, said, error)
+
+        self._agent.start(done, pairs, max_completion_tokens, temperature, extra)
+        return _reply(await reply, stage)

@@ -1,0 +1,109 @@
+"""Progress of a run: lines in a terminal, one display that changes in a notebook."""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def progress(verbose: bool) -> Callable[[list[str]], None]:
+    """A reader of events for wherever this process runs."""
+    if not verbose:
+        return lambda _events: None
+    return _Notebook() if _in_notebook() else _Terminal()
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    if shell is None:
+        return False
+    running = shell.get_ipython()
+    return running is not None and type(running).__name__ == "ZMQInteractiveShell"
+
+
+def _stage(event: dict[str, Any]) -> str:
+    step = f"step {event['step']} " if event.get("step") else ""
+    return f"{step}{str(event.get('stage', '')).replace('_', ' ')}"
+
+
+def line(event: dict[str, Any]) -> str | None:
+    """What an event is worth in one line; None for what only the bar shows."""
+    kind = event.get("event")
+    if kind == "run_started":
+        train, val, test = event["n_items"]
+        resumed = f", {event['finished_steps']} finished" if event["finished_steps"] else ""
+        steps = f"{event['total_steps']} steps{resumed}"
+        return f"skillrl {event['env']}: {steps}; items {train} train, {val} val, {test} test → {event['dir']}"
+    if kind == "baseline_measured":
+        return f"baseline  {event['gate_score']:.4f} on val"
+    if kind == "step_finished":
+        record = event["record"]
+        score = record.get("candidate_gate_score")
+        shown = "" if score is None else f"  {score:.4f}"
+        action = str(record.get("action", "")).replace("_", " ")
+        return f"step {record['step']}{shown}  {action}  (best {record['best_score']:.4f})"
+    if kind == "test_measured":
+        return f"{event['stage'].replace('_', ' ')}  hard {event['score']['hard']:.4f}  soft {event['score']['soft']:.4f}"
+    if kind == "warning":
+        return f"warning: {event['message']}"
+    if kind == "run_finished":
+        summary = event["summary"]
+        return f"done: best {summary['best_selection_score']:.4f} on val, of step {summary['best_step']}"
+    return None
+
+
+class _Terminal:
+    def __init__(self) -> None:
+        self._has_bar = sys.stdout.isatty()
+        self._is_drawn = False
+
+    def __call__(self, events: list[str]) -> None:
+        bar = None
+        for text in events:
+            event = json.loads(text)
+            if event.get("event") in ("stage_started", "stage_progress"):
+                bar = f"{_stage(event)} {event.get('done', 0)}/{event.get('total', 0)}"
+            elif (said := line(event)) is not None:
+                self._clear()
+                print(said, flush=True)
+        if bar is not None and self._has_bar:
+            self._clear()
+            print(bar[:79], end="", flush=True)
+            self._is_drawn = True
+
+    def _clear(self) -> None:
+        if self._is_drawn:
+            print("\r\x1b[K", end="")
+            self._is_drawn = False
+
+
+class _Notebook:
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._bar = ""
+        self._handle: Any = None
+
+    def __call__(self, events: list[str]) -> None:
+        for text in events:
+            event = json.loads(text)
+            if event.get("event") in ("stage_started", "stage_progress"):
+                done, total = event.get("done", 0), event.get("total", 0)
+                bar = f'<progress value="{done}" max="{max(1, total)}"></progress>'
+                self._bar = f"{bar} {html.escape(_stage(event))} {done}/{total}"
+            elif (said := line(event)) is not None:
+                self._lines.append(html.escape(said))
+            if event.get("event") in ("run_finished", "run_stopped"):
+                self._bar = ""
+        self._show()
+
+    def _show(self) -> None:
+        from IPython.display import HTML, display
+
+        shown = HTML(f"<pre>{chr(10).join(self._lines)}</pre>{self._bar}")
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)

@@ -1,0 +1,111 @@
+"""A run that was made, as an object."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from skillrl import _native
+
+
+class Run(dict[str, Any]):
+    """What a run came to: the fields of its ``summary.json``, its files, and a display for notebooks.
+
+    >>> run = Run.open("outputs/qa_demo")
+    >>> run["test_hard"], run.best_skill
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], summary: dict[str, Any], spent: dict[str, Any] | None = None):
+        super().__init__(summary)
+        #: The directory.
+        self.dir = Path(directory)
+        #: What the run has spent, over all its processes: calls, tokens and money.
+        self.spent = spent or {}
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> Run:
+        """A finished run from its directory."""
+        path = Path(directory) / "summary.json"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist: {directory} holds no run, or one that is not finished")
+        return cls(directory, json.loads(path.read_text(encoding="utf-8")))
+
+    @property
+    def best_skill(self) -> str:
+        """The skill to deploy."""
+        return self._text("best_skill.md")
+
+    @property
+    def current_skill(self) -> str:
+        """The skill that was accepted last."""
+        return self._text("current_skill.md")
+
+    @property
+    def initial_skill(self) -> str:
+        """The skill that the run started from."""
+        return self._text("skills/skill_v0000.md")
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The record of each step."""
+        return json.loads(self._text("history.json"))
+
+    def report(self) -> Path:
+        """Write the report, one HTML page, and return its path."""
+        return Path(_native.report(str(self.dir)))
+
+    def _text(self, name: str) -> str:
+        return (self.dir / name).read_text(encoding="utf-8")
+
+    def _verdict(self) -> str:
+        before, after = self.get("baseline_test_hard"), self.get("test_hard")
+        if before is None or after is None:
+            before, after = self.get("baseline_selection_score"), self.get("best_selection_score")
+            if before is None or after is None:
+                return "no scores"
+            return f"selection score {before:.3f} → {after:.3f} (measured on the items that chose the skill)"
+        word = "better" if after > before else "worse" if after < before else "no better"
+        return f"{word}: test score {before:.3f} → {after:.3f} ({after - before:+.3f})"
+
+    def _steps(self) -> str:
+        counts = {name: self.get(f"total_{name}", 0) for name in ("steps", "accepts", "rejects", "skips")}
+        return "{steps} steps: {accepts} accepted, {rejects} rejected, {skips} skipped".format(**counts)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.dir)!r}: {self._verdict()}; {self._steps()})"
+
+    def _repr_html_(self) -> str:
+        """The display in notebooks: verdict, score of each step, best skill."""
+        escape = html.escape
+        rows = []
+        try:
+            history, skill = self.history, self.best_skill
+        except (OSError, ValueError):
+            history, skill = [], ""
+        for record in history:
+            score = record.get("candidate_gate_score")
+            shown = "" if score is None else f"{score:.3f}"
+            cells = (record.get("step"), str(record.get("action", "")).replace("_", " "), shown)
+            best = record.get("best_score")
+            cells = (*cells, "" if best is None else f"{best:.3f}")
+            rows.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
+        head = "".join(f"<th>{name}</th>" for name in ("step", "result", "candidate", "best"))
+        spent = ""
+        if self.spent.get("calls"):
+            spent = f" · {self.spent['calls']} calls, {self.spent.get('tokens', 0)} tokens"
+        return (
+            f"<div><p><b>{escape(self._verdict())}</b><br>{escape(self._steps())}{escape(spent)} · "
+            f"<code>{escape(str(self.dir))}</code></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"<details><summary>best skill</summary><pre>{escape(skill)}</pre></details></div>"
+        )
+
+
+def trained(described: Any, directory: str | None, on_events: Callable[[list[str]], None]) -> Run:
+    """Make the run that is described."""
+    made = json.loads(_native.train(described, on_events))
+    return Run(directory or made["dir"], made["summary"], made["spent"])

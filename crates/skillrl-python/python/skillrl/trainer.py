@@ -1,0 +1,89 @@
+"""The trainer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from skillrl import _bridge
+from skillrl._progress import progress
+from skillrl.config import SkillOptConfig
+from skillrl.run import Run, trained
+
+
+class SkillOptTrainer:
+    """Trains the skill of an agent.
+
+    >>> trainer = SkillOptTrainer(config=config, env=env, optimizer_client=strong, target_client=small)
+    >>> run = trainer.train()
+    >>> run["test_hard"], run.best_skill
+
+    ``config.out_root`` holds the run: the same call resumes it where it stopped, without asking again for a reply
+    that it has.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: SkillOptConfig,
+        env: Any,
+        optimizer_client: Any,
+        target_client: Any,
+        initial_skill: str | None = None,
+        prompt_overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(config, SkillOptConfig):
+            raise TypeError(f"config is of type {type(config).__name__}; give a SkillOptConfig")
+        self.cfg = config
+        self.env = env
+        self.optimizer_client = optimizer_client
+        self.target_client = target_client
+        self.initial_skill = initial_skill if initial_skill is not None else env.get_initial_skill()
+        self.prompt_overrides = dict(prompt_overrides or {})
+        # What is wrong with clients is said here, and not after the data was read.
+        _bridge.client(optimizer_client, "optimizer")
+        _bridge.client(target_client, "target")
+        self._run: Run | None = None
+
+    def train(self) -> Run:
+        """Train, or resume, and return the run.
+
+        Ctrl-C lets the calls in flight finish and then raises KeyboardInterrupt; a second one does not wait.
+
+        Raises RunError if a function of the caller raises, or a model or the run's directory fails.
+        """
+        described = _bridge.described(
+            self.cfg, self.env, self.optimizer_client, self.target_client, self.initial_skill, self.prompt_overrides
+        )
+        self._run = trained(described, self.cfg.out_root, progress(self.cfg.verbose))
+        return self._run
+
+    @property
+    def run(self) -> Run | None:
+        """The run, once it is trained."""
+        return self._run
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The record of each step."""
+        return self._run.history if self._run is not None else []
+
+    @property
+    def best_skill(self) -> str:
+        """The best skill; before training the initial one."""
+        return self._run.best_skill if self._run is not None else self.initial_skill
+
+    @property
+    def current_skill(self) -> str:
+        """The skill that was accepted last; before training the initial one."""
+        return self._run.current_skill if self._run is not None else self.initial_skill
+
+
+def train_file(path: str | os.PathLike[str], *, verbose: bool = True, **settings: Any) -> Run:
+    """Train by a configuration file, as ``skillrl train`` does, and return the run.
+
+    ``settings`` take the place of keys of the file, with ``__`` for the dot: ``train_file(path, train__epochs=2)``.
+    """
+    changed = {name.replace("__", "."): value for name, value in settings.items()}
+    return trained(_bridge.described_file(os.fspath(path), changed), None, progress(verbose))

@@ -1,0 +1,123 @@
+//! The agent of one rollout, for an environment in Python.
+
+use crate::client::Extras;
+use crate::errors::model_error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use skillrl::core::Role;
+use skillrl::env::Agent;
+use skillrl::envs::EnvError;
+use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// Asks the target of a rollout; see `skillrl._bridge.TargetClient`.
+#[pyclass(frozen, name = "Agent", module = "skillrl._native")]
+pub(crate) struct PyAgent {
+    agent: Agent,
+    extras: Option<Arc<Extras>>,
+    runtime: Handle,
+}
+
+impl PyAgent {
+    pub(crate) fn new(agent: Agent, extras: Option<Arc<Extras>>) -> Self {
+        Self { agent, extras, runtime: Handle::current() }
+    }
+
+    /// The part of the place of a call with these further arguments.
+    fn part(&self, extra: Option<(String, Py<PyDict>)>) -> PyResult<Option<String>> {
+        match (extra, &self.extras) {
+            (None, _) => Ok(None),
+            (Some((digest, arguments)), Some(extras)) => Ok(Some(extras.keep(&digest, arguments))),
+            (Some(_), None) => {
+                let text = "this client takes no further keyword arguments: set them on the client";
+                Err(pyo3::exceptions::PyTypeError::new_err(text))
+            }
+        }
+    }
+}
+
+/// The text of a reply with its tokens: of the prompt, of the reply, cached.
+pub(crate) type Said = (String, u64, u64, u64);
+
+pub(crate) fn said(reply: ChatReply) -> Said {
+    (reply.text, reply.usage.input, reply.usage.output, reply.usage.cached)
+}
+
+/// A request of messages as pairs of role and text.
+pub(crate) fn request(
+    messages: Vec<(String, String)>,
+    max_tokens: Option<u32>,
+    temperature: Option<f64>,
+) -> PyResult<ChatRequest> {
+    let message = |(role, text): (String, String)| {
+        let role = match role.as_str() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            other => {
+                let text =
+                    format!("a message has the role {other:?}; use \"system\", \"user\" or \"assistant\"");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        Ok(Message::text_message(role, text))
+    };
+    let messages: Vec<Message> = messages.into_iter().map(message).collect::<PyResult<_>>()?;
+    let sampling = Sampling { max_tokens, temperature, ..Sampling::default() };
+    Ok(ChatRequest { sampling, ..ChatRequest::new(messages) })
+}
+
+fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
+    match error {
+        EnvError::Model(error) => model_error(py, error),
+        other => model_error(py, &LlmError::Configuration { message: other.to_string() }),
+    }
+}
+
+#[pymethods]
+impl PyAgent {
+    /// Asks, and waits for the reply without holding the interpreter's lock.
+    #[pyo3(signature = (messages, max_tokens=None, temperature=None, extra=None))]
+    fn chat(
+        &self,
+        py: Python<'_>,
+        messages: Vec<(String, String)>,
+        max_tokens: Option<u32>,
+        temperature: Option<f64>,
+        extra: Option<(String, Py<PyDict>)>,
+    ) -> PyResult<Said> {
+        let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
+        let reply = py.detach(|| self.agent.send_blocking(request, part));
+        reply.map(said).map_err(|error| raised(py, &error))
+    }
+
+    /// Asks, and calls `done(reply, error)` from another thread when there is a reply.
+    #[pyo3(signature = (done, messages, max_tokens=None, temperature=None, extra=None))]
+    fn start(
+        &self,
+        done: Py<PyAny>,
+        messages: Vec<(String, String)>,
+        max_tokens: Option<u32>,
+        temperature: Option<f64>,
+        extra: Option<(String, Py<PyDict>)>,
+    ) -> PyResult<()> {
+        let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
+        let agent = self.agent.clone();
+        self.runtime.spawn(async move {
+            let reply = agent.send_at(request, part).await;
+            // Nobody waits in an interpreter that is ending.
+            Python::try_attach(|py| {
+                let told = match reply {
+                    Ok(reply) => done.call1(py, (said(reply), py.None())),
+                    Err(error) => done.call1(py, (py.None(), raised(py, &error).into_value(py))),
+                };
+                if let Err(error) = told {
+                    error.write_unraisable(py, None);
+                }
+            });
+        });
+        Ok(())
+    }
+}

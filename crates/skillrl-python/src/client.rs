@@ -1,0 +1,150 @@
+//! A client in Python as a model.
+
+use crate::callback::{Failure, Shared, call, start};
+use async_trait::async_trait;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The part of a place that names keyword arguments.
+const EXTRA_PART: &str = "with ";
+/// The bound on a reply where a request has none, as in the interface of clients.
+const DEFAULT_MAX_TOKENS: u32 = 4096;
+
+/// A client: an object of Python with a method `chat`.
+pub(crate) struct PyClient {
+    id: ModelId,
+    parameters: Value,
+    /// `call(system, user, messages, max_completion_tokens, temperature, stage, extra)`, which returns
+    /// `(text, tokens of the prompt, tokens of the reply, cached tokens)` or a coroutine that does.
+    call: Arc<Py<PyAny>>,
+    is_async: bool,
+    timeout: Duration,
+    extras: Arc<Extras>,
+    shared: Arc<Shared>,
+}
+
+/// Keyword arguments that an environment passes on to its client, by the name of their place.
+#[derive(Default)]
+pub(crate) struct Extras(Mutex<HashMap<String, Py<PyDict>>>);
+
+impl Extras {
+    /// Keeps arguments for a call and returns the part of its place; `digest` identifies them.
+    pub(crate) fn keep(&self, digest: &str, arguments: Py<PyDict>) -> String {
+        let part = format!("{EXTRA_PART}{digest}");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(part.clone(), arguments);
+        part
+    }
+
+    fn of(&self, py: Python<'_>, call: &CallCtx) -> Option<Py<PyDict>> {
+        let part = call.place.as_str().rsplit(" / ").next().filter(|part| part.starts_with(EXTRA_PART))?;
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(part).map(|arguments| arguments.clone_ref(py))
+    }
+}
+
+impl PyClient {
+    /// Reads the description of a client that `skillrl._bridge` makes.
+    pub(crate) fn new(
+        described: &Bound<'_, PyAny>,
+        timeout: Duration,
+        shared: Arc<Shared>,
+    ) -> PyResult<Self> {
+        let text = |name: &str| described.getattr(name)?.extract::<String>();
+        let parameters = serde_json::from_str(&text("parameters")?).unwrap_or(Value::Null);
+        Ok(Self {
+            id: ModelId::new(text("provider")?, text("model")?),
+            parameters,
+            call: Arc::new(described.getattr("call")?.unbind()),
+            is_async: described.getattr("is_async")?.extract()?,
+            timeout,
+            extras: Arc::default(),
+            shared,
+        })
+    }
+
+    pub(crate) fn extras(&self) -> Arc<Extras> {
+        Arc::clone(&self.extras)
+    }
+}
+
+#[async_trait]
+impl ChatModel for PyClient {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn parameters(&self) -> Value {
+        self.parameters.clone()
+    }
+
+    async fn chat(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<ChatReply, LlmError> {
+        let limit = ctx.timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout));
+        let limit = ctx.time_left().map_or(limit, |left| left.min(limit));
+        let outcome = tokio::select! {
+            biased;
+            () = ctx.cancel.cancelled() => return Err(LlmError::Cancelled),
+            outcome = self.made(request, ctx) => outcome,
+            () = tokio::time::sleep(limit) => {
+                return Err(LlmError::Timeout { provider: self.id.to_string(), after: limit });
+            }
+        };
+        match outcome {
+            Ok((text, usage)) => Ok(ChatReply::text(text, usage)),
+            Err(Failure::Raised(message)) => {
+                Err(LlmError::Client { client: self.id.model.clone(), message: format!("raised {message}") })
+            }
+            Err(Failure::Ended) => Err(LlmError::Cancelled),
+        }
+    }
+}
+
+impl PyClient {
+    async fn made(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<(String, Usage), Failure> {
+        let (system, user) = (request.text_of(Role::System), request.text_of(Role::User));
+        let messages = is_conversation(request).then(|| texts(&request.messages));
+        let max_tokens = request.sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+        let (temperature, stage) = (request.sampling.temperature, stage(ctx));
+        let (callable, extras, ctx) = (Arc::clone(&self.call), Arc::clone(&self.extras), ctx.clone());
+        let start = start(move |py| {
+            let extra = extras.of(py, &ctx);
+            let arguments = (system, user, messages, max_tokens, temperature, stage, extra);
+            callable.bind(py).call1(arguments)
+        });
+        call(&self.shared, self.is_async, start, |result| {
+            let (text, input, output, cached) = result.extract()?;
+            Ok((text, Usage { input, output, cached, ..Usage::default() }))
+        })
+        .await
+    }
+}
+
+/// True if the request is more than a system message and a user message.
+fn is_conversation(request: &ChatRequest) -> bool {
+    let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
+    !matches!(roles.as_slice(), [] | [Role::User] | [Role::System] | [Role::System, Role::User])
+}
+
+/// Role and text of each message.
+fn texts(messages: &[Message]) -> Vec<(&'static str, String)> {
+    messages.iter().map(|message| (message.role.as_str(), message.text())).collect()
+}
+
+/// The word by which the interface of clients names the stage of a call.
+fn stage(ctx: &CallCtx) -> &'static str {
+    let is_in = |name: &str| ctx.place.as_str().split(" / ").any(|part| part == name);
+    let stages = [
+        ("reflect", "analyst"),
+        ("aggregate", "merge"),
+        ("select", "ranking"),
+        ("update", "rewrite"),
+        ("appendix", "appendix"),
+        ("slow_update", "slow_update"),
+        ("meta_skill", "meta_skill"),
+    ];
+    stages.into_iter().find(|(part, _)| is_in(part)).map_or("rollout", |(_, stage)| stage)
+}

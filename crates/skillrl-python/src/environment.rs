@@ -1,0 +1,201 @@
+//! An environment in Python.
+
+use crate::agent::PyAgent;
+use crate::callback::{Failure, Shared, call, start};
+use crate::client::Extras;
+use async_trait::async_trait;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::Value;
+use skillrl::core::{ItemId, RolloutResult, SkillDoc};
+use skillrl::env::{AgentRecord, play};
+use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
+use skillrl::llm::ChatModel;
+use skillrl::pipeline::prompts::PromptName;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An object of Python with a method `rollout_one`.
+pub(crate) struct PyEnv {
+    name: String,
+    settings: Value,
+    initial_skill: Option<SkillDoc>,
+    prompts: HashMap<String, String>,
+    splits: [Vec<Item>; 3],
+    /// The items as the environment has them, by their ids.
+    objects: Arc<HashMap<ItemId, Py<PyAny>>>,
+    /// `rollout(item, skill, agent)`, which returns a result as JSON or a coroutine that does.
+    rollout: Arc<Py<PyAny>>,
+    is_async: bool,
+    timeout: Duration,
+    extras: Option<Arc<Extras>>,
+    shared: Arc<Shared>,
+}
+
+/// An item of a description: id, type of task, data as JSON, and the object.
+type Described = (String, String, String, Py<PyAny>);
+
+impl PyEnv {
+    /// Reads the description of an environment that `skillrl._bridge` makes.
+    pub(crate) fn new(
+        described: &Bound<'_, PyAny>,
+        timeout: Duration,
+        extras: Option<Arc<Extras>>,
+        shared: Arc<Shared>,
+    ) -> PyResult<Self> {
+        let text = |name: &str| described.getattr(name)?.extract::<String>();
+        let mut objects = HashMap::new();
+        let mut splits = [Vec::new(), Vec::new(), Vec::new()];
+        for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
+            for item in described.getattr("items")?.get_item(split.as_str())?.try_iter()? {
+                let (id, task_type, data, object): Described = item?.extract()?;
+                let data = serde_json::from_str(&data).map_err(|error| unreadable(&id, &error))?;
+                let item = Item { task_type, ..Item::new(id, data) };
+                objects.insert(item.id.clone(), object);
+                items.push(item);
+            }
+        }
+        let settings = serde_json::from_str(&text("settings")?).unwrap_or(Value::Null);
+        Ok(Self {
+            name: text("name")?,
+            settings,
+            initial_skill: described
+                .getattr("initial_skill")?
+                .extract::<Option<String>>()?
+                .map(SkillDoc::new),
+            prompts: templates(described.getattr("prompts")?.extract()?)?,
+            splits,
+            objects: Arc::new(objects),
+            rollout: Arc::new(described.getattr("rollout")?.unbind()),
+            is_async: described.getattr("is_async")?.extract()?,
+            timeout,
+            extras,
+            shared,
+        })
+    }
+
+    /// Why there is no result of an item.
+    fn failed(&self, item: &Item, why: &str) -> EnvError {
+        EnvError::Program { message: format!("item {}: `rollout_one` of {} {why}", item.id, self.name) }
+    }
+}
+
+/// Prompts as templates: a text without blocks is the system message of the built-in prompt of its name, as in skillrl
+/// 1.0, and the rest of that prompt stays.
+fn templates(prompts: HashMap<String, String>) -> PyResult<HashMap<String, String>> {
+    let template = |(name, text): (String, String)| {
+        let Some(prompt) = PromptName::parse(&name) else {
+            let names: Vec<&str> = PromptName::ALL.into_iter().map(PromptName::as_str).collect();
+            let text = format!("there is no prompt {name:?}; the prompts are {}", names.join(", "));
+            return Err(PyValueError::new_err(text));
+        };
+        if text.contains(BLOCK) {
+            return Ok((name, text));
+        }
+        let (_, user) = prompt.embedded_source().split_once(USER_BLOCK).unwrap_or_default();
+        let system = format!("{SYSTEM_BLOCK}{{% raw %}}{text}{{% endraw %}}{{% endblock %}}");
+        Ok((name, format!("{system}\n{USER_BLOCK}{user}")))
+    };
+    prompts.into_iter().map(template).collect()
+}
+
+/// The beginning of each block of a template.
+const BLOCK: &str = "{% block ";
+const SYSTEM_BLOCK: &str = "{% block system %}";
+const USER_BLOCK: &str = "{% block user %}";
+
+fn unreadable(id: &str, error: &serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("the item {id:?} cannot be written as JSON: {error}"))
+}
+
+#[async_trait]
+impl Env for PyEnv {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        let [train, val, test] = &self.splits;
+        match split {
+            Split::Train => train,
+            Split::Val => val,
+            Split::Test => test,
+        }
+    }
+
+    fn settings(&self) -> Value {
+        self.settings.clone()
+    }
+
+    fn initial_skill(&self) -> Option<SkillDoc> {
+        self.initial_skill.clone()
+    }
+
+    fn prompt_override(&self, name: &str) -> Option<&str> {
+        self.prompts.get(name).map(String::as_str)
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        source: &dyn SkillSource,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let work = |agent: skillrl::env::Agent| async move {
+            let (objects, rollout, id) =
+                (Arc::clone(&self.objects), Arc::clone(&self.rollout), item.id.clone());
+            let skill = agent.skill();
+            let agent = PyAgent::new(agent, self.extras.clone());
+            let start =
+                start(move |py| rollout.bind(py).call1((objects.get(&id), skill, Py::new(py, agent)?)));
+            let made = call(&self.shared, self.is_async, start, |result| result.extract::<String>());
+            match made.await {
+                Ok(result) => Ok(result),
+                Err(Failure::Raised(message)) => Err(self.failed(item, &format!("raised {message}"))),
+                Err(Failure::Ended) => Err(EnvError::Model(skillrl::llm::LlmError::Cancelled)),
+            }
+        };
+        let late = tokio::time::sleep(self.timeout);
+        let (result, record) = tokio::select! {
+            biased;
+            made = play(item, source, target, ctx, work) => made?,
+            () = late => {
+                let limit = self.timeout.as_secs_f64();
+                return Err(self.failed(item, &format!("did not return within {limit} s (`rollout_timeout`)")));
+            }
+        };
+        let result: RolloutResult = serde_json::from_str(&result)
+            .map_err(|error| self.failed(item, &format!("returned a result that cannot be read: {error}")))?;
+        Ok(completed(result, record))
+    }
+}
+
+/// The result of an environment, with what it leaves open from the record of its agent.
+fn completed(mut result: RolloutResult, record: AgentRecord) -> RolloutResult {
+    result.usage = record.usage;
+    if record.n_calls == 0 {
+        return result;
+    }
+    let fill = |text: &mut String, recorded: String| {
+        if text.is_empty() {
+            *text = recorded;
+        }
+    };
+    fill(&mut result.target_system_prompt, record.system);
+    fill(&mut result.target_user_prompt, record.user.clone());
+    if result.task_description.is_empty() {
+        fill(&mut result.question, record.user);
+    }
+    fill(&mut result.predicted_answer, record.last_reply);
+    if result.n_turns == 0 {
+        result.n_turns = record.n_calls;
+    }
+    // The record has the exact requests; an environment that tells more than its calls knows better.
+    let n_told = result.trajectory.conversation().count();
+    if n_told <= record.trajectory.conversation().count() {
+        result.trajectory = record.trajectory;
+    }
+    result
+}

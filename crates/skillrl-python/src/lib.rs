@@ -1,0 +1,44 @@
+//! The Python package `skillrl` on the engine of this workspace: see `docs/python.md`.
+//!
+//! The package itself is in `python/`; this module is its `skillrl._native`, which knows of Python no more than calls,
+//! texts and numbers. Without the feature `extension` it is empty.
+
+#[cfg(feature = "extension")]
+mod agent;
+#[cfg(feature = "extension")]
+mod callback;
+#[cfg(feature = "extension")]
+mod client;
+#[cfg(feature = "extension")]
+mod environment;
+#[cfg(feature = "extension")]
+mod errors;
+#[cfg(feature = "extension")]
+mod events;
+#[cfg(feature = "extension")]
+mod job;
+#[cfg(feature = "extension")]
+mod model;
+#[cfg(feature = "extension")]
+mod program;
+#[cfg(feature = "extension")]
+mod train;
+
+#[cfg(feature = "extension")]
+mod module {
+    use pyo3::prelude::*;
+
+    /// What the Python files of the package call.
+    #[pymodule]
+    fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add_class::<crate::agent::PyAgent>()?;
+        module.add_class::<crate::callback::Done>()?;
+        module.add_class::<crate::model::PyModel>()?;
+        module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::train::split, module)?)?;
+        Ok(())
+    }
+}

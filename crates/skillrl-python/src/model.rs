@@ -1,0 +1,54 @@
+//! A model behind an address, for calls outside of a run.
+
+use crate::agent::{Said, request, said};
+use crate::errors::{model_error, run_error};
+use crate::job::settings;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use skillrl::assemble::ModelRole;
+use skillrl::engine::Engine;
+use skillrl::llm::{ApiKey, CallCtx, CallPlace, ChatModel};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+/// A model with retries and without a journal; see `skillrl.llm.OpenAIChatClient`.
+#[pyclass(frozen, name = "Model", module = "skillrl._native")]
+pub(crate) struct PyModel {
+    model: Arc<dyn ChatModel>,
+    runtime: Runtime,
+}
+
+#[pymethods]
+impl PyModel {
+    /// The model that the section `models.target` of these settings, as JSON, describes.
+    #[new]
+    #[pyo3(signature = (sections, api_key=None))]
+    fn new(py: Python<'_>, sections: &str, api_key: Option<&str>) -> PyResult<Self> {
+        let loaded = settings(sections).map_err(|error| run_error(py, &error, None))?;
+        let mut engine = Engine::new(&loaded);
+        if let Some(key) = api_key {
+            engine = engine
+                .with_key(ModelRole::Target, ApiKey::new(key).map_err(|error| model_error(py, &error))?);
+        }
+        let model = engine.model(ModelRole::Target).map_err(|error| run_error(py, &error, None))?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime
+            .map_err(|error| PyRuntimeError::new_err(format!("the engine cannot be started: {error}")))?;
+        Ok(Self { model, runtime })
+    }
+
+    /// Asks, and waits for the reply without holding the interpreter's lock.
+    #[pyo3(signature = (messages, max_tokens=None, temperature=None))]
+    fn chat(
+        &self,
+        py: Python<'_>,
+        messages: Vec<(String, String)>,
+        max_tokens: Option<u32>,
+        temperature: Option<f64>,
+    ) -> PyResult<Said> {
+        let request = request(messages, max_tokens, temperature)?;
+        let call = CallCtx::new(CallPlace::new("chat"));
+        let reply = py.detach(|| self.runtime.block_on(self.model.chat(&request, &call)));
+        reply.map(said).map_err(|error| model_error(py, &error))
+    }
+}

@@ -1,0 +1,128 @@
+//! `train`: a run of the engine, under the eyes of the thread that called it.
+
+use crate::errors::run_error;
+use crate::events::Events;
+use crate::job::Job;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use serde_json::json;
+use skillrl::Error;
+use skillrl::envs::Item;
+use skillrl::pipeline::{PipelineError, StopSignal, Summary};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// How long the caller's thread waits before it looks for signals and tells what has happened.
+const TICK: Duration = Duration::from_millis(50);
+
+type Outcome = Result<Summary, PipelineError>;
+
+/// Makes the run that is described, and returns its directory, its summary and what it spent, as JSON.
+///
+/// `on_events(list of JSON)` is called in this thread. Ctrl-C lets the calls in flight finish and ends the run; a second
+/// one ends it at once. `KeyboardInterrupt` is raised when the run has ended, so that its files are whole.
+#[pyfunction]
+pub(crate) fn train(
+    py: Python<'_>,
+    described: &Bound<'_, PyAny>,
+    on_events: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let (events, stop) = (Events::default(), StopSignal::default());
+    let Job { trainer, dir, threads, shared } = Job::new(described, Arc::new(events.clone()), stop.clone())?;
+    // A runtime for each run: it is of this process, even if this one was forked from one that trains.
+    let runtime = runtime(threads)?;
+    let (sender, receiver) = channel();
+    let (of_run, of_worker) = (trainer.clone(), dir.clone());
+    let worker = thread::Builder::new().name("skillrl".to_owned()).spawn(move || {
+        let outcome = runtime.block_on(of_run.train(&of_worker));
+        // Threads that Python code blocks for ever are left behind.
+        runtime.shutdown_background();
+        // The caller waits as long as this thread lives.
+        let _ = sender.send(outcome);
+    });
+    worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
+    let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events);
+    match (raised, outcome) {
+        (Some(raised), _) => Err(raised),
+        (None, Some(Ok(summary))) => {
+            let spent = trainer
+                .spent()
+                .map(|spent| json!({"calls": spent.calls, "tokens": spent.tokens, "money": spent.money}));
+            Ok(json!({"dir": dir, "summary": summary, "spent": spent}).to_string())
+        }
+        (None, Some(Err(error))) => Err(run_error(py, &Error::from(error), shared.take_first())),
+        (None, None) => Err(PyRuntimeError::new_err("the thread of the run ended without a result")),
+    }
+}
+
+fn runtime(threads: usize) -> PyResult<Runtime> {
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, 4))
+        .max_blocking_threads(threads)
+        .thread_name("skillrl-worker")
+        .enable_all()
+        .build()
+        .map_err(|error| PyRuntimeError::new_err(format!("the engine cannot be started: {error}")))
+}
+
+/// Waits for the end of the run without holding the interpreter's lock; returns what was raised here meanwhile too.
+fn watch(
+    py: Python<'_>,
+    receiver: &Mutex<Receiver<Outcome>>,
+    events: &Events,
+    stop: &StopSignal,
+    on_events: &Bound<'_, PyAny>,
+) -> (Option<Outcome>, Option<PyErr>) {
+    let mut raised: Option<PyErr> = None;
+    loop {
+        let received = py.detach(|| Ended(lock(receiver).recv_timeout(TICK)));
+        let news = events.take();
+        let told =
+            if news.is_empty() || raised.is_some() { Ok(()) } else { on_events.call1((news,)).map(drop) };
+        match received.0 {
+            Ok(outcome) => return (Some(outcome), raised.or(told.err())),
+            Err(RecvTimeoutError::Disconnected) => return (None, raised.or(told.err())),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(error) = told.and_then(|()| py.check_signals()) {
+            if raised.is_some() {
+                stop.now.cancel();
+            }
+            stop.after_step.cancel();
+            stop.soon.cancel();
+            raised = Some(error);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nobody panics while holding it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the worker has sent; it holds nothing of Python.
+struct Ended(Result<Outcome, RecvTimeoutError>);
+
+/// Splits items, given as pairs of id and type, into train, selection and test: the positions of each.
+#[pyfunction]
+pub(crate) fn split(types: Vec<String>) -> [Vec<usize>; 3] {
+    let items = types.into_iter().enumerate().map(|(position, task_type)| Item {
+        task_type,
+        ..Item::new(position.to_string(), serde_json::Value::Null)
+    });
+    let positions =
+        |items: Vec<Item>| items.iter().filter_map(|item| item.id.as_str().parse().ok()).collect();
+    skillrl::env::split(items.collect()).map(positions)
+}
+
+/// Writes the report of a run, one HTML page, and returns its path.
+#[pyfunction]
+pub(crate) fn report(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
+    let written = py.detach(|| skillrl::report::write(&directory, None));
+    written.map_err(|error| run_error(py, &error, None))
+}
