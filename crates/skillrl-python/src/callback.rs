@@ -3,6 +3,7 @@
 //! A plain function runs in a thread that may block; a coroutine runs in the event loop of the package. The interpreter's
 //! lock is held while Python code runs, and never while the engine waits.
 
+use crate::errors::is_model_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,10 +39,13 @@ impl Shared {
 
     fn failure(&self, error: PyErr) -> Failure {
         let described = Python::try_attach(|py| {
-            let text = self.describe.call1(py, (error.value(py),)).and_then(|text| text.extract(py));
+            let text = self.describe.call1(py, (error.clone_ref(py).into_value(py),)).and_then(|text| text.extract(py));
             let text: String = text.unwrap_or_else(|_| error.to_string());
-            let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert(error);
+            // What the engine itself has raised is no cause of what it says.
+            if !is_model_error(py, &error) {
+                let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(error);
+            }
             text
         });
         described.map_or(Failure::Ended, Failure::Raised)

@@ -20,10 +20,15 @@ pub(crate) fn run_error(py: Python<'_>, error: &Error, cause: Option<PyErr>) -> 
         Failure::Stopped => "stopped",
         Failure::Other => "other",
     };
-    // A function of the caller's is fixed by the caller, whatever the engine would say of a model.
-    let kind = if cause.is_some() { "callback" } else { kind };
+    let (kind, hint) = match (&cause, error) {
+        // A function of the caller's is fixed by the caller, whatever the engine would say of a model.
+        (Some(_), _) => ("callback", "fix the function; the same call then resumes the run".to_owned()),
+        // Hints of the libraries name neither commands nor files of configurations.
+        (None, Error::Pipeline(error)) => (kind, error.hint().to_owned()),
+        (None, error) => (kind, error.hint()),
+    };
     let class = if matches!(error, Error::Config(_)) { "ConfigError" } else { "RunError" };
-    let made = exception(py, class, (with_causes(error), kind, error.hint()));
+    let made = exception(py, class, (with_causes(error), kind, hint));
     if cause.is_some() {
         made.set_cause(py, cause);
     }
@@ -37,6 +42,12 @@ pub(crate) fn model_error(py: Python<'_>, error: &LlmError) -> PyErr {
         error => with_causes(error),
     };
     exception(py, "ModelError", (text, error.class().as_str(), error.hint().to_owned()))
+}
+
+/// True for an exception that [`model_error`] made.
+pub(crate) fn is_model_error(py: Python<'_>, error: &PyErr) -> bool {
+    let class = py.import("skillrl.errors").and_then(|module| module.getattr("ModelError"));
+    class.is_ok_and(|class| error.matches(py, class).unwrap_or(false))
 }
 
 fn exception(py: Python<'_>, class: &str, arguments: (String, &str, String)) -> PyErr {

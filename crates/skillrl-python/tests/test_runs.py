@@ -1,0 +1,230 @@
+"""Runs: resumed, stopped, side by side, in other processes, shown."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Agent, Optimizer, Shout
+
+import skillrl
+
+
+def test_a_run_with_other_settings_or_clients_is_not_continued(train: Any) -> None:
+    train()
+    with pytest.raises(skillrl.RunError) as caught:
+        train(seed=7)
+    assert caught.value.kind == "other_run" and "run.seed" in str(caught.value)
+
+    class Other(Agent):
+        model = "another"
+
+    with pytest.raises(skillrl.RunError, match="models.target"):
+        train(target=Other())
+
+
+def test_caps_end_a_run_and_a_higher_one_resumes_it(train: Any) -> None:
+    agent = Agent()
+    with pytest.raises(skillrl.RunError) as caught:
+        train(target=agent, max_calls=5)
+    assert caught.value.kind == "budget"
+    assert agent.calls <= 5
+    assert train(target=agent, max_calls=500)["test_hard"] == 1.0
+
+
+def test_settings_of_the_engine_are_reached_by_name(train: Any) -> None:
+    run = train(Shout(8), settings={"gate.mode": "mcnemar", "train.slow_update": "off"})
+    assert run["config"]["gate"]["mode"] == "mcnemar"
+    with pytest.raises(skillrl.ConfigError, match="gate.mood"):
+        train(settings={"gate.mood": "glad"})
+    for wrong in ({"batch_size": 0}, {"min_edit_budget": 9}, {"gate_metric": "hrad"}, {"settings": {"mode": 1}}):
+        with pytest.raises(ValueError):
+            skillrl.SkillOptConfig(**wrong)
+
+
+def test_a_run_is_shown_and_opened_again(train: Any) -> None:
+    run = train(skill="Be <b>brief</b>.")
+    assert "better: test score 0.000 → 1.000" in repr(run)
+    page = run._repr_html_()
+    assert "&lt;b&gt;brief&lt;/b&gt;" in page and "accept new best" in page
+    opened = skillrl.Run.open(run.dir)
+    assert opened == run and opened.best_skill == run.best_skill and opened.initial_skill.startswith("Be <b>")
+    assert run.report().read_text().startswith("<!doctype html>")
+    with pytest.raises(FileNotFoundError, match="no run"):
+        skillrl.Run.open(run.dir / "steps")
+
+
+def test_progress_is_printed(train: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    train(verbose=True)
+    said = capsys.readouterr().out
+    for word in ("skillrl shout: 1 steps", "baseline  0.0000", "accept new best", "done: best 1.0000"):
+        assert word in said
+
+
+def test_two_trainers_at_once_and_one_directory_for_one(train: Any, tmp_path: Path) -> None:
+    runs: dict[str, Any] = {}
+
+    def one(name: str) -> None:
+        runs[name] = train(target=Agent(seconds=0.02), out_root=str(tmp_path / name))
+
+    threads = [threading.Thread(target=one, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [runs[name]["test_hard"] for name in "ab"] == [1.0, 1.0]
+
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(system: str, user: str) -> str:
+        begun.set()
+        assert go.wait(60)
+        return "hello"
+
+    first = threading.Thread(target=lambda: train(target=slow, out_root=str(tmp_path / "c")))
+    first.start()
+    assert begun.wait(60)
+    with pytest.raises(skillrl.RunError) as caught:
+        train(target=slow, out_root=str(tmp_path / "c"))
+    assert caught.value.kind == "run_dir"
+    go.set()
+    first.join()
+
+
+def _in_fork(directory: str, results: Any) -> None:
+    config = skillrl.SkillOptConfig(num_epochs=1, batch_size=4, out_root=directory, verbose=False)
+    trainer = skillrl.SkillOptTrainer(
+        config=config, env=Shout(), target_client=Agent(), optimizer_client=Optimizer(), initial_skill="s"
+    )
+    results.put(trainer.train()["test_hard"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_trains_even_after_its_parent_has(train: Any, tmp_path: Path) -> None:
+    async def chat(system: str, user: str) -> str:
+        return "hello"
+
+    # The parent has an event loop, a runtime and threads by now.
+    train(target=chat)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    processes = [context.Process(target=_in_fork, args=(str(tmp_path / name), results)) for name in "ab"]
+    for process in processes:
+        process.start()
+    assert [results.get(timeout=60) for _ in processes] == [1.0, 1.0]
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+
+
+INTERRUPTED = """
+    import sys, time, threading, os, signal, json
+    sys.path.insert(0, {tests!r})
+    from conftest import Agent, Optimizer, Shout
+    import skillrl
+
+    class Slow(Agent):
+        def chat(self, **kwargs):
+            if self.calls == 2 and {n_signals}:
+                threading.Thread(target=interrupt).start()
+            return super().chat(**kwargs)
+
+    def interrupt():
+        for _ in range({n_signals}):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+
+    agent = Slow(seconds={seconds})
+    config = skillrl.SkillOptConfig(num_epochs=1, batch_size=4, out_root={out!r}, verbose=False, workers=2)
+    trainer = skillrl.SkillOptTrainer(
+        config=config, env=Shout(), target_client=agent, optimizer_client=Optimizer(), initial_skill="s"
+    )
+    try:
+        run = trainer.train()
+        print("finished", run["test_hard"], agent.calls)
+    except KeyboardInterrupt:
+        print("interrupted", agent.calls)
+"""
+
+
+def _interrupted(out: Path, n_signals: int, seconds: float) -> list[str]:
+    tests = str(Path(__file__).parent)
+    program = textwrap.dedent(INTERRUPTED).format(tests=tests, out=str(out), n_signals=n_signals, seconds=seconds)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_ctrl_c_lets_calls_finish_and_the_same_call_resumes(tmp_path: Path) -> None:
+    word, n_calls = _interrupted(tmp_path / "run", 1, 0.05)
+    assert word == "interrupted" and 2 <= int(n_calls) < 8
+    assert not (tmp_path / "run/summary.json").exists()
+    word, score, n_more = _interrupted(tmp_path / "run", 0, 0.0)
+    assert (word, score) == ("finished", "1.0")
+    whole = _interrupted(tmp_path / "whole", 0, 0.0)
+    assert int(n_calls) + int(n_more) == int(whole[2]), "no reply is asked for twice"
+
+
+def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
+    word, _ = _interrupted(tmp_path / "run", 2, 30.0)
+    assert word == "interrupted"
+
+
+def test_the_program_is_there_and_behaves_as_itself(tmp_path: Path) -> None:
+    import skillrl._program
+
+    command = [sys.executable, "-m", "skillrl"]
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    assert (version.returncode, version.stdout.strip()) == (0, f"skillrl {skillrl.__version__}")
+    wrong = subprocess.run([*command, "trian"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "train" in wrong.stderr
+    missing = subprocess.run([*command, "status", str(tmp_path / "none")], capture_output=True, text=True)
+    assert missing.returncode not in (0, 1, 2) and "hint:" in missing.stderr
+    head = subprocess.run(f"{sys.executable} -m skillrl --help | head -1", shell=True, capture_output=True, text=True)
+    assert head.returncode == 0 and head.stderr == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_the_program_takes_ctrl_c_as_it_does_without_python(tmp_path: Path) -> None:
+    served = subprocess.Popen(
+        [sys.executable, "-m", "skillrl", "serve", str(tmp_path), "--listen", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert served.stdout is not None
+    served.stdout.readline()
+    served.send_signal(signal.SIGINT)
+    said = served.stdout.read()
+    assert served.wait(30) == 0, said
+    assert "Traceback" not in said
+
+
+def test_a_configuration_file_trains_the_bundled_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = subprocess.run([sys.executable, "-m", "skillrl", "demo", "--dir", "demo"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    run = skillrl.train_file("demo/skillrl.toml", verbose=False, run__dir="again")
+    assert run["test_hard"] > run["baseline_test_hard"]
+    assert run.best_skill
+    with pytest.raises(skillrl.ConfigError, match="train.epohcs"):
+        skillrl.train_file("demo/skillrl.toml", verbose=False, train__epohcs=1)
+
+
+def test_other_errors_of_people_are_said_at_once(config: Any) -> None:
+    parts = {"config": config(), "env": Shout(), "optimizer_client": Optimizer(), "target_client": Agent()}
+    for name, wrong in (("config", {}), ("env", object()), ("optimizer_client", 5), ("target_client", None)):
+        with pytest.raises((TypeError, AttributeError)):
+            trainer = skillrl.SkillOptTrainer(**{**parts, name: wrong})
+            trainer.train()
+    error = skillrl.RunError("m", "outage", "h")
+    assert json.dumps(str(error)) and error.hint == "h"
