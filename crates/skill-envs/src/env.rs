@@ -152,12 +152,15 @@ pub struct RolloutCtx {
     pub call: CallCtx,
     /// [`Env::judge`] with the layers of the run around it; `None` leaves it to the environment.
     pub judge: Option<Arc<dyn ChatModel>>,
+    /// The target of the rollout once more, for environments that call it from threads of their own; `None` where there
+    /// is only the reference.
+    pub target: Option<Arc<dyn ChatModel>>,
 }
 
 impl RolloutCtx {
     /// A rollout at this place, with the environment's own judge.
     pub fn new(call: CallCtx) -> Self {
-        Self { call, judge: None }
+        Self { call, ..Self::default() }
     }
 
     /// What the source shows for this item and goal, and the context for the calls of an agent that is shown it.
@@ -174,7 +177,7 @@ impl RolloutCtx {
         let shown = source.show(&TaskView::new(item, goal), &self.call.child("skill")).await?;
         let document = Some(shown.skill.agent_view());
         let call = CallCtx { document, ..self.call.clone() };
-        Ok((shown.skill, Self { call, judge: self.judge.clone() }))
+        Ok((shown.skill, Self { call, judge: self.judge.clone(), target: self.target.clone() }))
     }
 }
 

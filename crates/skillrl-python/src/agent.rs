@@ -1,5 +1,6 @@
 //! The agent of one rollout, for an environment in Python.
 
+use crate::callback::Watched;
 use crate::client::Extras;
 use crate::errors::model_error;
 use pyo3::exceptions::PyValueError;
@@ -17,12 +18,13 @@ use tokio::runtime::Handle;
 pub(crate) struct PyAgent {
     agent: Agent,
     extras: Option<Arc<Extras>>,
+    watched: Arc<Watched>,
     runtime: Handle,
 }
 
 impl PyAgent {
-    pub(crate) fn new(agent: Agent, extras: Option<Arc<Extras>>) -> Self {
-        Self { agent, extras, runtime: Handle::current() }
+    pub(crate) fn new(agent: Agent, extras: Option<Arc<Extras>>, watched: Arc<Watched>) -> Self {
+        Self { agent, extras, watched, runtime: Handle::current() }
     }
 
     /// The part of the place of a call with these further arguments.
@@ -89,7 +91,7 @@ impl PyAgent {
         extra: Option<(String, Py<PyDict>)>,
     ) -> PyResult<Said> {
         let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
-        let reply = py.detach(|| self.agent.send_blocking(request, part));
+        let reply = py.detach(|| self.watched.waiting(|| self.agent.send_blocking(request, part)));
         reply.map(said).map_err(|error| raised(py, &error))
     }
 

@@ -6,7 +6,9 @@
 use crate::errors::is_model_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// What all calls of a run share.
@@ -39,7 +41,10 @@ impl Shared {
 
     fn failure(&self, error: PyErr) -> Failure {
         let described = Python::try_attach(|py| {
-            let text = self.describe.call1(py, (error.clone_ref(py).into_value(py),)).and_then(|text| text.extract(py));
+            let text = self
+                .describe
+                .call1(py, (error.clone_ref(py).into_value(py),))
+                .and_then(|text| text.extract(py));
             let text: String = text.unwrap_or_else(|_| error.to_string());
             // What the engine itself has raised is no cause of what it says.
             if !is_model_error(py, &error) {
@@ -54,6 +59,55 @@ impl Shared {
 
 /// What starts a call: it calls Python code and returns what that returned.
 pub(crate) type Start = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
+
+thread_local! {
+    /// What the thread of a rollout is kept by while it waits for a reply: it may block, since nothing else runs in it.
+    static WAITING: RefCell<Option<Arc<Watched>>> = const { RefCell::new(None) };
+}
+
+/// The calls of clients that the threads of a rollout are in, for whoever ends them at their deadlines.
+#[derive(Default)]
+pub(crate) struct Watched(Mutex<Vec<Deadline>>);
+
+/// When a call has to be over, and how long it may take.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Deadline {
+    at: Instant,
+    pub(crate) limit: Duration,
+}
+
+impl Watched {
+    /// Runs `work` in a thread that may be blocked by the calls that `work` makes.
+    pub(crate) fn waiting<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        let before = WAITING.replace(Some(Arc::clone(self)));
+        let result = work();
+        WAITING.set(before);
+        result
+    }
+
+    /// The call that is late, if one is.
+    pub(crate) fn late(&self) -> Option<Deadline> {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().find(|call| call.at <= Instant::now()).copied()
+    }
+}
+
+/// Makes a call of a client: in this thread, if it waits for nothing else, and else as [`call`].
+pub(crate) async fn call_of_client<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    is_async: bool,
+    limit: Duration,
+    start: Start,
+    read: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let watched = WAITING.with_borrow(Clone::clone).filter(|_| !is_async);
+    let Some(watched) = watched else { return call(shared, is_async, start, read).await };
+    let deadline = Deadline { at: Instant::now() + limit, limit };
+    watched.0.lock().unwrap_or_else(PoisonError::into_inner).push(deadline);
+    let begun = Python::try_attach(|py| begin(py, shared, start, read));
+    watched.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|call| *call != deadline);
+    ended(shared, begun).await
+}
 
 /// A call that is to be made.
 pub(crate) fn start(
@@ -79,6 +133,13 @@ pub(crate) async fn call<T: Send + 'static>(
     } else {
         tokio::task::spawn_blocking(begin).await.map_err(|_| Failure::Ended)?
     };
+    ended(shared, begun).await
+}
+
+async fn ended<T>(
+    shared: &Shared,
+    begun: Option<PyResult<Begun<T, impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>>>>,
+) -> Result<T, Failure> {
     match begun.ok_or(Failure::Ended)?.map_err(|error| shared.failure(error))? {
         Begun::Done(result) => Ok(result),
         Begun::Pending(mut pending, read) => {

@@ -1,6 +1,6 @@
 //! A client in Python as a model.
 
-use crate::callback::{Failure, Shared, call, start};
+use crate::callback::{Failure, Shared, call_of_client, start};
 use async_trait::async_trait;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -88,7 +88,7 @@ impl ChatModel for PyClient {
         let outcome = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(LlmError::Cancelled),
-            outcome = self.made(request, ctx) => outcome,
+            outcome = self.made(request, ctx, limit) => outcome,
             () = tokio::time::sleep(limit) => {
                 return Err(LlmError::Timeout { provider: self.id.to_string(), after: limit });
             }
@@ -104,7 +104,12 @@ impl ChatModel for PyClient {
 }
 
 impl PyClient {
-    async fn made(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<(String, Usage), Failure> {
+    async fn made(
+        &self,
+        request: &ChatRequest,
+        ctx: &CallCtx,
+        limit: Duration,
+    ) -> Result<(String, Usage), Failure> {
         let (system, user) = (request.text_of(Role::System), request.text_of(Role::User));
         let messages = is_conversation(request).then(|| texts(&request.messages));
         let max_tokens = request.sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
@@ -115,7 +120,7 @@ impl PyClient {
             let arguments = (system, user, messages, max_tokens, temperature, stage, extra);
             callable.bind(py).call1(arguments)
         });
-        call(&self.shared, self.is_async, start, |result| {
+        call_of_client(&self.shared, self.is_async, limit, start, |result| {
             let (text, input, output, cached) = result.extract()?;
             Ok((text, Usage { input, output, cached, ..Usage::default() }))
         })

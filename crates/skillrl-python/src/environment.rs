@@ -1,7 +1,7 @@
 //! An environment in Python.
 
 use crate::agent::PyAgent;
-use crate::callback::{Failure, Shared, call, start};
+use crate::callback::{Deadline, Failure, Shared, Watched, call, start};
 use crate::client::Extras;
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::env::{AgentRecord, play};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
-use skillrl::llm::ChatModel;
+use skillrl::llm::{ChatModel, LlmError};
 use skillrl::pipeline::prompts::PromptName;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -143,24 +143,30 @@ impl Env for PyEnv {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
+        let watched = Arc::new(Watched::default());
+        let of_agent = Arc::clone(&watched);
         let work = |agent: skillrl::env::Agent| async move {
             let (objects, rollout, id) =
                 (Arc::clone(&self.objects), Arc::clone(&self.rollout), item.id.clone());
             let skill = agent.skill();
-            let agent = PyAgent::new(agent, self.extras.clone());
+            let agent = PyAgent::new(agent, self.extras.clone(), of_agent);
             let start =
                 start(move |py| rollout.bind(py).call1((objects.get(&id), skill, Py::new(py, agent)?)));
             let made = call(&self.shared, self.is_async, start, |result| result.extract::<String>());
             match made.await {
                 Ok(result) => Ok(result),
                 Err(Failure::Raised(message)) => Err(self.failed(item, &format!("raised {message}"))),
-                Err(Failure::Ended) => Err(EnvError::Model(skillrl::llm::LlmError::Cancelled)),
+                Err(Failure::Ended) => Err(EnvError::Model(LlmError::Cancelled)),
             }
         };
         let late = tokio::time::sleep(self.timeout);
         let (result, record) = tokio::select! {
             biased;
             made = play(item, source, target, ctx, work) => made?,
+            deadline = late_client(&watched) => {
+                let provider = target.id().to_string();
+                return Err(EnvError::Model(LlmError::Timeout { provider, after: deadline.limit }));
+            }
             () = late => {
                 let limit = self.timeout.as_secs_f64();
                 return Err(self.failed(item, &format!("did not return within {limit} s (`rollout_timeout`)")));
@@ -171,6 +177,19 @@ impl Env for PyEnv {
         Ok(completed(result, record))
     }
 }
+
+/// Waits until a call of a client is late that a thread of the rollout is in.
+async fn late_client(watched: &Watched) -> Deadline {
+    loop {
+        tokio::time::sleep(LOOK_FOR_LATE_CALLS).await;
+        if let Some(deadline) = watched.late() {
+            return deadline;
+        }
+    }
+}
+
+/// How often it is looked for calls of clients that are late.
+const LOOK_FOR_LATE_CALLS: Duration = Duration::from_millis(250);
 
 /// The result of an environment, with what it leaves open from the record of its agent.
 fn completed(mut result: RolloutResult, record: AgentRecord) -> RolloutResult {

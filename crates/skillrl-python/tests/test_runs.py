@@ -134,7 +134,7 @@ INTERRUPTED = """
 
     class Slow(Agent):
         def chat(self, **kwargs):
-            if self.calls == 2 and {n_signals}:
+            if self.calls == 1 and {n_signals}:
                 threading.Thread(target=interrupt).start()
             return super().chat(**kwargs)
 

@@ -108,7 +108,8 @@ impl Agent {
                 halt: link.halt.clone(),
                 ..CallCtx::new(job.place.clone())
             };
-            let ctx = RolloutCtx { call, judge: self.judge.clone() };
+            let target = Some(Arc::clone(&self.target));
+            let ctx = RolloutCtx { call, judge: self.judge.clone(), target };
             let witnessed = Witnessed::new(Arc::clone(&source));
             match self.env.rollout(&job.item, &witnessed, self.target.as_ref(), &ctx).await {
                 Ok(mut result) => {

@@ -61,7 +61,7 @@ pub(crate) async fn check_target_speaks(
     let ids: Vec<&ItemId> = results.iter().map(|result| &result.id).collect();
     let of_silence = canonical_hash(&json!([tested.hash(), ids]));
     let call = ctx.call(format_args!("again {of_silence} / {}", item.id));
-    let ctx_of_call = RolloutCtx { call, judge: rollouts.judge().cloned() };
+    let ctx_of_call = RolloutCtx { judge: rollouts.judge().cloned(), ..RolloutCtx::new(call) };
     let again = rollouts.env().rollout(item, skill, rollouts.target(), &ctx_of_call).await;
     ctx.used.add(ctx_of_call.call.scope.used());
     match again {

@@ -1,7 +1,8 @@
 //! The agent of one rollout, as a handle that owns what it needs.
 //!
 //! The future of the rollout makes the calls that its handles ask for. So a handle may go to another task or thread, all
-//! calls end with the rollout, and each of them stands at the rollout's place and counts toward its tokens.
+//! calls end with the rollout, and each of them stands at the rollout's place and counts toward its tokens. A thread that
+//! waits for its reply makes the call itself where it can, which spares it two changes of threads.
 
 use super::Score;
 use futures_util::StreamExt as _;
@@ -11,7 +12,8 @@ use skill_envs::{EnvError, Item, RolloutCtx, SkillSource, record};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, Role};
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 /// Asks the target of one rollout, with the skill that it is shown; copies ask the same one.
@@ -21,6 +23,15 @@ use tokio::sync::{mpsc, oneshot};
 pub struct Agent {
     skill: Arc<SkillDoc>,
     asks: mpsc::UnboundedSender<Ask>,
+    record: Arc<Mutex<AgentRecord>>,
+    direct: Option<Arc<Direct>>,
+}
+
+/// What a thread needs to make a call itself.
+struct Direct {
+    target: Arc<dyn ChatModel>,
+    call: CallCtx,
+    runtime: Handle,
 }
 
 /// A call that a handle wants made.
@@ -87,8 +98,25 @@ impl Agent {
     ///
     /// In an asynchronous task, which it would block.
     pub fn send_blocking(&self, request: ChatRequest, part: Option<String>) -> Result<ChatReply, EnvError> {
-        let reply = self.asked(request, part)?;
-        reply.blocking_recv().unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model)
+        let Some(direct) = &self.direct else {
+            let reply = self.asked(request, part)?;
+            return reply.blocking_recv().unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model);
+        };
+        let ended = async {
+            self.asks.closed().await;
+            Err(LlmError::Cancelled)
+        };
+        let outcome = direct.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                outcome = ended => outcome,
+                outcome = chat(direct.target.as_ref(), &request, &direct.call, part) => outcome,
+            }
+        });
+        if !self.asks.is_closed() {
+            lock(&self.record).note(&request, &outcome);
+        }
+        outcome.map_err(EnvError::Model)
     }
 
     fn asked(
@@ -144,6 +172,15 @@ impl AgentRecord {
         result
     }
 
+    /// Takes a reply, or the first fault.
+    fn note(&mut self, request: &ChatRequest, outcome: &Result<ChatReply, LlmError>) {
+        match outcome {
+            Ok(reply) => self.add(request, reply),
+            Err(error) if is_fault(error) && self.fault.is_none() => self.fault = Some(error.clone()),
+            Err(_) => {}
+        }
+    }
+
     fn add(&mut self, request: &ChatRequest, reply: &ChatReply) {
         if self.n_calls == 0 {
             self.system = request.text_of(Role::System);
@@ -195,27 +232,29 @@ where
 {
     let (skill, ctx) = ctx.show(source, item, "").await?;
     let (asks, mut asked) = mpsc::unbounded_channel::<Ask>();
-    let mut working = pin!(work(Agent { skill: Arc::new(skill), asks }));
-    let mut record = AgentRecord::default();
+    let record = Arc::new(Mutex::new(AgentRecord::default()));
+    let direct = ctx
+        .target
+        .clone()
+        .map(|target| Arc::new(Direct { target, call: ctx.call.clone(), runtime: Handle::current() }));
+    let agent = Agent { skill: Arc::new(skill), asks, record: Arc::clone(&record), direct };
+    let mut working = pin!(work(agent));
     let mut calls = FuturesUnordered::new();
     let outcome = loop {
         tokio::select! {
             biased;
             outcome = &mut working => break outcome,
             Some(Made { request, outcome, reply }) = calls.next(), if !calls.is_empty() => {
-                match &outcome {
-                    Ok(said) => record.add(&request, said),
-                    Err(error) if is_fault(error) && record.fault.is_none() => {
-                        record.fault = Some(error.clone());
-                    }
-                    Err(_) => {}
-                }
+                lock(&record).note(&request, &outcome);
                 // Whoever asked may have given up.
                 let _ = reply.send(outcome);
             }
             Some(ask) = asked.recv() => calls.push(made(ask, target, &ctx.call)),
         }
     };
+    // No thread adds anything from here on.
+    asked.close();
+    let mut record = std::mem::take(&mut *lock(&record));
     match record.fault.take() {
         Some(fault) => Err(EnvError::Model(fault)),
         None => outcome.map(|outcome| (outcome, record)),
@@ -230,11 +269,25 @@ struct Made {
 }
 
 async fn made(Ask { request, part, reply }: Ask, target: &dyn ChatModel, call: &CallCtx) -> Made {
-    let outcome = match part {
-        Some(part) => target.chat(&request, &call.child(part)).await,
-        None => target.chat(&request, call).await,
-    };
+    let outcome = chat(target, &request, call, part).await;
     Made { request, outcome, reply }
+}
+
+async fn chat(
+    target: &dyn ChatModel,
+    request: &ChatRequest,
+    call: &CallCtx,
+    part: Option<String>,
+) -> Result<ChatReply, LlmError> {
+    match part {
+        Some(part) => target.chat(request, &call.child(part)).await,
+        None => target.chat(request, call).await,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A record is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True if there is no reply for a reason that has nothing to do with what was asked.

@@ -1,0 +1,57 @@
+"""The Python package of this workspace beside skillrl 1.0.0, in one run on one machine.
+
+    python3 benches/python/compare.py WHEEL
+
+makes a virtual environment for each, and measures both in turn at 64 and 256 calls in flight. The best of three
+rounds counts for each.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+OTHER = "skillrl==1.0.0"
+ROUNDS = 3
+#: Calls in flight, items, and how many times as fast the engine has to be.
+CASES = ((64, 2048, 2.3), (256, 4096, 5.0))
+
+
+def environment(directory: Path, package: str) -> Path:
+    """A virtual environment with a package; returns its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", directory], check=True)
+    python = directory / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package], check=True)
+    return python
+
+
+def measured(python: Path, in_flight: int, items: int) -> dict[str, object]:
+    """One measurement."""
+    script = Path(__file__).with_name("rollouts.py")
+    command = [python, script, "--in-flight", str(in_flight), "--items", str(items)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    """Measures both and prints a table."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        pythons = [environment(root / "engine", sys.argv[1]), environment(root / "other", OTHER)]
+        print("| in flight | limit | skillrl 1.0.0 | here | ratio | target |\n|---|---|---|---|---|---|")
+        for in_flight, items, target in CASES:
+            best = [0.0, 0.0]
+            limit = 0
+            for _ in range(ROUNDS):
+                for which, python in enumerate(pythons):
+                    found = measured(python, in_flight, items)
+                    best[which] = max(best[which], float(str(found["per_second"])))
+                    limit = int(str(found["limit"]))
+            here, other = best
+            print(f"| {in_flight} | {limit}/s | {other:.0f}/s | {here:.0f}/s | {here / other:.2f} | {target} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
