@@ -47,6 +47,12 @@ const CHECKS: &[Check] = &[
         run: mcp_client,
     },
     Check {
+        name: "wheel",
+        about: "builds the Python package, and tests it in a fresh virtual environment",
+        is_external: IsExternal::Yes,
+        run: crate::dist::check_wheel,
+    },
+    Check {
         name: "default-build",
         about: "builds the program without the features of the tests, and compares two demos",
         is_external: IsExternal::Yes,
@@ -377,7 +383,7 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
 }
 
 /// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
-fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
     let directory = sh.current_dir().join(ENVIRONMENT);
     let (python, record) = (directory.join("bin/python"), directory.join("installed.txt"));
     let installed = sh.read_file(&record).unwrap_or_default();

@@ -57,6 +57,14 @@ xflags::xflags! {
             /// Compares them with the code instead, where that can be done.
             optional --check
         }
+        /// Builds what people install into `target/dist/`: a static program for Linux with completions, manuals and
+        /// checksums, and the wheel of the Python package. Release builds: minutes.
+        cmd dist {
+            /// Builds the program alone.
+            optional --program
+            /// Builds the wheel alone.
+            optional --wheel
+        }
         /// Writes the files that are copies of others.
         cmd gen {
             /// Fails if one is not current, instead of writing it.

@@ -4,6 +4,7 @@
 mod api;
 mod check;
 mod ci;
+mod dist;
 mod flags;
 mod generated;
 mod records;
@@ -54,6 +55,7 @@ fn main() -> anyhow::Result<()> {
             bench(&sh, quick, &args)
         }
         XtaskCmd::Api(api_) => api::run(&sh, api_.check),
+        XtaskCmd::Dist(flags::Dist { program, wheel }) => dist::run(&sh, program, wheel),
         XtaskCmd::Gen(gen_) => generated::run(&sh, gen_.check),
     }
 }

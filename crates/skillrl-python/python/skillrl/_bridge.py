@@ -85,7 +85,7 @@ def client(one: Any, role: str) -> Any:
     return SimpleNamespace(
         is_native=False,
         api_key=None,
-        call=_call(chat, name, is_async),
+        call=_call(chat, name),
         is_async=is_async,
         provider=f"python:{module}.{name}",
         model=str(getattr(one, "model", "") or name),
@@ -93,7 +93,7 @@ def client(one: Any, role: str) -> Any:
     )
 
 
-def _call(chat: Callable[..., Any], name: str, is_async: bool) -> Callable[..., Any]:
+def _call(chat: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function of the engine's arguments that calls ``chat`` with those that it takes."""
     try:
         taken = inspect.signature(chat).parameters
@@ -108,18 +108,13 @@ def _call(chat: Callable[..., Any], name: str, is_async: bool) -> Callable[..., 
         offered |= {"stage": stage, "retries": 3, **(extra or {})}
         if messages is not None:
             offered["messages"] = [{"role": role, "content": text} for role, text in messages]
-        return offered if takes_all else {key: value for key, value in offered.items() if key in taken}
+        if taken is None or takes_all:
+            return offered
+        return {key: value for key, value in offered.items() if key in taken}
 
-    if is_async:
-
-        async def call(*given: Any) -> tuple[str, int, int, int]:
-            return _said(await chat(**arguments(*given)), name)
-
-    else:
-
-        def call(*given: Any) -> Any:
-            said = chat(**arguments(*given))
-            return _said_later(said, name) if inspect.isawaitable(said) else _said(said, name)
+    def call(*given: Any) -> Any:
+        said = chat(**arguments(*given))
+        return _said_later(said, name) if inspect.isawaitable(said) else _said(said, name)
 
     return call
 
@@ -180,18 +175,14 @@ def _prompts(prompts: Mapping[str, str]) -> dict[str, str]:
 def _rollout(env: Any, target: Any, is_async: bool) -> Callable[..., Any]:
     what = f"`rollout_one` of {type(env).__qualname__}"
 
-    if is_async:
+    def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
+        return _result(env.rollout_one(item=item, skill=skill, target_client=TargetClient(agent, target)), what)
 
-        async def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
-            made = await env.rollout_one(item=item, skill=skill, target_client=AsyncTargetClient(agent, target))
-            return _result(made, what)
+    async def rollout_async(item: Any, skill: str, agent: _native.Agent) -> str:
+        made = await env.rollout_one(item=item, skill=skill, target_client=AsyncTargetClient(agent, target))
+        return _result(made, what)
 
-    else:
-
-        def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
-            return _result(env.rollout_one(item=item, skill=skill, target_client=TargetClient(agent, target)), what)
-
-    return rollout
+    return rollout_async if is_async else rollout
 
 
 def _result(made: Any, what: str) -> str:

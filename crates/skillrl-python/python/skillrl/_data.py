@@ -39,7 +39,7 @@ def items(env: Any, splits: Mapping[str, str]) -> dict[str, list[tuple[str, str,
     ``splits`` maps the engine's names of splits to those by which the environment is asked.
     """
     seen: dict[str, str] = {}
-    described = {}
+    described: dict[str, list[tuple[str, str, str, Any]]] = {}
     changed = []
     for split, name in splits.items():
         found = env.get_items(name)

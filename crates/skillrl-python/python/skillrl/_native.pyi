@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
+__all__: list[str]
 __version__: str
 
 _Reply = tuple[str, int, int, int]

@@ -100,10 +100,11 @@ class _Notebook:
         self._show()
 
     def _show(self) -> None:
-        from IPython.display import HTML, display
+        # Its types say nothing of these two.
+        from IPython import display as ipython
 
-        shown = HTML(f"<pre>{chr(10).join(self._lines)}</pre>{self._bar}")
+        shown: Any = getattr(ipython, "HTML")(f"<pre>{chr(10).join(self._lines)}</pre>{self._bar}")
         if self._handle is None:
-            self._handle = display(shown, display_id=True)
+            self._handle = getattr(ipython, "display")(shown, display_id=True)
         else:
             self._handle.update(shown)

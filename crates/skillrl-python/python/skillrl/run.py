@@ -52,7 +52,8 @@ class Run(dict[str, Any]):
     @property
     def history(self) -> list[dict[str, Any]]:
         """The record of each step."""
-        return json.loads(self._text("history.json"))
+        records: list[dict[str, Any]] = json.loads(self._text("history.json"))
+        return records
 
     def report(self) -> Path:
         """Write the report, one HTML page, and return its path."""
@@ -89,9 +90,9 @@ class Run(dict[str, Any]):
         for record in history:
             score = record.get("candidate_gate_score")
             shown = "" if score is None else f"{score:.3f}"
-            cells = (record.get("step"), str(record.get("action", "")).replace("_", " "), shown)
             best = record.get("best_score")
-            cells = (*cells, "" if best is None else f"{best:.3f}")
+            result = str(record.get("action", "")).replace("_", " ")
+            cells = (record.get("step"), result, shown, "" if best is None else f"{best:.3f}")
             rows.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
         head = "".join(f"<th>{name}</th>" for name in ("step", "result", "candidate", "best"))
         spent = ""

@@ -34,13 +34,18 @@ class Edit:
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Edit:
         """The edit of a JSON object; missing fields have their defaults."""
-        texts = {name: d.get(name) or "" for name in ("content", "target")}
-        rest = {name: d.get(name) for name in ("support_count", "source_type", "merge_level")}
-        return cls(op=d.get("op", "append"), **texts, **rest)
+        return cls(
+            op=d.get("op", "append"),
+            content=d.get("content") or "",
+            target=d.get("target") or "",
+            support_count=d.get("support_count"),
+            source_type=d.get("source_type"),
+            merge_level=d.get("merge_level"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The edit as a JSON object."""
-        rest = {"target": self.target, "support_count": self.support_count}
+        rest: dict[str, Any] = {"target": self.target, "support_count": self.support_count}
         rest |= {"source_type": self.source_type, "merge_level": self.merge_level}
         return {"op": self.op, "content": self.content, **_without_nothing(rest)}
 

@@ -115,7 +115,7 @@ class TaskEnv(SkillEnv):
     def _scored(self, text: str, item: dict[str, Any]) -> Any:
         if self._score is not None:
             return self._score(text, item)
-        said, expected = text.strip(), str(item[self._answer]).strip()
+        said, expected = text.strip(), str(item[self._answer or ""]).strip()
         if said.casefold() == expected.casefold():
             return True
         return False, f"the answer is {said[:80]!r}; expected {expected[:80]!r}"

@@ -1,0 +1,128 @@
+//! What people install: a static program for Linux, and the wheel of the Python package.
+
+use crate::check;
+use crate::ci::step;
+use anyhow::{Context as _, ensure};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use xshell::{Shell, cmd};
+
+/// Where everything goes.
+const DIRECTORY: &str = "target/dist";
+/// The crate of the Python package.
+const PYTHON: &str = "crates/skillrl-python";
+/// What builds and tests the package, and what its tests talk to.
+const REQUIREMENTS: &str = "crates/skillrl-python/tests/requirements.txt";
+/// A larger wheel has something in it by mistake.
+const MAX_WHEEL_BYTES: u64 = 30 * 1000 * 1000;
+/// The shells whose completions are written, with the names of the files.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "skillrl.bash"), ("zsh", "_skillrl"), ("fish", "skillrl.fish")];
+
+/// Builds the program, the wheel, or both if neither is requested alone.
+pub(crate) fn run(sh: &Shell, program: bool, wheel: bool) -> anyhow::Result<()> {
+    let directory = sh.current_dir().join(DIRECTORY);
+    sh.remove_path(&directory)?;
+    sh.create_dir(&directory)?;
+    if program || !wheel {
+        step("static program", || static_program(sh, &directory))?;
+    }
+    if wheel || !program {
+        step("wheel", || release_wheel(sh, &directory))?;
+    }
+    let _directory = sh.push_dir(&directory);
+    let names: Vec<PathBuf> = files(sh, &directory)?;
+    let sums = cmd!(sh, "sha256sum {names...}").read()?;
+    sh.write_file("SHA256SUMS", format!("{sums}\n"))?;
+    eprintln!("{sums}\ndist: everything is in {DIRECTORY}");
+    Ok(())
+}
+
+/// The names of the files of a directory, in order.
+fn files(sh: &Shell, directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let paths = sh.read_dir(directory)?.into_iter().filter(|path| path.is_file());
+    let mut names: Vec<PathBuf> = paths.filter_map(|path| path.file_name().map(PathBuf::from)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// An archive with the program, its completions and its manuals.
+fn static_program(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
+    let host = cmd!(sh, "rustc --print host-tuple").quiet().read()?;
+    let target = host.replace("-gnu", "-musl");
+    ensure!(target.ends_with("-musl"), "static programs are built on Linux; this is {host}");
+    let libraries = cmd!(sh, "rustc --print target-libdir --target {target}").quiet().read()?;
+    ensure!(sh.path_exists(&libraries), "the target is not installed: rustup target add {target}");
+    let has_compiler = cmd!(sh, "musl-gcc --version").quiet().ignore_stdout().ignore_stderr().run().is_ok();
+    ensure!(has_compiler, "SQLite is C: install musl-gcc (musl-tools in Debian)");
+    let variable = format!("CC_{}", target.replace('-', "_"));
+    let build = ["--release", "--package", "skill-cli", "--bin", "skillrl", "--target", &target];
+    cmd!(sh, "cargo build {build...}").env(variable, "musl-gcc").run()?;
+    let built = sh.current_dir().join("target").join(&target).join("release/skillrl");
+    // ldd says so on both of its streams, depending on the version, and fails for some static programs.
+    let linked = cmd!(sh, "ldd {built}").quiet().ignore_status().output()?;
+    let said =
+        [linked.stdout, linked.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let is_static = said.contains("statically linked") || said.contains("not a dynamic executable");
+    ensure!(is_static, "the program is not static: {said}");
+
+    let version = cmd!(sh, "{built} --version").quiet().read()?.replace(' ', "-");
+    let name = format!("{version}-{target}");
+    let folder = directory.join(&name);
+    sh.create_dir(folder.join("completions"))?;
+    sh.copy_file(&built, folder.join("skillrl"))?;
+    for file in ["LICENSE", "README.md"] {
+        sh.copy_file(file, folder.join(file))?;
+    }
+    for (shell, file) in COMPLETIONS {
+        let script = cmd!(sh, "{built} completions {shell}").quiet().read()?;
+        sh.write_file(folder.join("completions").join(file), script + "\n")?;
+    }
+    let manuals = folder.join("man");
+    cmd!(sh, "{built} man {manuals}").quiet().ignore_stdout().run()?;
+    let archive = directory.join(format!("{name}.tar.gz"));
+    cmd!(sh, "tar --create --gzip --file {archive} --directory {directory} {name}").run()?;
+    Ok(sh.remove_path(&folder)?)
+}
+
+/// The wheel as it is given away.
+fn release_wheel(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
+    let wheel = wheel(sh, directory, &["--release"])?;
+    let bytes = std::fs::metadata(&wheel)?.len();
+    eprintln!("dist: the wheel has {bytes} bytes");
+    ensure!(bytes < MAX_WHEEL_BYTES, "{} has {bytes} bytes, more than {MAX_WHEEL_BYTES}", wheel.display());
+    Ok(())
+}
+
+/// Builds the wheel into a directory that holds no other one.
+fn wheel(sh: &Shell, directory: &Path, options: &[&str]) -> anyhow::Result<PathBuf> {
+    let python = check::python(sh, REQUIREMENTS)?;
+    cmd!(sh, "{python} -m maturin build --manifest-path {PYTHON}/Cargo.toml --out {directory} {options...}")
+        .run()?;
+    let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
+    sh.read_dir(directory)?.into_iter().find(is_wheel).context("maturin has built no wheel")
+}
+
+/// Builds the wheel unoptimized, and tests it as people get it: installed by pip into a fresh virtual environment.
+pub(crate) fn check_wheel(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "cargo clippy --package skillrl-python --features extension -- -D warnings").run()?;
+    let directory = sh.current_dir().join("target/wheel");
+    sh.remove_path(&directory)?;
+    let wheel = wheel(sh, &directory, &[])?;
+    let began = Instant::now();
+    let environment = directory.join("environment");
+    cmd!(sh, "python3 -m venv {environment}").run()?;
+    let (python, skillrl) = (environment.join("bin/python"), environment.join("bin/skillrl"));
+    let quiet = ["--quiet", "--disable-pip-version-check"];
+    cmd!(sh, "{python} -m pip install {quiet...} {wheel}").run()?;
+    cmd!(sh, "{skillrl} demo").quiet().ignore_stdout().run()?;
+    eprintln!("wheel: from nothing to a trained skill in {:.0} s", began.elapsed().as_secs_f64());
+    cmd!(sh, "{python} -m pip install {quiet...} --requirement {REQUIREMENTS}").run()?;
+    // Elsewhere, so that the package is the installed one.
+    let root = sh.current_dir();
+    let _elsewhere = sh.push_dir(&directory);
+    let (tests, package) = (root.join(PYTHON).join("tests"), root.join(PYTHON).join("python/skillrl"));
+    cmd!(sh, "{python} -m pytest --quiet -p no:cacheprovider {tests}").run()?;
+    cmd!(sh, "{python} -m mypy --strict --cache-dir=mypy {package}").run()?;
+    Ok(cmd!(sh, "{python} -m mypy.stubtest skillrl._native").run()?)
+}
