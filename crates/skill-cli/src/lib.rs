@@ -1,6 +1,13 @@
 //! The command `skillrl`: arguments, progress, exit codes. What it does is in the crates below it.
 //!
-//! It is a library with one function, so that the Python package can start the same program without a second copy.
+//! # Who should depend on this crate
+//!
+//! A process that is to be the same program, such as the console script of the Python package, which so needs no second
+//! copy of it. Whoever trains from a program takes the crate `skillrl`.
+//!
+//! ```no_run
+//! std::process::exit(skill_cli::run(std::env::args_os()).into());
+//! ```
 
 mod args;
 mod bank_line;

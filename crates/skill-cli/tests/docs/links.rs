@@ -116,7 +116,8 @@ fn tests_that_are_named_exist() {
         for (line, text) in page.prose() {
             for found in NAME.captures_iter(text) {
                 n_named += 1;
-                if !sources.contains(&format!("fn {}(", &found[1])) {
+                let is_there = ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {}(", &found[1])));
+                if !is_there {
                     failures.push(format!("{}: there is no test {}", page.at(line), &found[1]));
                 }
             }
@@ -131,7 +132,7 @@ fn read_sources(dir: &Path, sources: &mut String) {
         let path = entry.path();
         if path.is_dir() {
             read_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
             sources.push_str(&std::fs::read_to_string(&path).unwrap());
         }
     }

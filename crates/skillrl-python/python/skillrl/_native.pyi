@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__: list[str]
+__all__ = ["Agent", "Done", "Model", "__version__", "program", "report", "split", "train"]
 __version__: str
 
 _Reply = tuple[str, int, int, int]
