@@ -1,31 +1,7 @@
 //! Environments in a few lines: a function that works on one item and returns a score.
 //!
 //! [`from_fn`] makes an [`Env`] of it. The function gets an [`Agent`], which asks the target and records the
-//! conversation, the calls and the tokens by itself.
-//!
-//! ```
-//! use skillrl::env::{self, Score};
-//! use skillrl::prelude::*;
-//! use std::sync::Arc;
-//!
-//! #[tokio::main(flavor = "current_thread")]
-//! async fn main() -> Result<(), PipelineError> {
-//!     let rows = |name: &str| vec![Item::new(name, serde_json::json!({"text": "hi", "answer": "HELLO"}))];
-//!     let env = env::from_fn("shout", ["a", "b", "c"].map(rows), |item, agent| async move {
-//!         let answer = agent.answer(env::text(&item, "text")).await?;
-//!         Ok(Score::exact(&answer, env::text(&item, "answer")))
-//!     });
-//!     let target = ScriptedModel::answering("target", |request|
-//!         if request.text_of(Role::System).contains("capitals") { "HELLO" } else { "hello" }.to_owned());
-//!     let optimizer = ScriptedModel::answering("optimizer", |_|
-//!         r#"{"edits": [{"op": "append", "content": "- Answer in capitals."}]}"#.to_owned());
-//! #   let dir = tempfile::tempdir().expect("a temporary directory");
-//! #   let run_dir = dir.path();
-//!     let summary = Trainer::new(Arc::new(env), Arc::new(target), Arc::new(optimizer)).train(run_dir).await?;
-//!     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
-//!     Ok(())
-//! }
-//! ```
+//! conversation, the calls and the tokens by itself. The front page of the crate has an example.
 
 mod agent;
 mod score;

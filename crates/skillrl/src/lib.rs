@@ -25,40 +25,35 @@
 //!
 //! # A task of your own
 //!
-//! Here the agent is told to answer in capitals by nobody: training finds that out.
+//! Here the agent is told to answer in capitals by nobody: training finds that out. With real models the two lines of
+//! `ScriptedModel` are `skillrl::model("openai/gpt-5-mini")?` and `skillrl::model("openai/gpt-5")?`.
 //!
 //! ```
+//! use skillrl::env::{self, Score};
 //! use skillrl::prelude::*;
 //! use std::sync::Arc;
-//! struct Shout(Vec<Item>);
-//! #[async_trait]
-//! impl Env for Shout {
-//!     fn name(&self) -> &str { "shout" }
-//!     fn items(&self, split: Split) -> &[Item] { &self.0[split as usize..][..1] }
-//!     async fn rollout(&self, item: &Item, source: &dyn SkillSource, target: &dyn ChatModel, ctx: &RolloutCtx)
-//!         -> Result<RolloutResult, EnvError> {
-//!         let (skill, ctx) = ctx.show(source, item, "").await?;
-//!         let prompt = vec![Message::system(skill.agent_view()), Message::user(item.data.to_string())];
-//!         let answer = target.chat(&ChatRequest::new(prompt), &ctx.call).await?.text;
-//!         let hard = if answer == answer.to_uppercase() { 1.0 } else { 0.0 };
-//!         let mut result = RolloutResult::new(item.id.clone(), hard, hard);
-//!         result.predicted_answer = answer;
-//!         Ok(result)
-//!     }
-//! }
+//!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), PipelineError> {
-//! #   let dir = tempfile::tempdir().expect("a temporary directory");
-//! #   let run_dir = dir.path();
-//!     let env = Shout(["a", "b", "c"].map(|word| Item::new(word, word.into())).into());
+//!     let items = (0..9).map(|n| Item::new(format!("{n}"), serde_json::json!({"text": "hi", "answer": "HELLO"})));
+//!     let env = env::from_fn("shout", env::split(items.collect()), |item, agent| async move {
+//!         let answer = agent.answer(env::text(&item, "text")).await?;
+//!         Ok(Score::exact(&answer, env::text(&item, "answer")))
+//!     });
 //!     let target = ScriptedModel::answering("target", |request|
 //!         if request.text_of(Role::System).contains("capitals") { "HELLO" } else { "hello" }.to_owned());
 //!     let optimizer = ScriptedModel::answering("optimizer", |_|
 //!         r#"{"edits": [{"op": "append", "content": "- Answer in capitals."}]}"#.to_owned());
+//! #   let dir = tempfile::tempdir().expect("a temporary directory");
+//! #   let run_dir = dir.path();
 //!     let summary = Trainer::new(Arc::new(env), Arc::new(target), Arc::new(optimizer)).train(run_dir).await?;
-//!     Ok(assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0))))
+//!     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
+//!     Ok(())
 //! }
 //! ```
+//!
+//! An environment with more than one call or a world of several turns implements [`Env`](envs::Env) or
+//! [`World`](envs::World): `examples/own_world.rs` has one.
 
 pub mod assemble;
 pub mod collect;

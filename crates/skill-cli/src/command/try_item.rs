@@ -87,7 +87,8 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         document: Some(skill.agent_view()),
         ..CallCtx::new(CallPlace::new(PLACE).child(&item.id))
     };
-    let outcome = play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge, ..RolloutCtx::default() }, stop)?;
+    let outcome =
+        play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge, ..RolloutCtx::default() }, stop)?;
     if let Some(journal) = &journal {
         let committed = super::block_on(StopSignal::default(), "stopping", journal.flush())?;
         committed.map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;

@@ -116,7 +116,8 @@ fn tests_that_are_named_exist() {
         for (line, text) in page.prose() {
             for found in NAME.captures_iter(text) {
                 n_named += 1;
-                let is_there = ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {}(", &found[1])));
+                let is_there =
+                    ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {}(", &found[1])));
                 if !is_there {
                     failures.push(format!("{}: there is no test {}", page.at(line), &found[1]));
                 }

@@ -7,3 +7,4 @@ mod agent_model;
 mod import;
 mod own_data;
 mod plain_libraries;
+mod program;
