@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn rows(name: &str) -> Vec<Item> {
-    (0..2).map(|number| Item::new(format!("{name}-{number}"), json!({"text": "hi", "answer": "HELLO"}))).collect()
+    (0..2)
+        .map(|number| Item::new(format!("{name}-{number}"), json!({"text": "hi", "answer": "HELLO"})))
+        .collect()
 }
 
 fn splits() -> [Vec<Item>; 3] {
@@ -35,8 +37,7 @@ fn optimizer() -> Arc<dyn ChatModel> {
 async fn train(settings: &str, env: Arc<dyn Env>, dir: &Path) -> Result<Summary, Error> {
     let loaded = program::settings(settings, "settings")?;
     let engine = Engine::new(&loaded);
-    let models =
-        RunModels { target: engine.own(target()), optimizer: engine.own(optimizer()), judge: None };
+    let models = RunModels { target: engine.own(target()), optimizer: engine.own(optimizer()), judge: None };
     let trainer = program::trainer(&engine, env, models, Arc::new(|_: &Event| {}), StopSignal::default())?;
     Ok(trainer.train(dir).await?)
 }
@@ -71,7 +72,7 @@ async fn a_fault_of_the_model_is_no_score_whatever_the_function_makes_of_it() {
         let _ = agent.answer("hi").await;
         Ok(Score::right())
     });
-    let silent = ScriptedModel::new("no rules", skillrl::llm::Script::default());
+    let silent = ScriptedModel::from_rules("no rules", skillrl::llm::Script::default());
     let skill = SkillDoc::new("");
     let outcome = env.rollout(&rows("a")[0], &skill, &silent, &RolloutCtx::default()).await;
     assert!(matches!(outcome, Err(EnvError::Model(LlmError::NoRule { .. }))), "{outcome:?}");
