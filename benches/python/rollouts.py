@@ -1,6 +1,7 @@
 """Rollouts per second of the package `skillrl` that this interpreter has: the one of this workspace, or skillrl 1.0.
 
-The client is in Python and waits; nothing else takes time. `compare.py` runs this under both packages.
+The target is a client in Python that sleeps, or, with `--server URL`, the package's own `OpenAIChatClient` against a
+server that waits; nothing else takes time. `compare.py` runs this under both packages.
 
     python rollouts.py --in-flight 64 --items 4096
 """
@@ -26,10 +27,8 @@ class Waiting(BaseLLMClient):
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.calls = 0
 
     def chat(self, *, system: str, user: str, **_: Any) -> tuple[str, dict[str, int]]:
-        self.calls += 1
         time.sleep(self.seconds)
         return "I do not know.", {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
 
@@ -53,9 +52,14 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--items", type=int, default=4096)
     parser.add_argument("--seconds", type=float, default=0.05)
+    parser.add_argument("--server")
     asked = parser.parse_args()
     env = SimpleQAEnv(train_items=items("train", 1), val_items=items("val", asked.items), test_items=items("test", 1))
-    client = Waiting(asked.seconds)
+    client: Any = Waiting(asked.seconds)
+    if asked.server:
+        from skillrl.llm.openai_client import OpenAIChatClient
+
+        client = OpenAIChatClient("small", base_url=asked.server, api_key="none")
     with tempfile.TemporaryDirectory() as directory:
         fields: dict[str, Any] = {"workers": asked.in_flight, "out_root": f"{directory}/run", "verbose": False}
         is_engine = "settings" in SkillOptConfig.__dataclass_fields__
@@ -73,9 +77,9 @@ def main() -> None:
         "package": "skillrl-rs" if is_engine else "skillrl",
         "version": version("skillrl-rs" if is_engine else "skillrl"),
         "in_flight": asked.in_flight,
-        "rollouts": client.calls,
+        "rollouts": asked.items + 1,
         "seconds": round(seconds, 3),
-        "per_second": round(client.calls / seconds, 1),
+        "per_second": round((asked.items + 1) / seconds, 1),
         "limit": round(asked.in_flight / asked.seconds),
     }
     print(json.dumps(measured))
