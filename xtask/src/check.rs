@@ -257,7 +257,8 @@ fn facade_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
 
 /// What would be published has all files that it needs; building it is left to a release.
 fn packages(sh: &Shell) -> anyhow::Result<()> {
-    let unpublished = ["xtask", "skillrl-bench", "skillrl-python", "exec-lights"].map(|name| format!("--exclude={name}"));
+    let unpublished =
+        ["xtask", "skillrl-bench", "skillrl-python", "exec-lights"].map(|name| format!("--exclude={name}"));
     let options = ["--no-verify", "--allow-dirty", "--quiet"];
     Ok(cmd!(sh, "cargo package --workspace {unpublished...} {options...}").run()?)
 }

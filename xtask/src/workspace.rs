@@ -6,7 +6,8 @@ use xshell::{Shell, cmd};
 
 /// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check weights` and `check wheel` build
 /// those that they can.
-const HEAVY: [&str; 8] = ["candle", "cuda", "extension", "metal", "parquet", "server", "tokenizer", "weights"];
+const HEAVY: [&str; 8] =
+    ["candle", "cuda", "extension", "metal", "parquet", "server", "tokenizer", "weights"];
 
 /// The training loops, which use the seam of skill-train without its tensor library.
 const LIGHT: (&str, &str) = ("skill-pipeline", "weights");
