@@ -1,6 +1,5 @@
 //! Runs of a program's own environment and models.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use serde_json::json;
 use skillrl::assemble::RunModels;
