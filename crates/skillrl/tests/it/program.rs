@@ -1,6 +1,5 @@
 //! Runs of a program's own environment and models.
 
-
 use serde_json::json;
 use skillrl::assemble::RunModels;
 use skillrl::engine::Engine;
