@@ -4,8 +4,8 @@ use crate::built;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
-/// Seconds of fine-tuning.
-const SFT_SECONDS: &str = "120";
+/// Optimizer steps of fine-tuning.
+const SFT_STEPS: &str = "1000";
 /// Test games.
 const GAMES: &str = "200";
 /// The seeds of a benchmark.
@@ -121,7 +121,7 @@ fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<u64> {
         sh.copy_file(Path::new("examples/household-weights").join(name), dir)?;
     }
     let _in = sh.push_dir(dir);
-    cmd!(sh, "{example} {SFT_SECONDS} {GAMES} sft {seed}").run()?;
+    cmd!(sh, "{example} {SFT_STEPS} {GAMES} sft {seed}").run()?;
     cmd!(sh, "{program} bank import skills.json --out bank").run()?;
     let config = ["household.toml", "--set", &format!("run.seed={seed}")].map(str::to_owned);
     let config = &config;
