@@ -10,6 +10,31 @@
 //! # Who should depend on this crate
 //!
 //! Programs that train by a server of this interface, and those that offer one.
+//!
+//! # Example
+//!
+//! ```
+//! use skill_llm::ReqwestTransport;
+//! use skill_tinker::{Connection, ConnectionSettings, TinkerBackend, TinkerSettings};
+//! use skill_train::checkpoint::StateStore;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let transport = Arc::new(ReqwestTransport::new()?);
+//! let connection = Connection::new(transport, &ConnectionSettings::new("http://127.0.0.1:8600"))?;
+//! let settings = TinkerSettings {
+//!     base_model: "Qwen/Qwen3-4B".to_owned(),
+//!     rank: 16,
+//!     seed: 42,
+//!     start: None,
+//!     has_reference: true,
+//! };
+//! // Nothing is sent before the first call of one of the four verbs.
+//! let backend = TinkerBackend::new(connection, settings, StateStore::new("run/checkpoints"));
+//! # drop(backend);
+//! # Ok(())
+//! # }
+//! ```
 
 mod archive;
 mod backend;

@@ -60,11 +60,16 @@ fn a_shop_is_played_by_hand() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said() {
+fn a_question_is_played_by_hand() {
     let context = TestContext::with_demo();
     let outcome = play(&context, &["demo/skillrl.toml"], "");
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["`qa`", "`skillrl env check --answer TEXT`"]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stdout.contains("Question:"), "{}", outcome.stdout);
+}
+
+#[test]
+fn what_cannot_be_played_is_said() {
+    let context = TestContext::new();
     context.write("game.tw-pddl", "{\"pddl_domain\": \"");
     let outcome = play(&context, &["--game", "game.tw-pddl"], "");
     outcome.assert_code(code::DATA);
