@@ -48,8 +48,8 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "wheel",
-        about: "builds the Python package, and tests it in a fresh virtual environment",
-        is_external: IsExternal::Yes,
+        about: "builds the Python package, and tests it in a fresh virtual environment (minutes)",
+        is_external: IsExternal::No,
         run: crate::dist::check_wheel,
     },
     Check {
