@@ -32,7 +32,7 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
     {
         secrets.add(&key);
     }
-    if let Some(asked) = &loaded.config.training_server
+    if let Some(asked) = &loaded.config.tinker
         && let Some(Ok(key)) =
             asked.api_key_env.as_deref().map(|name| ApiKey::from_env(name, &asked.base_url))
     {

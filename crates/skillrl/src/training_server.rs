@@ -1,4 +1,4 @@
-//! From `[training_server]` to a back end of training loops.
+//! From `[tinker]` to a back end of training loops.
 
 use crate::config::LoadedConfig;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The file of a policy that says where a server keeps it.
-const NOTE: &str = "training_server.json";
+const NOTE: &str = "tinker.json";
 
 /// The server of the configuration; `None` if weights are trained on this machine.
 ///
@@ -24,7 +24,7 @@ const NOTE: &str = "training_server.json";
 ///
 /// An address that cannot be used, and a key that is not set.
 pub fn connection(loaded: &LoadedConfig) -> Result<Option<Connection>, Error> {
-    let Some(asked) = &loaded.config.training_server else { return Ok(None) };
+    let Some(asked) = &loaded.config.tinker else { return Ok(None) };
     let failed = |source: LlmError| Error::Model { role: "training server", source };
     let mut settings = ConnectionSettings::new(&asked.base_url);
     settings.max_wait = Duration::try_from_secs_f64(asked.max_wait_s).unwrap_or(Duration::MAX);
@@ -40,7 +40,7 @@ pub fn connection(loaded: &LoadedConfig) -> Result<Option<Connection>, Error> {
 
 /// The base model of the configuration, as the server has it.
 pub fn base_model(loaded: &LoadedConfig, target: &Path) -> String {
-    let asked = loaded.config.training_server.as_ref().and_then(|asked| asked.base_model.clone());
+    let asked = loaded.config.tinker.as_ref().and_then(|asked| asked.base_model.clone());
     asked.unwrap_or_else(|| {
         let absolute = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
         absolute.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -74,22 +74,20 @@ pub(crate) fn backend(loaded: &LoadedConfig, asked: Asked<'_>) -> Result<Option<
             "a training server trains adapters; set `lora_rank` to a rank above 0".to_owned(),
         ));
     };
-    let named = loaded.config.training_server.as_ref().and_then(|asked| asked.start.clone());
+    let named = loaded.config.tinker.as_ref().and_then(|asked| asked.start.clone());
     let start = match (named, asked.adapter) {
         (Some(start), _) => Some(start),
         (None, Some(adapter)) => Some(place_of(adapter).ok_or_else(|| {
             configuration(format!(
-                "the adapter {} is not on the training server: name its saved weights there with `training_server.start`",
+                "the adapter {} is not on the training server: name its saved weights there with `tinker.start`",
                 adapter.display()
             ))
         })?),
         (None, None) => None,
     };
     let base_model = base_model(loaded, asked.target);
-    let identity = vec![
-        ("training_server.base_model".to_owned(), json!(base_model)),
-        ("training_server.start".to_owned(), json!(start)),
-    ];
+    let identity =
+        vec![("tinker.base_model".to_owned(), json!(base_model)), ("tinker.start".to_owned(), json!(start))];
     let settings =
         TinkerSettings { base_model, rank, seed: asked.seed, start, has_reference: asked.has_reference };
     let backend = TinkerBackend::new(connection, settings, asked.store);

@@ -38,7 +38,7 @@ fn task(url: &str) -> TestContext {
          temperature = 0.0, response_schema = \"ignore\" }}"
     );
     let context = TestContext::with_task(&model, &model);
-    let section = format!("\n[training_server]\nbase_url = \"{url}\"\n");
+    let section = format!("\n[tinker]\nbase_url = \"{url}\"\n");
     context.write("task/skillrl.toml", &(context.read("task/skillrl.toml") + &section));
     context
 }
@@ -74,15 +74,15 @@ fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_
     let lines = context.read("grpo/iterations.jsonl");
     drop(server);
     let doctor = context.run(&["doctor", "task/skillrl.toml", "--json"]);
-    assert!(doctor.stdout.contains("training_server.base_url"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("tinker.base_url"), "{}", doctor.stdout);
 
     // A new server has the saved weights, and the run goes on from them.
     let (_server, url) = TrainServer::start(&of_server);
-    let moved = format!("training_server.base_url={url}");
+    let moved = format!("tinker.base_url={url}");
     let more = [&run("2", "grpo")[..], &["--resume", "--set", &moved]].concat();
     context.run(&more).assert_code(code::SUCCESS);
     assert!(context.read("grpo/iterations.jsonl").starts_with(&lines));
-    let place = context.json("grpo/policy/training_server.json");
+    let place = context.json("grpo/policy/tinker.json");
     assert!(place["training"].as_str().unwrap().starts_with("tinker://"));
     let eval = ["eval", "task/skillrl.toml", "--policy", "grpo/policy", "--split", "test", "--json"];
     let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
@@ -90,7 +90,7 @@ fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_
     // Training further begins with the weights of the server.
     let further = [&run("1", "further")[..], &["--policy", "grpo/policy", "--set", &moved]].concat();
     context.run(&further).assert_code(code::SUCCESS);
-    assert_eq!(context.json("further/config.json")["identity"]["training_server.start"], place["training"]);
+    assert_eq!(context.json("further/config.json")["identity"]["tinker.start"], place["training"]);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_a_server_cannot_train_is_refused_before_a_run_begins() {
         (&["--lora-rank", "0"][..], "lora_rank"),
         (&["--set", "rl.temperature=0.5"], "rl.temperature"),
         (&["--set", "rl.entropy_coeff=0.1"], "rl.entropy_coeff"),
-        (&["--set", "training_server.api_key_env=SKILLRL_NO_SUCH_KEY"], "SKILLRL_NO_SUCH_KEY"),
+        (&["--set", "tinker.api_key_env=SKILLRL_NO_SUCH_KEY"], "SKILLRL_NO_SUCH_KEY"),
     ] {
         let outcome = context.run(&[&RL[..], &["--out", "x"], more].concat());
         assert!(outcome.stderr.contains(word), "{}", outcome.stderr);

@@ -30,7 +30,7 @@ pub mod sft;
 mod show;
 mod suggest;
 pub mod tasks;
-pub mod training_server;
+pub mod tinker;
 pub mod types;
 mod value;
 
@@ -52,7 +52,7 @@ pub use rl::RlConfig;
 pub use sft::{SftConfig, SftReasoning};
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
-pub use training_server::TrainingServerConfig;
+pub use tinker::TinkerConfig;
 pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,
     RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig, TrainMode,
@@ -230,7 +230,7 @@ impl Config {
             collect,
             sft,
             rl,
-            training_server,
+            tinker,
             eval,
             prompts,
             limits,
@@ -271,8 +271,8 @@ impl Config {
         if let Some(rl) = rl {
             rl.visit_paths("rl", visit);
         }
-        if let Some(server) = training_server {
-            server.visit_paths("training_server", visit);
+        if let Some(server) = tinker {
+            server.visit_paths("tinker", visit);
         }
         eval.visit_paths("eval", visit);
         prompts.visit_paths("prompts", visit);

@@ -44,7 +44,7 @@ impl Config {
         let json = self.to_json();
         keys::keys()
             // Other commands have these settings in their own identity: a change of them is none of what is trained here.
-            .filter(|(section, _)| !["sft", "rl", "training_server"].contains(&section.path))
+            .filter(|(section, _)| !["sft", "rl", "tinker"].contains(&section.path))
             .filter(|(section, key)| {
                 let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
                 decides && has_key(&json, section, key)

@@ -16,7 +16,7 @@ use super::models::ModelConfig;
 use super::path::AskedPath;
 use super::rl::RlConfig;
 use super::sft::SftConfig;
-use super::training_server::TrainingServerConfig;
+use super::tinker::TinkerConfig;
 use serde::{Deserialize, Serialize};
 use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
@@ -63,7 +63,7 @@ pub struct Config {
     pub rl: Option<RlConfig>,
     /// The server that trains the weights, if it is not this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub training_server: Option<TrainingServerConfig>,
+    pub tinker: Option<TinkerConfig>,
     /// What is measured after training.
     pub eval: EvalConfig,
     /// The optimizer's prompts.

@@ -38,7 +38,7 @@ pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option
     use crate::config::ModelConfig;
     use crate::training_server::{base_model, connection};
     use skill_llm::error::with_causes;
-    let server = loaded.config.training_server.as_ref()?;
+    let server = loaded.config.tinker.as_ref()?;
     if asked.network == Network::Offline {
         let message = format!("the training server {} was not asked", server.base_url);
         return Some(Finding::skipped(Check::Training, message, "leave `--offline` out"));
@@ -52,7 +52,7 @@ pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option
         Ok(Ok(models)) => models,
         Ok(Err(error)) => {
             let message = format!("failed to ask: {}", with_causes(&error));
-            let hint = "start it (`skillrl train-server MODEL`), or correct `training_server.base_url`";
+            let hint = "start it (`skillrl train-server MODEL`), or correct `tinker.base_url`";
             return Some(Finding::error(Check::Training, message, hint));
         }
         Err(_) => {
@@ -72,7 +72,7 @@ pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option
         false => Finding::error(
             Check::Training,
             format!("{message}, and not {wanted}"),
-            "name one of its models with `training_server.base_model`",
+            "name one of its models with `tinker.base_model`",
         ),
     })
 }

@@ -7,7 +7,7 @@ use crate::config::env::{self, ENV};
 use crate::config::models::{self, MODEL};
 use crate::config::rl::RlConfig;
 use crate::config::sft::SftConfig;
-use crate::config::training_server::TrainingServerConfig;
+use crate::config::tinker::TinkerConfig;
 use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, PromptsConfig, RetryConfig, RunConfig, SkillConfig,
     TrainConfig, TrainMode,
@@ -86,9 +86,9 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
     )
     .optional(),
     SectionSpec::new(
-        "training_server",
+        "tinker",
         "The server that computes samples and gradients of `skillrl sft` and `skillrl rl`, if it is not this machine.",
-        &[TrainingServerConfig::KEYS],
+        &[TinkerConfig::KEYS],
     )
     .optional(),
     SectionSpec::new("eval", "What is measured after training.", &[EvalConfig::KEYS]),

@@ -1,15 +1,15 @@
 //! The section of a server that trains the weights.
 
-use super::keys::KeyDefault::{Absent, Required, Value};
+use super::keys::KeyDefault::{Absent, Value};
 use super::keys::MAX_SECONDS;
 use super::keys::ValueType::{Text, Url, Variable};
 use super::keys::declare::{decisive, number, process, settings};
 
 settings! {
-    /// `[training_server]`.
-    TrainingServerConfig {
+    /// `[tinker]`.
+    TinkerConfig {
         /// The address of a server that speaks the JSON form of the Tinker API, such as `skillrl train-server`.
-        base_url: String = process(Url, Required { example: "\"http://127.0.0.1:8600\"" });
+        base_url: String = process(Url, Value("\"http://127.0.0.1:8600\""));
         /// The name of the base model, as the server has it. Without it, the name of the target's folder.
         base_model: Option<String> = decisive(Text, Absent { example: "\"Qwen/Qwen3-4B\"" });
         /// Saved weights of the server that the adapter begins with.
