@@ -294,9 +294,10 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
         ["--package", "skillrl", "--package", "skill-cli", "--features", "skillrl/weights,skill-cli/weights"];
     cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
     cmd!(sh, "cargo test --release --package skill-train --features candle,parquet").run()?;
+    cmd!(sh, "cargo test --release --package skill-tinker --features server").run()?;
     Ok(cmd!(
         sh,
-        "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft::"
+        "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft:: train_server::"
     )
     .run()?)
 }

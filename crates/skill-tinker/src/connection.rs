@@ -65,6 +65,8 @@ pub(crate) enum Repeat {
     Safe,
     /// It changes the model each time that it is carried out.
     Never,
+    /// Nobody wants to wait until the server is back.
+    NotNow,
 }
 
 /// A server with its key.
@@ -115,7 +117,7 @@ impl Connection {
         self.base.strip_suffix(PREFIX).unwrap_or(&self.base)
     }
 
-    /// The names of the base models that the server has.
+    /// The names of the base models that the server has, by one attempt.
     ///
     /// # Errors
     /// [`TrainError::Remote`].
@@ -131,7 +133,7 @@ impl Connection {
     /// Reads something that the server has.
     async fn get<T: DeserializeOwned>(&self, call: &'static str) -> Result<T> {
         let request = self.request(HttpMethod::Get, format!("{}/{call}", self.base), Vec::new());
-        let response = self.exchange(call, request, Repeat::Safe).await?;
+        let response = self.exchange(call, request, Repeat::NotNow).await?;
         self.read(call, &response)
     }
 
@@ -257,7 +259,7 @@ impl Connection {
                 Err(error) if repeat == Repeat::Never => (RemoteFault::InDoubt(error.to_string()), false),
                 Err(error) => (RemoteFault::Unreachable(error.to_string()), true),
             };
-            if !may_repeat || attempt >= MAX_ATTEMPTS {
+            if !may_repeat || repeat == Repeat::NotNow || attempt >= MAX_ATTEMPTS {
                 return Err(self.fault(call, fault));
             }
             tracing::warn!(call, server = self.server(), %fault, "another attempt in {} s", wait.as_secs_f64());

@@ -96,13 +96,15 @@ fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_
 #[test]
 fn what_a_server_cannot_train_is_refused_before_a_run_begins() {
     let context = task("http://127.0.0.1:1");
-    for (more, word) in [
-        (&["--lora-rank", "0"][..], "lora_rank"),
-        (&["--set", "rl.temperature=0.5"], "rl.temperature"),
-        (&["--set", "rl.entropy_coeff=0.1"], "rl.entropy_coeff"),
-        (&["--set", "tinker.api_key_env=SKILLRL_NO_SUCH_KEY"], "SKILLRL_NO_SUCH_KEY"),
+    for (rank, setting, word) in [
+        ("0", "rl.kl_coeff=0", "lora_rank"),
+        ("4", "rl.temperature=0.5", "rl.temperature"),
+        ("4", "rl.entropy_coeff=0.1", "rl.entropy_coeff"),
+        ("4", "tinker.api_key_env=SKILLRL_NO_SUCH_KEY", "SKILLRL_NO_SUCH_KEY"),
     ] {
-        let outcome = context.run(&[&RL[..], &["--out", "x"], more].concat());
+        let args =
+            ["rl", "task/skillrl.toml", "--out", "x", "--max-response-length", "6", "--lora-rank", rank];
+        let outcome = context.run(&[&args[..], &["--set", setting]].concat());
         assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
         assert!(!context.path("x/config.json").exists());
     }
