@@ -14,6 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 const MIN_TOKEN: usize = 16;
 /// Random bytes of a token that is made here.
 const TOKEN_BYTES: usize = 24;
+/// The header in which clients of some interfaces for programs show their token.
+const API_KEY: &str = "x-api-key";
 /// The parameter of a URL that holds the token.
 const PARAMETER: &str = "token";
 
@@ -88,7 +90,7 @@ pub enum Clients {
     /// Browsers: a request that changes something must carry the `Origin` of the server, and a token in a URL becomes a
     /// cookie.
     Browsers,
-    /// Programs, which send no `Origin`: a request that carries one comes from a browser, and must come from a page of
+    /// Programs, which may show the token as `x-api-key` too and send no `Origin`: a request that carries one comes from a browser, and must come from a page of
     /// the server, whatever its method, since a browser opens WebSockets by `GET`.
     Programs,
 }
@@ -185,7 +187,8 @@ impl Access {
             let cookie = format!("{}={shown}; Path=/; HttpOnly; SameSite=Lax", self.cookie);
             return Ok(Entry::SetCookie { cookie, to: without_parameter(request.uri()) });
         }
-        if bearer.is_some_and(is_good) || cookies.any(is_good) {
+        let api_key = text(headers, API_KEY).filter(|_| self.clients == Clients::Programs);
+        if bearer.is_some_and(is_good) || api_key.is_some_and(is_good) || cookies.any(is_good) {
             Ok(Entry::Open)
         } else {
             Err(Refusal::Token)

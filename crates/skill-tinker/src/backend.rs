@@ -120,7 +120,7 @@ impl TinkerBackend {
             sdk_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let session = typed("create_session", &session)?;
-        let session: wire::Session = self.connection.post("create_session", &session, Repeat::Safe).await?;
+        let session: wire::Session = self.connection.post("create_session", &session, Repeat::Always).await?;
         let asked = CreateModel {
             session_id: session.session_id,
             model_seq_id: 0,
@@ -135,7 +135,7 @@ impl TinkerBackend {
             },
         };
         let asked = typed("create_model", &asked)?;
-        let pending: wire::Pending = self.connection.post("create_model", &asked, Repeat::Never).await?;
+        let pending: wire::Pending = self.connection.post("create_model", &asked, Repeat::UntilBegun).await?;
         let made: Value = self.connection.result("create_model", &pending.request_id).await?;
         let named = made.get("model_id").and_then(Value::as_str).map(str::to_owned).or(pending.model_id);
         let id = named.ok_or_else(|| {
@@ -196,7 +196,7 @@ impl TinkerBackend {
         let body = body(state.next_seq)?;
         state.next_seq += 1;
         state.is_in_doubt = true;
-        let result: Result<T> = self.connection.call(call, &body, Repeat::Never).await;
+        let result: Result<T> = self.connection.call(call, &body, Repeat::UntilBegun).await;
         let is_settled = match &result {
             Ok(_) => true,
             Err(TrainError::Remote { fault, .. }) => {
@@ -224,7 +224,7 @@ impl TinkerBackend {
     async fn save_weights(&self, model: &Model, call: &'static str, path: String) -> Result<String> {
         let model_id = model.id.clone();
         let body = typed(call, &wire::WeightsRequest { model_id, path, optimizer: None, seq_id: None })?;
-        let saved: wire::WeightsResult = self.connection.call(call, &body, Repeat::Never).await?;
+        let saved: wire::WeightsResult = self.connection.call(call, &body, Repeat::UntilBegun).await?;
         saved.path.ok_or_else(|| self.connection.fault(call, RemoteFault::Incomplete("no path".to_owned())))
     }
 
@@ -253,7 +253,7 @@ impl TinkerBackend {
         settings: &GenerationSettings,
     ) -> Result<Sample> {
         let body = typed("sample", &sample_request(path, prompt, seed, settings))?;
-        let result: wire::SampleResult = self.connection.call("asample", &body, Repeat::Safe).await?;
+        let result: wire::SampleResult = self.connection.call("asample", &body, Repeat::Always).await?;
         let sampled = result.sequences.into_iter().next();
         sampled.and_then(|sequence| sample_of(sequence, settings)).ok_or_else(|| {
             let fault = "a sample without a log-probability for each token".to_owned();
@@ -266,7 +266,7 @@ impl TinkerBackend {
         let all = |row: &Row| vec![1.0; row.tokens.len()];
         let input = input_of(rows, &rows.iter().map(all).collect::<Vec<_>>());
         let body = wire::ForwardRequest { model_id: model.id.clone(), forward_input: input, seq_id: None };
-        let result = self.connection.call("forward", &body, Repeat::Safe).await?;
+        let result = self.connection.call("forward", &body, Repeat::Always).await?;
         self.spread("forward", rows, result)
     }
 
@@ -279,7 +279,7 @@ impl TinkerBackend {
         let mut body = sample_request(reference, &row.tokens, 0, &settings);
         body.prompt_logprobs = Some(true);
         let body = typed("sample", &body)?;
-        let result: wire::SampleResult = self.connection.call("asample", &body, Repeat::Safe).await?;
+        let result: wire::SampleResult = self.connection.call("asample", &body, Repeat::Always).await?;
         let mut logprobs = result.prompt_logprobs.unwrap_or_default();
         if logprobs.len() == row.tokens.len() {
             logprobs.remove(0);

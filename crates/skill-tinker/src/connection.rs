@@ -58,15 +58,15 @@ impl ConnectionSettings {
     }
 }
 
-/// True where a call may be sent again.
+/// When a call that failed is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It changes nothing, or the same thing again.
-    Safe,
-    /// It changes the model each time that it is carried out.
+    /// After any failure that may pass: carried out twice, the call does no harm.
+    Always,
+    /// Only where the server has not begun with it: the call changes the model each time that it is carried out.
+    UntilBegun,
+    /// Not at all: the caller asks whether the server is there.
     Never,
-    /// Nobody wants to wait until the server is back.
-    NotNow,
 }
 
 /// A server with its key.
@@ -133,7 +133,7 @@ impl Connection {
     /// Reads something that the server has.
     async fn get<T: DeserializeOwned>(&self, call: &'static str) -> Result<T> {
         let request = self.request(HttpMethod::Get, format!("{}/{call}", self.base), Vec::new());
-        let response = self.exchange(call, request, Repeat::NotNow).await?;
+        let response = self.exchange(call, request, Repeat::Never).await?;
         self.read(call, &response)
     }
 
@@ -174,7 +174,7 @@ impl Connection {
         loop {
             let url = format!("{}/retrieve_future", self.base);
             let request = self.request(HttpMethod::Post, url, body.clone());
-            let response = self.exchange(call, request, Repeat::Safe).await?;
+            let response = self.exchange(call, request, Repeat::Always).await?;
             // 408: the server has waited for as long as it does.
             if response.status != 408 {
                 let value: Value = self.read(call, &response)?;
@@ -210,7 +210,7 @@ impl Connection {
                 // An address that is signed needs no key, and gets none.
                 request.headers.clear();
             }
-            let response = self.exchange(call, request, Repeat::Safe).await?;
+            let response = self.exchange(call, request, Repeat::Always).await?;
             let moved = (300..400).contains(&response.status).then(|| response.header("location"));
             url = match moved.flatten() {
                 Some(location) if location.starts_with('/') => format!("{}{location}", self.server()),
@@ -247,7 +247,7 @@ impl Connection {
                 Ok(response) => match response.status {
                     // Turned away before anything was done.
                     429 | 503 => (refusal(&response), true),
-                    500..=599 => (refusal(&response), repeat == Repeat::Safe),
+                    500..=599 => (refusal(&response), repeat == Repeat::Always),
                     _ => return Ok(response),
                 },
                 Err(error @ TransportError::Connect { .. }) => {
@@ -256,10 +256,12 @@ impl Connection {
                 Err(error @ (TransportError::TooLarge { .. } | TransportError::Unusable { .. })) => {
                     (RemoteFault::Failed(error.to_string()), false)
                 }
-                Err(error) if repeat == Repeat::Never => (RemoteFault::InDoubt(error.to_string()), false),
+                Err(error) if repeat == Repeat::UntilBegun => {
+                    (RemoteFault::InDoubt(error.to_string()), false)
+                }
                 Err(error) => (RemoteFault::Unreachable(error.to_string()), true),
             };
-            if !may_repeat || repeat == Repeat::NotNow || attempt >= MAX_ATTEMPTS {
+            if !may_repeat || repeat == Repeat::Never || attempt >= MAX_ATTEMPTS {
                 return Err(self.fault(call, fault));
             }
             tracing::warn!(call, server = self.server(), %fault, "another attempt in {} s", wait.as_secs_f64());

@@ -18,8 +18,7 @@ mod built_in {
     use crate::args::TrainServerArgs;
     use crate::command::{UsageError, block_on, print};
     use anyhow::Context as _;
-    use skill_serve::Token;
-    use skillrl::llm::ApiKey;
+    use skill_serve::{AccessError, Token};
     use skillrl::llm::error::with_causes;
     use skillrl::pipeline::StopSignal;
     use skillrl::tinker::server::{ServerSettings, TinkerServer};
@@ -28,10 +27,11 @@ mod built_in {
     use tokio::net::TcpListener;
 
     pub(super) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
-        let (key, shown) = key(args)?;
+        let (token, is_made_up) = key(args)?;
+        let shown = token.as_ref().filter(|_| is_made_up).map(|token| token.as_str().to_owned());
         let models: Vec<(String, PathBuf)> = args.models.iter().map(|text| named(text)).collect();
         let names: Vec<String> = models.iter().map(|(name, _)| name.clone()).collect();
-        let settings = ServerSettings { models, directory: args.dir.clone(), key };
+        let settings = ServerSettings { models, directory: args.dir.clone(), token };
         let server = TinkerServer::open(settings)
             .map_err(|error| UsageError::new(format!("failed to {}", with_causes(&error))))?;
         let stop = StopSignal::default();
@@ -47,7 +47,7 @@ mod built_in {
                 writeln!(people, "clients show this key: {key}").unwrap_or_default();
             }
             tokio::select! {
-                () = server.serve(listener) => {}
+                served = server.serve(listener) => served?,
                 () = until.cancelled() => {}
             }
             anyhow::Ok(())
@@ -68,18 +68,20 @@ mod built_in {
         }
     }
 
-    /// The key of clients, and the text of one that was made up.
-    fn key(args: &TrainServerArgs) -> anyhow::Result<(Option<ApiKey>, Option<String>)> {
+    /// The key of clients, and whether it was made up here.
+    fn key(args: &TrainServerArgs) -> anyhow::Result<(Option<Token>, bool)> {
+        let usage = |error: AccessError| UsageError::new(with_causes(&error)).with_hint(error.hint());
         if let Some(name) = &args.key_env {
-            let key = ApiKey::from_env(name, "the training server");
-            return Ok((Some(key.map_err(|error| UsageError::new(error.to_string()))?), None));
+            let text = std::env::var(name).map_err(|_| {
+                UsageError::new(format!("the environment variable {name} holds no key"))
+                    .with_hint(format!("set {name} to the key, or leave `--key-env` out"))
+            })?;
+            return Ok((Some(Token::new(&text).map_err(usage)?), false));
         }
         if args.listen.ip().is_loopback() {
-            return Ok((None, None));
+            return Ok((None, false));
         }
-        let token = Token::random().map_err(|error| UsageError::new(with_causes(&error)))?;
-        let key = ApiKey::new(token.as_str()).map_err(|error| UsageError::new(error.to_string()))?;
-        Ok((Some(key), Some(token.as_str().to_owned())))
+        Ok((Some(Token::random().map_err(usage)?), true))
     }
 
     #[cfg(test)]

@@ -14,13 +14,11 @@ mod routes;
 mod work;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use skill_http_server::access::{Access, Clients, Token};
 use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull, service_fn};
-use skill_llm::ApiKey;
-use skill_llm::transport::HeaderText;
 use skill_train::TrainError;
 use skill_train::chat_model::ModelFiles;
 use skill_train::local::LocalBackend;
@@ -48,8 +46,9 @@ pub struct ServerSettings {
     pub models: Vec<(String, PathBuf)>,
     /// Where saved weights are kept.
     pub directory: PathBuf,
-    /// What clients have to show, in `x-api-key` or as a bearer token; nobody has to show anything without it.
-    pub key: Option<ApiKey>,
+    /// What clients have to show, in `x-api-key` or as a bearer token; without it, everybody who reaches the address is
+    /// served.
+    pub token: Option<Token>,
 }
 
 /// A server that has read its base models.
@@ -57,6 +56,7 @@ pub struct ServerSettings {
 pub struct TinkerServer {
     shared: Arc<Shared>,
     worker: Worker,
+    token: Option<Token>,
 }
 
 /// A base model.
@@ -82,8 +82,6 @@ struct Shared {
     checkpoints: Checkpoints,
     futures: Futures,
     jobs: mpsc::Sender<(u64, Job)>,
-    /// The hash of what clients have to show.
-    key: Option<Vec<u8>>,
     state: Mutex<State>,
 }
 
@@ -117,28 +115,30 @@ impl TinkerServer {
             checkpoints: Checkpoints::open(settings.directory)?,
             futures: Futures::default(),
             jobs,
-            key: settings.key.map(|key| routes::hash(HeaderText::key(&key).expose())),
             state: Mutex::default(),
         });
-        Ok(Self { worker: Worker::new(Arc::clone(&shared), waiting), shared })
+        Ok(Self { worker: Worker::new(Arc::clone(&shared), waiting), shared, token: settings.token })
     }
 
     /// Answers at this listener until the future is dropped.
-    pub async fn serve(self, listener: TcpListener) {
-        let Self { shared, worker } = self;
-        let is_loopback = listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback());
+    ///
+    /// # Errors
+    /// A listener without an address.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let Self { shared, worker, token } = self;
+        let access = Arc::new(Access::new(Clients::Programs, listener.local_addr()?, token.as_ref()));
         let limits = SeatLimits::loopback(MAX_CONNECTIONS);
         let mut http = HttpServer::new(listener, limits, WhenFull::Wait);
         let answer = |connection: Connection| {
-            let shared = Arc::clone(&shared);
+            let (shared, access) = (Arc::clone(&shared), Arc::clone(&access));
             connection.answer(service_fn(move |request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, std::convert::Infallible>(shared.answer(request, is_loopback).await) }
+                let (shared, access) = (Arc::clone(&shared), Arc::clone(&access));
+                async move { Ok::<_, std::convert::Infallible>(shared.answer(request, &access).await) }
             }))
         };
         tokio::select! {
             never = http.accept(answer) => match never {},
-            () = worker.work() => {}
+            () = worker.work() => Ok(()),
         }
     }
 }

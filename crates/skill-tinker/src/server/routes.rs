@@ -1,15 +1,15 @@
 //! Who may ask, and which path means what.
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use skill_http_server::Incoming;
+use skill_http_server::access::{self, Access};
 use skill_train::lora::LINEAR_LAYERS;
 use skill_train::seam::GenerationSettings;
 
@@ -43,6 +43,14 @@ impl Refusal {
         Self(status, Value::String(detail.into()))
     }
 
+    fn of_access(refused: access::Refusal) -> Self {
+        match refused {
+            access::Refusal::Host => Self::new(403, "name this server as 127.0.0.1 or localhost"),
+            access::Refusal::Origin => Self::new(403, "pages of other origins may not use this server"),
+            access::Refusal::Token => Self::new(401, "the key is missing or wrong: send it as `x-api-key`"),
+        }
+    }
+
     /// A field of the body that is wrong, in the form of the interface.
     fn field(place: &[&str], message: impl Into<String>) -> Self {
         let mut loc = vec!["body"];
@@ -54,26 +62,15 @@ impl Refusal {
 type Answered = Result<Answer, Refusal>;
 
 impl Shared {
-    pub(super) async fn answer(&self, request: Request<Incoming>, is_loopback: bool) -> Answer {
-        let (head, body) = request.into_parts();
-        let answered = match self.check_access(&head, is_loopback) {
-            Ok(()) => self.route(&head, body).await,
-            Err(refusal) => Err(refusal),
+    pub(super) async fn answer(&self, request: Request<Incoming>, access: &Access) -> Answer {
+        let answered = match access.check(&request) {
+            Ok(_) => {
+                let (head, body) = request.into_parts();
+                self.route(&head, body).await
+            }
+            Err(refused) => Err(Refusal::of_access(refused)),
         };
         answered.unwrap_or_else(|Refusal(status, detail)| json_answer(status, &json!({"detail": detail})))
-    }
-
-    /// A page that a browser opens must not reach this machine by a name of its own.
-    fn check_access(&self, head: &Parts, is_loopback: bool) -> Result<(), Refusal> {
-        let text = |name: &http::HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
-        if is_loopback && !text(&HOST).is_some_and(is_loopback_name) {
-            return Err(Refusal::new(403, "the host is not a name of loopback"));
-        }
-        let Some(key) = &self.key else { return Ok(()) };
-        let bearer = text(&AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        let shown = head.headers.get("x-api-key").and_then(|value| value.to_str().ok()).or(bearer);
-        let is_good = shown.is_some_and(|shown| hash(shown) == *key);
-        if is_good { Ok(()) } else { Err(Refusal::new(401, "the key is missing or wrong")) }
     }
 
     async fn route(&self, head: &Parts, body: Incoming) -> Answered {
@@ -442,11 +439,6 @@ fn generation(asked: &wire::SamplingParams) -> Result<GenerationSettings, Refusa
     })
 }
 
-/// What is compared of keys: the time that it takes to compare hashes says nothing of a key.
-pub(super) fn hash(key: &str) -> Vec<u8> {
-    digest(&SHA256, key.trim().as_bytes()).as_ref().to_vec()
-}
-
 /// Sixteen random hexadecimal digits.
 fn random_id() -> Result<String, Refusal> {
     use ring::rand::{SecureRandom as _, SystemRandom};
@@ -456,15 +448,4 @@ fn random_id() -> Result<String, Refusal> {
         .fill(&mut bytes)
         .map_err(|_| Refusal::new(500, "the system has no random numbers"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// True for an authority, with a port or without, that names loopback.
-fn is_loopback_name(authority: &str) -> bool {
-    let name = match authority.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        Some(_) | None => authority,
-    };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
-    name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(is_loopback)
 }

@@ -1,6 +1,7 @@
 //! The client and the server of this crate over real sockets, beside the local back end.
 
 use serde_json::{Value, json};
+use skill_http_server::access::Token;
 use skill_llm::ApiKey;
 use skill_llm::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport as _,
@@ -45,12 +46,12 @@ async fn serve(directory: &Path, key: Option<&str>) -> Served {
     let settings = ServerSettings {
         models: vec![("tiny".to_owned(), model_folder())],
         directory: directory.to_owned(),
-        key: key.map(|key| ApiKey::new(key).unwrap()),
+        token: key.map(|key| Token::new(key).unwrap()),
     };
     let server = TinkerServer::open(settings).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    Served { address, task: tokio::spawn(server.serve(listener)) }
+    Served { address, task: tokio::spawn(async move { server.serve(listener).await.unwrap() }) }
 }
 
 impl Served {
@@ -247,9 +248,9 @@ async fn the_adapter_comes_back_and_gives_the_same_numbers_here() {
 #[tokio::test]
 async fn a_server_with_a_key_answers_nobody_without_it() {
     let folder = tempfile::tempdir().unwrap();
-    let served = serve(folder.path(), Some("sesame-sesame")).await;
-    assert_eq!(served.connection(Some("sesame-sesame")).base_models().await.unwrap(), ["tiny"]);
-    for key in [None, Some("sesame-sesamE")] {
+    let served = serve(folder.path(), Some("sesame-sesame-sesame")).await;
+    assert_eq!(served.connection(Some("sesame-sesame-sesame")).base_models().await.unwrap(), ["tiny"]);
+    for key in [None, Some("sesame-sesame-sesamE")] {
         let error = served.connection(key).base_models().await.unwrap_err();
         assert!(matches!(error, TrainError::Remote { fault: RemoteFault::Refused { status: 401, .. }, .. }));
     }
@@ -298,4 +299,22 @@ async fn a_repeated_call_is_carried_out_once() {
     let step = json!({"model_id": made["model_id"], "adam_params": {}, "seq_id": 1});
     let (first, second) = (served.post("optim_step", &step).await, served.post("optim_step", &step).await);
     assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = serve(folder.path(), None).await;
+    for (header, value) in [("origin", "https://evil.example"), ("host", "evil.example")] {
+        let request = HttpRequest {
+            method: HttpMethod::Post,
+            url: format!("{}/api/v1/create_session", served.address),
+            headers: vec![(header.to_owned(), HeaderText::Plain(value.to_owned()))],
+            body: b"{}".to_vec(),
+            timeout: None,
+            max_response_bytes: MAX_RESPONSE_BYTES,
+        };
+        let response = ReqwestTransport::direct().unwrap().send(request).await.unwrap();
+        assert_eq!(response.status, 403, "{header}");
+    }
 }
