@@ -3,7 +3,7 @@
 //! # Who should depend on this crate
 //!
 //! A process that is to be the same program, such as the console script of the Python package, which so needs no second
-//! copy of it. Whoever trains from a program takes the crate `skillrl`.
+//! copy of it. Programs that train use the crate `skillrl`.
 //!
 //! ```no_run
 //! std::process::exit(skill_cli::run(std::env::args_os()).into());
@@ -132,7 +132,7 @@ fn report(error: &anyhow::Error) -> u8 {
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<command::UsageError>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
-    // Whoever forgot a flag is told so by the message itself.
+    // The message of a usage error already says what to change.
     let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
     if let Some(hint) = hint {
         text.push_str(&format!("\nhint: {hint}"));
@@ -163,7 +163,7 @@ fn hint_of_system(error: &anyhow::Error) -> Option<&'static str> {
     })
 }
 
-/// A reader that has seen enough, such as `head`, is no failure.
+/// True if the reader closed the pipe, as `head` does: that is not a failure.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -59,7 +59,7 @@ impl Connection {
 
     /// As [`Connection::answer`], for a service that may take a connection over for another protocol, such as WebSocket.
     ///
-    /// Each request has a [`HeldSeat`] among its extensions. Whoever takes the connection over keeps it: the seat is then
+    /// Each request has a [`HeldSeat`] among its extensions. A service that takes the connection over keeps it: the seat is then
     /// not lost to others. This future ends as soon as the connection is taken over.
     ///
     /// # Errors

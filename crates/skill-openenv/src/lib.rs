@@ -1,6 +1,6 @@
 //! Environments for trainers of others, over OpenEnv's protocol.
 //!
-//! A [`World`] is served to TRL, verl, prime-rl and whoever else speaks that protocol: each WebSocket is a session with
+//! A [`World`] is served to TRL, verl, prime-rl and other clients of the protocol: each WebSocket is a session with
 //! an environment of its own, and plays one episode after the other. What an episode is about, and which skills of a
 //! bank it is shown, is said by its reset. Trainers report what episodes were worth, which decides on skills, see
 //! [`skill_pipeline::bank::outside`].

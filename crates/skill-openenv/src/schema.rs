@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// The version of the interface in `/openapi.json` and `/metadata`.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The answer to `GET /metadata`; what an agent has to know to act stands in the place of a README.
+/// The answer to `GET /metadata`; its README is what an agent needs to know to act.
 pub(crate) fn metadata(name: &str, description: &str, instructions: &str) -> Value {
     json!({
         "name": name,

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 2_000;
 /// What becomes of a session after a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// It goes on with this reply.
+    /// The session continues after this reply.
     Reply(String),
     /// The client has ended it.
     Closed,
@@ -117,7 +117,7 @@ impl Session {
     async fn step(&mut self, action: Map<String, Value>) -> Result<String, Fault> {
         let command = command(action)?;
         let Some(playing) = &mut self.playing else {
-            let message = "there is no episode yet: send `reset` before the first `step`";
+            let message = "no episode has begun: send `reset` before the first `step`";
             return Err(Fault::new(ErrorCode::ExecutionError, message));
         };
         if playing.done {
@@ -127,7 +127,7 @@ impl Session {
         let seen = match playing.episode.step(&command).await {
             Ok(seen) => seen,
             Err(error) => {
-                // What is broken is no episode any more, and no failure of the agent.
+                // A broken environment ends the episode, and does not count as a failure of the agent.
                 self.playing = None;
                 return Err(broken(error));
             }

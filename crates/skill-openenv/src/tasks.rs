@@ -79,7 +79,7 @@ pub(crate) fn given<'a>(data: &'a Map<String, Value>, name: &str) -> Option<&'a 
 /// The split of this name.
 pub(crate) fn split(name: &str) -> Result<Split, Fault> {
     Split::parse(name).ok_or_else(|| {
-        let message = format!("there is no split `{name}`; expected train, val or test");
+        let message = format!("unknown split `{name}`; expected train, val or test");
         Fault::field("value_error", "split", message, json!(name))
     })
 }
