@@ -154,6 +154,8 @@ skill_core::named_enum! {
         AfterAdmission = "after_admission",
         /// The standing check, which hides shown skills at random.
         Standing = "standing",
+        /// A comparison of the policy under training with the skill and without it.
+        Withdrawal = "withdrawal",
     }
 }
 
@@ -188,6 +190,8 @@ skill_core::named_enum! {
         Trial = "trial",
         /// A measurement showed that it harms.
         Harmful = "harmful",
+        /// The policy that was trained with it succeeds as often without it.
+        Internalized = "internalized",
         /// Its tier held too many skills, and it was worth least.
         OverCap = "over_cap",
         /// A later version took its place.

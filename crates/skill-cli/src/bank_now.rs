@@ -198,6 +198,7 @@ pub(crate) fn event_line(event: &Event) -> Option<String> {
                 // The end of its trial says it.
                 Reason::Trial | Reason::Proposed => return None,
                 Reason::Harmful => "the standing check showed that it harms",
+                Reason::Internalized => "the policy succeeds as often without it",
                 Reason::OverCap => "its tier held too many skills",
                 Reason::Revised => "a later version took its place",
                 Reason::Merged => "it was merged into another skill",

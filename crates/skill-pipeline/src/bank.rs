@@ -29,6 +29,7 @@ pub use trials::GROUPS_PER_INTERVAL;
 pub(crate) use {
     collect::episode_of,
     live::LiveBank,
+    run::MIN_STANDING_GROUPS,
     sets::{chosen, item_sets},
     trials::{first_of_its_tier, tells_nothing, trial_design, trial_rule},
     verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released},

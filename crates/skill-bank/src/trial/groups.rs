@@ -150,7 +150,7 @@ impl TrialGroups {
     }
 
     /// True if the candidate is shown to help.
-    pub(super) fn is_better(&self, rule: TrialRule) -> bool {
+    pub fn is_better(&self, rule: TrialRule) -> bool {
         match (rule, &self.compared) {
             (TrialRule::FixedEnd { alpha }, Compared::Success { .. }) => {
                 is_at_most(self.successes.p_better(), alpha)
@@ -170,7 +170,7 @@ impl TrialGroups {
     }
 
     /// True if the candidate is shown to harm.
-    pub(super) fn is_worse(&self) -> bool {
+    pub fn is_worse(&self) -> bool {
         match &self.compared {
             Compared::Success { process } => has_reached(process.ln_worse(), HARM_THRESHOLD),
             Compared::Score { scores, .. } => scores.is_worse(HARM_THRESHOLD),

@@ -44,10 +44,35 @@ impl HideRule {
         if !dice.chance("hides", 1.0 / f64::from(self.one_in)) {
             return None;
         }
-        let mut sorted: Vec<&SkillRef> = shown.iter().collect();
-        sorted.sort_unstable();
-        dice.pick("which", &sorted).copied()
+        one_of(&dice, shown)
     }
+
+    /// Whether a skill is hidden from half of the rollouts of this task in this pass, where the rollouts of a task are
+    /// compared with each other, as in GRPO: in one group of so many.
+    pub fn hides_in_group(&self, item: &ItemId, pass: u32) -> bool {
+        self.one_in > 0 && self.of_group(item, pass).chance("hides", 1.0 / f64::from(self.one_in))
+    }
+
+    /// The skill to hide from half of such a group, of those that would be shown.
+    pub fn hidden_in_group<'a>(
+        &self,
+        item: &ItemId,
+        pass: u32,
+        shown: &'a [SkillRef],
+    ) -> Option<&'a SkillRef> {
+        one_of(&self.of_group(item, pass), shown)
+    }
+
+    fn of_group(&self, item: &ItemId, pass: u32) -> Dice {
+        Dice::new(self.seed, &["hide in group", item.as_str(), &pass.to_string()])
+    }
+}
+
+/// One of these skills by chance, in whatever order they are listed.
+fn one_of<'a>(dice: &Dice, shown: &'a [SkillRef]) -> Option<&'a SkillRef> {
+    let mut sorted: Vec<&SkillRef> = shown.iter().collect();
+    sorted.sort_unstable();
+    dice.pick("which", &sorted).copied()
 }
 
 /// A rollout of the standing check.
@@ -90,6 +115,18 @@ impl Standing {
                 self.skills.entry(skill.clone()).or_default().push(group);
             }
         }
+    }
+
+    /// Adds what another check has found.
+    pub fn add(&mut self, other: &Self) {
+        for (skill, groups) in &other.skills {
+            self.skills.entry(skill.clone()).or_default().add(groups);
+        }
+    }
+
+    /// Forgets a skill.
+    pub fn forget(&mut self, skill: &SkillRef) {
+        self.skills.remove(skill);
     }
 
     /// What is known of a skill; `None` if it was never hidden.

@@ -261,6 +261,14 @@ impl Stratified {
         *count = count.saturating_add(1);
     }
 
+    /// Takes all groups of another.
+    pub fn add(&mut self, other: &Self) {
+        for (group, more) in &other.counts {
+            let count = self.counts.entry(*group).or_default();
+            *count = count.saturating_add(*more);
+        }
+    }
+
     /// All groups.
     pub fn n_groups(&self) -> u64 {
         self.counts.values().sum()

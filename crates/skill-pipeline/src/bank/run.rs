@@ -36,7 +36,7 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 /// Groups that must tell something before the standing check retires a skill.
-pub(super) const MIN_STANDING_GROUPS: u64 = 8;
+pub(crate) const MIN_STANDING_GROUPS: u64 = 8;
 
 /// The skills that each task of a type is shown.
 pub(super) type ShownOfType = BTreeMap<ItemId, Vec<SkillRef>>;
@@ -187,7 +187,7 @@ impl BankRun<'_> {
         let step = (round > 0).then_some(StepIdx(round));
         let ctx = self.ctx(step, stage, None, &watch);
         let source = self.source(view.clone())?;
-        let hide = HideRule { one_in: one_in(self.settings().hide_share), seed: self.seed() };
+        let hide = HideRule { one_in: self.settings().hides_one_in(), seed: self.seed() };
         let mut sources: Vec<Arc<dyn SkillSource>> = vec![self.shown_source(view.clone())?];
         let mut source_of: BTreeMap<SkillRef, usize> = BTreeMap::new();
         let mut shown_to: BTreeMap<ItemId, Vec<SkillRef>> = BTreeMap::new();
@@ -433,9 +433,4 @@ pub(super) fn add(tokens: &mut IndexMap<String, StageTokens>, stage: &str, used:
 
 fn sample_of(result: &RolloutResult) -> usize {
     usize::try_from(result.trajectory.sample).unwrap_or(usize::MAX)
-}
-
-/// In one rollout of how many a skill is hidden; 0 for none.
-fn one_in(share: f64) -> u32 {
-    if share > 0.0 { (1.0 / share).round() as u32 } else { 0 }
 }

@@ -64,6 +64,13 @@ pub struct BankSettings {
     pub hide_share: f64,
 }
 
+impl BankSettings {
+    /// In one rollout, or group of rollouts, of how many a skill is hidden; 0 for none.
+    pub(crate) fn hides_one_in(&self) -> u32 {
+        if self.hide_share > 0.0 { (1.0 / self.hide_share).round() as u32 } else { 0 }
+    }
+}
+
 impl Default for BankSettings {
     fn default() -> Self {
         Self {

@@ -59,6 +59,7 @@ impl RlBank {
             "trial": settings.trial,
             "alpha": settings.alpha,
             "max_trial_rollouts": settings.max_trial_rollouts,
+            "hide_share": settings.hide_share,
         });
         let types = serde_json::to_value(self.retrieval.types()).unwrap_or_default();
         let retrieval = json!({"settings": self.retrieval.settings(), "types": canonical_hash(&types)});

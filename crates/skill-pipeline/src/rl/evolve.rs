@@ -1,9 +1,10 @@
 //! A bank that evolves while its policy is trained.
 //!
-//! The groups of an iteration are the trial of a candidate (see `trial`). At each validation a teacher reads failures of weak types and
+//! The groups of an iteration are the trial of a candidate (see `trial`), and measure active skills (see `standing`). At each validation a teacher reads failures of weak types and
 //! proposes candidates. The tasks that a teacher reads and those of trials are disjoint, as in runs that train a bank
 //! alone, whose settings hold here.
 
+mod standing;
 mod state;
 mod trial;
 
@@ -168,17 +169,6 @@ impl<'run> Evolving<'run> {
         Ok(if self.frame.is_blank() { source } else { source.with_frame(self.frame.clone()) })
     }
 
-    /// What is shown: to episodes outside of a trial, and to its halves without and with the candidate.
-    pub(super) fn sources(&self) -> Result<[Arc<dyn SkillSource>; 3], PipelineError> {
-        let view = self.bank.bank().view();
-        let plain = self.shown(view.clone())?;
-        let Some(open) = &self.state.trial else {
-            return Ok([Arc::clone(&plain), Arc::clone(&plain), plain]);
-        };
-        let [without, with] = self.arms(&open.candidate, open.is_retirement);
-        Ok([plain, self.shown(without)?, self.shown(with)?])
-    }
-
     /// Keeps an episode for the teacher, if it may read it.
     fn keep_episode(&mut self, played: &Played) -> Result<(), PipelineError> {
         if self.teacher.is_none() {
@@ -205,6 +195,7 @@ impl<'run> Evolving<'run> {
         cancel: &CancellationToken,
     ) -> Result<(), PipelineError> {
         self.state.n_admitted_since_validation = 0;
+        self.begin_standing_interval();
         let episodes = std::mem::take(&mut self.episodes);
         self.state.since = iteration;
         self.log = LineLog::open(&episodes_file(&self.dir, iteration), 0)?.0;

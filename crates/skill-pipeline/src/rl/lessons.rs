@@ -3,6 +3,7 @@
 use super::rollout::Played;
 use super::settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 use crate::weights::EpisodeRow;
+use skill_bank::trial::Half;
 use skill_train::TrainError;
 use skill_train::grpo::{AdvantageSettings, Baseline, Mean, Rollout, Scale, Statistics};
 use skill_train::seam::{KlEstimator, KlPenalty, PolicyLoss, Row};
@@ -23,12 +24,8 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
     let mut first_copies = Vec::with_capacity(played.len());
     for (trajectory, played) in (0..).zip(played) {
         first_copies.push(rollouts.len());
-        let rollout = Rollout {
-            group: played.group as u64,
-            arm: u32::from(played.has_candidate),
-            trajectory,
-            reward: Some(played.reward),
-        };
+        let rollout =
+            Rollout { group: played.group as u64, arm: arm(played), trajectory, reward: Some(played.reward) };
         rollouts.extend(std::iter::repeat_n(rollout, n_copies(played)));
     }
     let advantages = settings
@@ -38,7 +35,7 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
     let values = first_copies.iter().filter_map(|place| advantages.values.get(*place));
     // Half a group whose returns are all equal teaches nothing, whatever the other half does.
     let has_signal = |played: &Played| {
-        let (group, arm) = (played.group as u64, u32::from(played.has_candidate));
+        let (group, arm) = (played.group as u64, arm(played));
         advantages
             .groups
             .iter()
@@ -65,6 +62,11 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
         .map(lesson)
         .filter(|lesson| !lesson.rows.is_empty());
     Ok((lessons.collect(), advantages.share_without_signal()))
+}
+
+/// Episodes of a group that were shown the same have one number.
+fn arm(played: &Played) -> u32 {
+    u32::from(played.half == Some(Half::With))
 }
 
 /// The rows of an optimizer step with the weights of their tokens, and what the loss is divided by.
@@ -140,7 +142,7 @@ mod tests {
     use skill_bank::trial::TrialResult;
 
     /// An episode with a row for each list of replies; a reply of `n` tokens follows one that is shown.
-    fn played(reward: f64, has_candidate: bool, rows: &[&[usize]]) -> Played {
+    fn played(reward: f64, half: Option<Half>, rows: &[&[usize]]) -> Played {
         let row = |replies: &&[usize]| {
             let parts = replies.iter().map(|n| [&[false][..], &vec![true; *n]].concat());
             let sampled: Vec<bool> = parts.flatten().collect();
@@ -153,7 +155,7 @@ mod tests {
             invalid_actions: 0,
             reward,
             outcome: TrialResult { is_success: false, score: reward },
-            has_candidate,
+            half,
             result: None,
             rows: rows.iter().map(row).collect(),
         }
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn the_switches_of_advantages_do_what_they_say() {
         let won_and_lost =
-            [played(1.0, false, &[&[1]]), played(0.0, false, &[&[1, 1, 1]]), played(0.0, false, &[&[1]])];
+            [played(1.0, None, &[&[1]]), played(0.0, None, &[&[1, 1, 1]]), played(0.0, None, &[&[1]])];
         let usual = RlSettings::default();
         close(&advantages(&usual, &won_and_lost), &[1.1547, -0.57735, -0.57735]);
         let centered = RlSettings { advantage: RlAdvantage::Centered, ..usual.clone() };
@@ -186,8 +188,9 @@ mod tests {
 
     #[test]
     fn halves_of_a_group_have_a_baseline_each_unless_it_is_switched_off() {
-        let one = |reward, has_candidate| played(reward, has_candidate, &[&[1]]);
-        let played = [one(1.0, true), one(0.0, true), one(1.0, false), one(1.0, false)];
+        let one = |reward, half| played(reward, Some(half), &[&[1]]);
+        let played =
+            [one(1.0, Half::With), one(0.0, Half::With), one(1.0, Half::Without), one(1.0, Half::Without)];
         let centered = RlSettings { advantage: RlAdvantage::Centered, ..RlSettings::default() };
         // The half whose games all ended alike has nothing to say.
         close(&advantages(&centered, &played), &[0.5, -0.5]);
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn aggregations_weigh_tokens_and_episodes() {
-        let episodes = [played(1.0, false, &[&[4]]), played(0.0, false, &[&[1], &[1]])];
+        let episodes = [played(1.0, None, &[&[4]]), played(0.0, None, &[&[1], &[1]])];
         // The weight of a token of each episode, over what the sum is divided by.
         let shares = |aggregation| {
             let settings = RlSettings { aggregation, max_reply_tokens: 10, ..RlSettings::default() };

@@ -16,6 +16,8 @@
 use crate::sft::record::SftGames;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use skill_bank::Occasion;
+use skill_bank::trial::TrialNumbers;
 use std::path::Path;
 
 /// The file of finished iterations.
@@ -103,9 +105,30 @@ pub struct RlBankIteration {
     /// Skills that were retired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retired: Vec<String>,
+    /// Those of them that the policy wins as often without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub internalized: Vec<String>,
+    /// Skills that were hidden from half of a group each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+    /// Measurements of active skills that ended: after their admission, or by the standing check that retired them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<RlMeasured>,
     /// What was left out, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// A measurement of an active skill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RlMeasured {
+    /// The version.
+    pub skill: String,
+    /// The occasion.
+    pub occasion: Occasion,
+    /// What came out.
+    pub numbers: TrialNumbers,
 }
 
 /// The bank at the end of a run.
@@ -118,9 +141,20 @@ pub struct RlBankSummary {
     pub active: usize,
     /// Trials that were opened, and skills that they admitted.
     pub trials: [u32; 2],
+    /// Skills that were withdrawn since the policy wins as often without them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub internalized: u32,
+    /// What is known of active skills: their measurement after admission, and what the standing check has found since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<RlMeasured>,
     /// The last games again without the skills of the bank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<SftGames>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Games that were played along the way.

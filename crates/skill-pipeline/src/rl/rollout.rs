@@ -4,6 +4,7 @@ use super::settings::RlSettings;
 use crate::error::PipelineError;
 use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault};
 use futures_util::future::join_all;
+use skill_bank::SkillRef;
 use skill_bank::trial::{Half, PlannedGroup, TrialResult};
 use skill_core::RolloutResult;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
@@ -27,32 +28,60 @@ pub(super) struct Played {
     pub(super) reward: f64,
     /// What a trial compares.
     pub(super) outcome: TrialResult,
-    /// True if the candidate of a trial may have been shown.
-    pub(super) has_candidate: bool,
+    /// The half of its group, where it is halved.
+    pub(super) half: Option<Half>,
     /// The result of the environment; none where the prompt outgrew its limit.
     pub(super) result: Option<Box<RolloutResult>>,
     pub(super) rows: Vec<EpisodeRow>,
 }
 
 /// The episodes of one task in an iteration.
-#[derive(Debug, Clone)]
 pub(super) struct Group<'run> {
     pub(super) item: &'run Item,
-    /// Its place in a trial, which halves it.
-    pub(super) planned: Option<PlannedGroup>,
+    /// What its halves compare, where it is halved.
+    pub(super) halved: Option<Halved>,
+}
+
+/// A group that is halved: its halves differ in one skill.
+pub(super) struct Halved {
+    pub(super) halves: Vec<Half>,
+    /// What the halves without and with the skill are shown.
+    pub(super) sources: [Arc<dyn SkillSource>; 2],
+    pub(super) purpose: Purpose,
+}
+
+/// Why a group is halved.
+pub(super) enum Purpose {
+    /// It is a group of the trial under way.
+    Trial(PlannedGroup),
+    /// It is a group of the measurement of an active skill.
+    Measurement,
+    /// This shown skill is hidden from half of it.
+    Standing(SkillRef),
 }
 
 impl Group<'_> {
-    fn half(&self, sample: usize) -> Option<Half> {
-        self.planned.as_ref().and_then(|planned| planned.halves.get(sample).copied())
+    /// A group in which all episodes are shown the same.
+    pub(super) fn whole(item: &Item) -> Group<'_> {
+        Group { item, halved: None }
+    }
+
+    fn half(&self, sample: usize) -> Option<(Half, &Arc<dyn SkillSource>)> {
+        let halved = self.halved.as_ref()?;
+        let half = halved.halves.get(sample).copied()?;
+        let [without, with] = &halved.sources;
+        Some(match half {
+            Half::Without => (half, without),
+            Half::With => (half, with),
+        })
     }
 }
 
 /// What episodes are played with.
 pub(super) struct Table<'run> {
     pub(super) env: &'run dyn Env,
-    /// What is shown: outside of trials, and to the halves of a trial without and with its candidate.
-    pub(super) sources: [Arc<dyn SkillSource>; 3],
+    /// What the episodes of groups that are not halved are shown.
+    pub(super) source: Arc<dyn SkillSource>,
     pub(super) backend: &'run Arc<dyn TrainBackend>,
     pub(super) text: &'run PolicyText,
     pub(super) settings: &'run RlSettings,
@@ -98,12 +127,7 @@ impl Table<'_> {
         let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), limit);
         let sample = seat % self.settings.group_size;
         let (item, half) = (group.item, group.half(sample));
-        let [plain, without, with] = &self.sources;
-        let source = match half {
-            None => plain,
-            Some(Half::Without) => without,
-            Some(Half::With) => with,
-        };
+        let (half, source) = half.map_or((None, &self.source), |(half, source)| (Some(half), source));
         let of_group = place;
         let place = CallPlace::new(format_args!("iteration {iteration}"))
             .child("rollouts")
@@ -132,7 +156,7 @@ impl Table<'_> {
                 invalid_actions,
                 reward: score - penalty(invalid_actions),
                 outcome: TrialResult { is_success, score },
-                has_candidate: half == Some(Half::With),
+                half,
                 result,
                 rows,
             }

@@ -246,15 +246,12 @@ impl<'run> RlRun<'run> {
         let (settings, failed, began) = (&trainer.settings, self.failed(iteration), Instant::now());
         let cancel = &trainer.stop.now;
         let regular = self.tasks(iteration);
-        let (groups, sources) = match &mut self.evolving {
+        let (groups, source) = match &mut self.evolving {
             Some(evolving) => {
                 let groups = evolving.groups(iteration, regular, cancel).await?;
-                (groups, evolving.sources()?)
+                (groups, evolving.source()?)
             }
-            None => {
-                let groups = regular.into_iter().map(|item| Group { item, planned: None });
-                (groups.collect(), [(); 3].map(|()| Arc::clone(&trainer.source)))
-            }
+            None => (regular.into_iter().map(Group::whole).collect(), Arc::clone(&trainer.source)),
         };
         self.log.emit(&Event::StepStarted {
             step: StepIdx(to_u32(iteration)),
@@ -264,7 +261,7 @@ impl<'run> RlRun<'run> {
         });
         let table = Table {
             env: trainer.env.as_ref(),
-            sources,
+            source,
             backend: &trainer.backend,
             text: &trainer.text,
             settings,
@@ -440,6 +437,8 @@ impl<'run> RlRun<'run> {
             version: view.version().to_owned(),
             active: view.skills().len(),
             trials: evolving.counts(),
+            internalized: evolving.internalized(),
+            measured: evolving.measured(),
             without,
         }))
     }

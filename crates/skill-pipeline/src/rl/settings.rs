@@ -123,6 +123,9 @@ pub struct RlSettings {
     pub max_reply_tokens: usize,
     /// Tokens of one forward pass at most. A batch with more is split, which changes rounding and nothing else.
     pub micro_batch_tokens: usize,
+    /// An active skill is withdrawn once a trial shows, with 95 % confidence, that the odds of success with it are less
+    /// than this multiple of those without it: the policy has internalized it. 0 withdraws none.
+    pub withdraw_below: f64,
     /// Games are played after each so many iterations, where any are configured, and after the last one.
     pub validation_interval: u64,
 }
@@ -153,6 +156,7 @@ impl Default for RlSettings {
             max_prompt_tokens: 6_000,
             max_reply_tokens: 1_024,
             micro_batch_tokens: 8_192,
+            withdraw_below: 0.0,
             validation_interval: 5,
         }
     }
@@ -211,6 +215,7 @@ impl RlSettings {
             ("rl.advantage", json!(self.advantage), json!(usual.advantage)),
             ("rl.statistics", json!(self.statistics), json!(usual.statistics)),
             ("rl.baseline", json!(self.baseline), json!(usual.baseline)),
+            ("rl.withdraw_below", json!(self.withdraw_below), json!(usual.withdraw_below)),
             ("rl.aggregation", json!(self.aggregation), json!(usual.aggregation)),
         ];
         let switched = switches.into_iter().filter(|(_, value, usual)| value != usual);

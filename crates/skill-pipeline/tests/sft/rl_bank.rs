@@ -7,14 +7,16 @@ use async_trait::async_trait;
 use serde_json::json;
 use skill_bank::distill::TeacherPrompts;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
-use skill_bank::{Author, Bank, BankEvent, Content, Evidence, Source, State, Tier};
+use skill_bank::{
+    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State, Tier,
+};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::source::document;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Message};
 use skill_pipeline::bank::BankSettings;
-use skill_pipeline::rl::record::{RlIteration, RlSummary};
+use skill_pipeline::rl::record::{RlIteration, RlMeasured, RlSummary};
 use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::sft::EnvGames;
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
@@ -80,10 +82,11 @@ impl Env for Advised {
     }
 }
 
-fn candidate(bank: &mut Bank, title: &str) {
+fn candidate(bank: &mut Bank, title: &str) -> SkillRef {
+    let skill = bank.next_skill(&Tier::of_type("doors"));
     let tier = Tier::of_type("doors");
     let proposed = BankEvent::Proposed {
-        skill: bank.next_skill(&tier),
+        skill: skill.clone(),
         tier,
         content: Content::Principle {
             title: title.to_owned(),
@@ -95,6 +98,16 @@ fn candidate(bank: &mut Bank, title: &str) {
         evidence: Evidence::default(),
     };
     bank.record(0, Author::Process, proposed).unwrap();
+    skill
+}
+
+/// A bank with an active skill that nobody has measured.
+fn unmeasured(title: &str) -> (Bank, SkillRef) {
+    let mut bank = Bank::new();
+    let skill = candidate(&mut bank, title);
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
+    bank.record(0, Author::Process, admitted).unwrap();
+    (bank, skill)
 }
 
 fn settings() -> RlSettings {
@@ -129,9 +142,15 @@ fn trainer(run: &Path, model: &Bigram, settings: &RlSettings, n_asked: &Arc<Atom
     let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
     let mut evolution = BankSettings::default();
     evolution.weak_below = 0.6;
+    // One of four groups: the runs are short.
+    evolution.hide_share = 0.25;
     let bank = RlBank::new(initial, retrieval, TeacherPrompts::embedded().unwrap())
         .with_settings(evolution)
         .with_teacher(teacher(n_asked), 2_048);
+    with_bank(run, model, settings, bank)
+}
+
+fn with_bank(run: &Path, model: &Bigram, settings: &RlSettings, bank: RlBank) -> RlTrainer {
     let store = StateStore::new(run.join(CHECKPOINTS_DIR));
     let (backend, writer) = (Arc::new(model.clone()), Arc::new(model.clone()));
     let (env, source): (Arc<dyn Env>, _) = (Arc::new(Advised::new()), document(&SkillDoc::default()));
@@ -171,11 +190,24 @@ async fn what_helps_is_admitted_and_what_harms_is_not() {
     assert_eq!(of_bank(&iterations[0]).trial.as_deref(), Some("doo_001"), "the candidate is tried at once");
     assert!(iterations.iter().any(|record| of_bank(record).proposed == ["doo_002"]), "the teacher is asked");
     let admitted = iterations.iter().position(|record| of_bank(record).admitted == ["doo_002"]).unwrap();
-    // From then on everybody is shown the skill; before, a half of some groups was.
-    assert!(iterations[admitted + 1..].iter().all(|record| record.won == record.episodes));
+    // From then on it is hidden only where it is measured; before, half of some groups was shown it.
+    let is_shown = |record: &&RlIteration| of_bank(record).hidden.is_empty();
+    let measuring = admitted + 1..admitted + 3;
+    let behind = &iterations[measuring.end..];
+    assert!(behind.iter().filter(is_shown).all(|record| record.won == record.episodes));
+    assert!(behind.iter().any(|record| of_bank(record).hidden == ["doo_002"]));
     assert!(iterations[..admitted].iter().all(|record| record.won < record.episodes));
+    let measured: Vec<RlMeasured> = iterations.iter().flat_map(|record| of_bank(record).measured).collect();
+    assert_eq!(measured.len(), 1, "{measured:?}");
+    assert_eq!((&*measured[0].skill, measured[0].occasion), ("doo_002", Occasion::AfterAdmission));
+    let [won, shown] = measured[0].numbers.with;
+    assert!(won == shown && shown > 0 && measured[0].numbers.difference > 0.0, "{measured:?}");
+    let log = std::fs::read_to_string(run.join("bank/log.jsonl")).unwrap();
+    assert_eq!(log.matches("\"after_admission\"").count(), 1);
     let summed = summary.bank.unwrap();
     assert_eq!((summed.active, summed.trials), (1, [2, 1]));
+    let known: Vec<Occasion> = summed.measured.iter().map(|measured| measured.occasion).collect();
+    assert_eq!(known, [Occasion::AfterAdmission, Occasion::Standing]);
     assert_eq!(summary.after.unwrap().won, 3);
     assert!(summed.without.unwrap().won < 3, "without the skills of the bank the policy is what it was");
     assert!(n_asked >= 1);
@@ -210,4 +242,55 @@ async fn a_run_with_a_bank_that_dies_ends_with_the_same_bytes_and_pays_no_reply_
             assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
         }
     }
+}
+
+fn retired(run: &Path) -> Vec<(SkillRef, Reason)> {
+    let bank = Bank::from_log(&std::fs::read_to_string(run.join("bank/log.jsonl")).unwrap()).unwrap();
+    let events = bank.log().iter().filter_map(|record| match &record.event {
+        BankEvent::Retired { skill, reason } => Some((skill.clone(), *reason)),
+        _ => None,
+    });
+    events.collect()
+}
+
+async fn train_with(initial: Bank, settings: &RlSettings, hide_share: f64) -> (tempfile::TempDir, RlSummary) {
+    let dir = tempfile::tempdir().unwrap();
+    let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
+    let mut evolution = BankSettings::default();
+    evolution.hide_share = hide_share;
+    evolution.max_trial_rollouts = 320;
+    let bank = RlBank::new(initial, retrieval, TeacherPrompts::embedded().unwrap()).with_settings(evolution);
+    let model = bigram(dir.path());
+    let summary = with_bank(dir.path(), &model, settings, bank).train(dir.path()).await.unwrap();
+    (dir, summary)
+}
+
+#[tokio::test]
+async fn a_shown_skill_that_harms_is_found_by_hiding_it() {
+    let (bank, skill) = unmeasured("Shout");
+    let (run, summary) = train_with(bank.clone(), &settings(), 0.5).await;
+    assert_eq!(retired(run.path()), [(skill.clone(), Reason::Harmful)]);
+    assert_eq!(summary.bank.unwrap().active, 0);
+    // Where nothing is hidden, nothing is found.
+    let (run, summary) = train_with(bank, &settings(), 0.0).await;
+    assert_eq!((retired(run.path()), summary.bank.unwrap().active), (Vec::new(), 1));
+}
+
+#[tokio::test]
+async fn a_skill_that_the_policy_no_longer_needs_is_withdrawn_where_that_is_configured() {
+    let mut settings = settings();
+    let (bank, skill) = unmeasured("Breathe");
+    let (run, _) = train_with(bank.clone(), &settings, 0.0).await;
+    assert_eq!(retired(run.path()), [], "by default skills stay");
+    settings.withdraw_below = 2.5;
+    let (run, summary) = train_with(bank, &settings, 0.0).await;
+    assert_eq!(retired(run.path()), [(skill, Reason::Internalized)]);
+    let summed = summary.bank.unwrap();
+    assert_eq!((summed.active, summed.internalized), (0, 1));
+    let log = std::fs::read_to_string(run.path().join("bank/log.jsonl")).unwrap();
+    assert_eq!(log.matches("\"withdrawal\"").count(), 1);
+    // One that helps stays, however often its withdrawal is tried.
+    let (bank, _) = unmeasured("Knock");
+    let (run, summary) = train_with(bank, &settings, 0.0).await;
+    assert_eq!((retired(run.path()), summary.bank.unwrap().active), (Vec::new(), 1));
 }

@@ -63,6 +63,10 @@ settings! {
         lora_rank: u32 = decisive(integer(0, MAX_RANK), Value("16"));
         /// The scale of the adapter times its rank; without it, twice the rank.
         lora_alpha: Option<f64> = decisive(number(1e-6, 1e6), Absent { example: "32.0" });
+        /// An active skill is withdrawn once a trial shows, with 95 % confidence, that the odds of success with it are
+        /// less than this multiple of those without it: the policy has internalized it. Such trials are made while no
+        /// candidate waits. 0 withdraws none; 1.1 takes thousands of episodes to tell, 1.5 some hundred.
+        withdraw_below: f64 = decisive(number(0.0, 100.0), Value("0.0")) => withdraw_below;
         /// Iterations between two times that games are played.
         validation_interval: u64 = process(integer(1, MAX_COUNT), Value("5")) => validation_interval;
         /// Games of the selection split that are played greedily along the way.

@@ -2,8 +2,8 @@
 
 use crate::rl::record::RlBankIteration;
 use serde::{Deserialize, Serialize};
-use skill_bank::SkillRef;
-use skill_bank::trial::{TrialOutcome, TrialResult};
+use skill_bank::trial::{Standing, TrialNumbers, TrialOutcome, TrialResult};
+use skill_bank::{Occasion, SkillRef};
 use skill_core::ItemId;
 use std::collections::BTreeMap;
 
@@ -29,6 +29,21 @@ pub(in crate::rl) struct EvolutionState {
     pub(super) retirements: Vec<SkillRef>,
     /// Successes and episodes of tasks without candidates.
     pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    /// Measurements of active skills that are under way or wait, the next one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) measurements: Vec<OpenMeasurement>,
+    /// What the standing check has found, by the intervals between validations; the last one is under way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) standing: Vec<Standing>,
+    /// What measurements after admission have found.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) after_admission: BTreeMap<SkillRef, TrialNumbers>,
+    /// How often it was measured whether the policy still needs a skill.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) n_measured: BTreeMap<SkillRef, u32>,
+    /// Skills that were withdrawn since the policy wins as often without them.
+    #[serde(default)]
+    pub(super) n_internalized: u32,
     /// What trials compare.
     pub(super) outcome: TrialOutcome,
     /// The iteration of the last evolution.
@@ -47,6 +62,20 @@ pub(super) struct OpenTrial {
     pub(super) is_retirement: bool,
     /// The design, as JSON.
     pub(super) design: String,
+    /// The results of its groups so far.
+    pub(super) groups: Vec<Vec<TrialResult>>,
+}
+
+/// A measurement of an active skill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct OpenMeasurement {
+    pub(super) skill: SkillRef,
+    /// After its admission, or for its withdrawal.
+    pub(super) occasion: Occasion,
+    /// The design, as JSON; after an admission, that of the trial with more groups.
+    pub(super) design: String,
+    /// The place of its first group: after an admission, behind those of the trial.
+    pub(super) first: u64,
     /// The results of its groups so far.
     pub(super) groups: Vec<Vec<TrialResult>>,
 }

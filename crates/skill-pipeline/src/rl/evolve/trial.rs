@@ -8,15 +8,16 @@ use crate::bank::{
 };
 use crate::error::PipelineError;
 use crate::rl::record::CHECKPOINT_FILE;
-use crate::rl::rollout::{Group, Played};
+use crate::rl::rollout::{Group, Halved, Played, Purpose};
 use skill_bank::trial::{
-    ItemRate, TrialDesign, TrialError, TrialOutcome, TrialResult, TrialSettings, TrialState,
+    Half, ItemRate, PlannedGroup, TrialDesign, TrialError, TrialOutcome, TrialResult, TrialSettings,
+    TrialState,
 };
 use skill_bank::{BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
 use skill_core::ItemId;
-use skill_envs::{Item, Split, TaskView};
-use skill_llm::{CallCtx, CallPlace};
+use skill_envs::{Item, SkillSource, Split};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl<'run> Evolving<'run> {
@@ -46,27 +47,66 @@ impl<'run> Evolving<'run> {
         regular: Vec<&'run Item>,
         cancel: &CancellationToken,
     ) -> Result<Vec<Group<'run>>, PipelineError> {
-        let n_groups = regular.len();
-        if self.trial.is_none() {
+        let (n_groups, room) = (regular.len(), regular.len().div_ceil(2));
+        self.drop_measurements();
+        if self.trial.is_none() && !self.measures_an_admission() {
             self.open_trial(iteration, cancel).await?;
         }
-        let mut groups = Vec::with_capacity(n_groups);
-        if let Some(trial) = &self.trial {
-            let items: BTreeMap<&ItemId, &'run Item> =
-                self.env.items(Split::Train).iter().map(|item| (&item.id, item)).collect();
-            let (first, end) = (trial.n_seen(), trial.design().n_groups());
-            for place in (first..end).take(n_groups.div_ceil(2)) {
-                let planned = trial.design().group(place).map_err(|error| self.trial_error(&error))?;
-                if let Some(item) = items.get(&planned.item) {
-                    groups.push(Group { item, planned: Some(planned) });
-                }
-            }
-            self.record.trial = Some(trial.design().candidate().to_string());
+        if self.trial.is_none() {
+            self.open_withdrawal(iteration, cancel).await?;
         }
-        let n_trial = groups.len();
-        let regular = regular.into_iter().take(n_groups.saturating_sub(n_trial));
-        groups.extend(regular.map(|item| Group { item, planned: None }));
+        let mut groups = match self.trial {
+            Some(_) => self.groups_of_trial(room)?,
+            None => self.groups_of_measurement(room)?,
+        };
+        let regular = regular.into_iter().take(n_groups.saturating_sub(groups.len()));
+        groups.extend(self.groups_of_standing_check(iteration, regular, cancel).await?);
         Ok(groups)
+    }
+
+    /// The next groups of the trial under way, at most so many.
+    fn groups_of_trial(&mut self, room: usize) -> Result<Vec<Group<'run>>, PipelineError> {
+        let (Some(trial), Some(open)) = (&self.trial, &self.state.trial) else { return Ok(Vec::new()) };
+        let sources = self.shown_to_halves(&open.candidate, open.is_retirement)?;
+        let (first, end) = (trial.n_seen(), trial.design().n_groups());
+        let groups =
+            self.planned_groups(trial.design(), (first..end).take(room), &sources, Purpose::Trial)?;
+        self.record.trial = Some(trial.design().candidate().to_string());
+        Ok(groups)
+    }
+
+    /// The groups of a design at these places.
+    pub(super) fn planned_groups(
+        &self,
+        design: &TrialDesign,
+        places: impl Iterator<Item = u64>,
+        sources: &[Arc<dyn SkillSource>; 2],
+        purpose: fn(PlannedGroup) -> Purpose,
+    ) -> Result<Vec<Group<'run>>, PipelineError> {
+        let items: BTreeMap<&ItemId, &'run Item> =
+            self.env.items(Split::Train).iter().map(|item| (&item.id, item)).collect();
+        let mut groups = Vec::new();
+        for place in places {
+            let planned = design.group(place).map_err(|error| self.trial_error(&error))?;
+            if let Some(item) = items.get(&planned.item) {
+                let (halves, sources) = (planned.halves.clone(), sources.clone());
+                groups.push(Group {
+                    item,
+                    halved: Some(Halved { halves, sources, purpose: purpose(planned) }),
+                });
+            }
+        }
+        Ok(groups)
+    }
+
+    /// What the halves without and with a skill are shown.
+    pub(super) fn shown_to_halves(
+        &self,
+        skill: &SkillRef,
+        is_active: bool,
+    ) -> Result<[Arc<dyn SkillSource>; 2], PipelineError> {
+        let [without, with] = self.arms(skill, is_active);
+        Ok([self.shown(without)?, self.shown(with)?])
     }
 
     /// The views of the halves of a trial.
@@ -141,11 +181,11 @@ impl<'run> Evolving<'run> {
     }
 
     /// Turns that a candidate may have had by now: one, and one more with each evolution.
-    fn turns_by_now(&self) -> u64 {
+    pub(super) fn turns_by_now(&self) -> u64 {
         1 + self.state.since / self.settings.validation_interval.max(1)
     }
 
-    async fn design(
+    pub(super) async fn design(
         &self,
         iteration: u64,
         candidate: &SkillRef,
@@ -157,16 +197,7 @@ impl<'run> Evolving<'run> {
         let trial = self.sets.trial().clone();
         let mut eligible = Vec::new();
         for item in chosen(self.env, |id| trial.contains(id)) {
-            let goal = self.env.goal(item).unwrap_or_default();
-            let place = CallPlace::new(format_args!("iteration {iteration}")).child(&item.id).child("skill");
-            let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-            let selected = source.selection(&TaskView::new(item, &goal), &call).await;
-            let selected = selected.map_err(|source| PipelineError::Rollout {
-                place: place.to_string(),
-                item: item.id.clone(),
-                source,
-            })?;
-            if selected.shown.iter().any(|shown| shown.id == *candidate) {
+            if self.selected(iteration, &source, item, cancel).await?.contains(candidate) {
                 let [successes, rollouts] = self.state.rates.get(&item.id).copied().unwrap_or_default();
                 eligible.push(ItemRate { item: item.id.clone(), successes, rollouts });
             }
@@ -197,24 +228,39 @@ impl<'run> Evolving<'run> {
         }
         for (place, group) in groups.iter().enumerate() {
             let of_group: Vec<&Played> = played.iter().filter(|played| played.group == place).collect();
-            for played in of_group.iter().filter(|played| !played.has_candidate) {
+            let purpose = group.halved.as_ref().map(|halved| &halved.purpose);
+            // The half that was shown what everybody is shown.
+            let usual = match purpose {
+                None => None,
+                Some(Purpose::Trial(_)) => Some(Half::Without),
+                Some(Purpose::Measurement | Purpose::Standing(_)) => Some(Half::With),
+            };
+            for played in of_group.iter().filter(|played| played.half == usual) {
                 let [successes, rollouts] = self.state.rates.entry(group.item.id.clone()).or_default();
                 *successes += u32::from(played.is_success);
                 *rollouts += 1;
                 self.keep_episode(played)?;
             }
-            if let (Some(planned), Some(trial)) = (&group.planned, &mut self.trial) {
-                let results: Vec<TrialResult> = of_group.iter().map(|played| played.outcome).collect();
-                let made: Vec<Option<TrialResult>> = results.iter().copied().map(Some).collect();
-                let pushed =
-                    planned.of_rollouts(&made).and_then(|made| trial.push(planned.place, made).map(|_| ()));
-                pushed.map_err(|error| super::trial_error(&self.dir, &error))?;
-                if let Some(open) = &mut self.state.trial {
-                    open.groups.push(results);
-                }
+            let results = || of_group.iter().map(|played| played.outcome).collect();
+            match purpose {
+                None => {}
+                Some(Purpose::Trial(planned)) => self.note_trial(planned, results())?,
+                Some(Purpose::Measurement) => self.note_measurement(results()),
+                Some(Purpose::Standing(hidden)) => self.note_standing(hidden, &of_group),
             }
         }
-        self.decide(iteration).await
+        self.decide(iteration).await?;
+        self.end_measurement(iteration).await?;
+        self.check_standing(iteration).await
+    }
+
+    fn note_trial(&mut self, planned: &PlannedGroup, results: Vec<TrialResult>) -> Result<(), PipelineError> {
+        let (Some(trial), Some(open)) = (&mut self.trial, &mut self.state.trial) else { return Ok(()) };
+        let made: Vec<Option<TrialResult>> = results.iter().copied().map(Some).collect();
+        let pushed = planned.of_rollouts(&made).and_then(|made| trial.push(planned.place, made).map(|_| ()));
+        pushed.map_err(|error| super::trial_error(&self.dir, &error))?;
+        open.groups.push(results);
+        Ok(())
     }
 
     /// Ends the trial under way if it is decided or at its end.
@@ -226,6 +272,7 @@ impl<'run> Evolving<'run> {
             return Ok(());
         }
         let numbers = trial.numbers();
+        let design = trial.design().clone();
         self.trial = None;
         let Some(open) = self.state.trial.take() else { return Ok(()) };
         let (skill, is_retirement) = (open.candidate, open.is_retirement);
@@ -250,6 +297,7 @@ impl<'run> Evolving<'run> {
             self.record.retired.push(skill.to_string());
         } else {
             self.record.admitted.push(skill.to_string());
+            self.measure_after_admission(&skill, &design);
             self.state.n_admissions += 1;
             self.state.n_admitted_since_validation += 1;
             for skill in over_cap_of(self.bank.bank(), self.setup.settings.max_active) {

@@ -110,7 +110,7 @@ pub(super) fn of(bank: &Bank, records: &[RoundRecord]) -> Vec<BankTrial> {
                         trial.phase = verdict.map_or(trial.phase, TrialPhase::of);
                     }
                     Occasion::AfterAdmission => trial.fresh = measured,
-                    Occasion::Standing => {}
+                    Occasion::Standing | Occasion::Withdrawal => {}
                 }
             }
             _ => {}
