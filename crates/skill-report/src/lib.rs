@@ -21,6 +21,7 @@
 mod chart;
 mod data;
 mod html;
+mod tensorboard;
 
 pub use data::bank::{
     BankBrief, BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound,
@@ -36,7 +37,7 @@ pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
-pub use data::rl::{RlBrief, RlReport, RlRow, RlTaskType, reinforces};
+pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType, reinforces};
 pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
@@ -45,6 +46,7 @@ pub use html::{
     rl_content, rl_page, sft_content, sft_page,
 };
 pub use skill_core::usage::grouped;
+pub use tensorboard::TENSORBOARD_FILE;
 
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -59,6 +61,12 @@ pub enum ReportError {
     /// A run that trains weights has no skill and no bank to compare.
     #[error("{name} trains the weights of a model, and runs of skills and banks are compared")]
     NotCompared {
+        /// The name of the run.
+        name: String,
+    },
+    /// A run that trains no weights has no curves of training.
+    #[error("{name} trains no weights, and only curves of such training are written for TensorBoard")]
+    NoCurves {
         /// The name of the run.
         name: String,
     },

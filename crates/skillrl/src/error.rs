@@ -212,7 +212,7 @@ impl Error {
             Self::Pipeline(error) => hint::of_pipeline(error).to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
-            Self::Report(error) if matches!(**error, ReportError::NotCompared { .. }) => {
+            Self::Report(error) if matches!(**error, ReportError::NotCompared { .. } | ReportError::NoCurves { .. }) => {
                 "`skillrl report` shows each run, and `skillrl eval --policy` measures its policy".to_owned()
             }
             #[cfg(feature = "report")]

@@ -8,8 +8,8 @@ use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
     AnyReport, BankReport, Headline, PhasesReport, Report, ReportError, ReportOptions, RlReport,
-    RunComparison, RunOverview, SftReport, bank_page, comparison_page, fine_tunes, has_phases, page,
-    phases_page, reinforces, rl_page, sft_page, trains_bank,
+    RunComparison, RunOverview, SftReport, TENSORBOARD_FILE, bank_page, comparison_page, fine_tunes,
+    has_phases, page, phases_page, reinforces, rl_page, sft_page, trains_bank,
 };
 use std::path::{Path, PathBuf};
 
@@ -199,6 +199,27 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
     let page = page.map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
     write_page(&path, &page)?;
+    Ok(path)
+}
+
+/// Writes the curves of a run that trains weights as an event file of TensorBoard into this folder, which is created;
+/// returns the path of the file. A file of an earlier time is replaced.
+///
+/// # Errors
+///
+/// A run that trains no weights, files of the run that cannot be read, and a file that cannot be written.
+pub fn write_tensorboard(run: &Path, folder: &Path) -> Result<PathBuf, Error> {
+    let bytes = match (fine_tunes(run), reinforces(run)) {
+        (true, _) => sft(run)?.tensorboard(),
+        (false, true) => rl(run)?.tensorboard(),
+        (false, false) => {
+            RunReader::open(run)?;
+            return Err(of_report(ReportError::NoCurves { name: run.display().to_string() }));
+        }
+    };
+    let path = folder.join(TENSORBOARD_FILE);
+    atomic::create_dir(folder)?;
+    atomic::write(&path, &bytes)?;
     Ok(path)
 }
 

@@ -40,6 +40,10 @@ pub(crate) struct ReportArgs {
     /// Prints what the report says as one JSON object, and writes no page.
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
+
+    /// Writes the curves of a run that trains weights into this folder, as an event file of TensorBoard.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "json"])]
+    pub(crate) tensorboard: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -28,6 +28,10 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         };
         return super::print(&format!("{report}\n"));
     }
+    if let Some(folder) = &args.tensorboard {
+        let path = skillrl::report::write_tensorboard(&args.run, folder)?;
+        return super::print(&format!("{}\n", path.display()));
+    }
     let path = skillrl::report::write(&args.run, args.output.as_deref())?;
     super::print(&format!("{}\n", path.display()))
 }

@@ -28,7 +28,13 @@ fn killed_run(context: &TestContext) {
     let config =
         json!({"format_version": "2.0", "config": {"env": {"kind": "alfworld"}}, "identity": identity});
     write("config.json", &config.to_string());
-    let done = [iteration(1, 1, 1.5), iteration(2, 2, 1.25), iteration(3, 3, 1.0)];
+    let mut done = [iteration(1, 1, 1.5), iteration(2, 2, 1.25), iteration(3, 3, 1.0)];
+    let numbers = json!({"groups": 8, "informative_groups": 5, "with": [9, 16], "without": [6, 16], "p_better": 0.2,
+        "p_worse": 0.9, "e_better": 1.5, "e_worse": 0.4, "difference": 0.1875, "interval": [-0.1, 0.45],
+        "odds": 2.0, "odds_interval": {"low": 0.5, "high": 9.0}});
+    done[1]["bank"] = json!({"version": "v1", "active": 1, "trial": "hea_001", "admitted": ["hea_001"]});
+    done[2]["bank"] = json!({"version": "v1", "active": 1,
+        "measured": [{"skill": "hea_001", "occasion": "after_admission", "numbers": numbers}]});
     let lines: String = done.iter().map(|record| format!("{record}\n")).collect();
     // The end of a line that was being written.
     write("iterations.jsonl", &format!("{lines}{{\"iteration\": 4, "));
@@ -91,6 +97,12 @@ fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
         assert!(page.contains(&format!("aria-label=\"{part}\"")), "{part}");
     }
     assert!(page.contains("rl.group_size") && page.contains("<summary>heat</summary>"));
+    assert_eq!(report["bank"]["changes"], json!([1, 0, 0]));
+    assert!(page.contains("hea_001") && page.contains("after admission"), "the bank is shown");
+    context.succeed(&["report", "runs/grpo", "--tensorboard", "tb"]);
+    let events = std::fs::read(context.path("tb/events.out.tfevents.skillrl")).unwrap();
+    let n_returns = events.windows(12).filter(|part| part == b"train/return").count();
+    assert_eq!(n_returns, 3);
     let compared = context.run(&["compare", "runs/grpo", "runs/grpo"]);
     compared.assert_code(code::RUN_DIR);
     assert!(compared.stderr.contains("weights"), "{}", compared.stderr);

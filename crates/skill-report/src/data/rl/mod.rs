@@ -13,8 +13,8 @@ use crate::ReportError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::rl::record::{
-    ITERATIONS_FILE, RlIteration, RlSummary, RlTimes, RlValidation, SUMMARY_FILE, TIMES_FILE,
-    VALIDATION_FILE, is_rl_run,
+    ITERATIONS_FILE, RlBankIteration, RlBankSummary, RlIteration, RlMeasured, RlSummary, RlTimes,
+    RlValidation, SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE, is_rl_run,
 };
 use skill_pipeline::rl::{RlFinding, signs_of};
 use skill_pipeline::sft::record::POLICY_DIR;
@@ -54,10 +54,49 @@ pub struct RlReport {
     pub validations: Vec<RlValidation>,
     /// Signs of a run that goes wrong which iterations have shown, also those that hold no longer.
     pub signs: Vec<RlFinding>,
+    /// The bank in the loop, where there is one.
+    pub bank: Option<RlBankReport>,
     /// Settings that decide the weights, by name.
     pub settings: Vec<(String, String)>,
     /// The directory with the trained model, once there is one.
     pub policy: Option<String>,
+}
+
+/// The bank in the loop of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RlBankReport {
+    /// Active skills after the last iteration.
+    pub active: usize,
+    /// Skills that became active, that were retired, and those of the latter that the policy no longer needs.
+    pub changes: [usize; 3],
+    /// The bank at the end, once the run is finished.
+    pub summary: Option<RlBankSummary>,
+    /// Measurements of active skills with the iteration in which they ended.
+    pub measured: Vec<(u64, RlMeasured)>,
+}
+
+impl RlBankReport {
+    fn new(files: &RlFiles) -> Option<Self> {
+        let records =
+            || files.iterations.iter().filter_map(|record| Some((record.iteration, record.bank.as_ref()?)));
+        let (_, last) = records().last()?;
+        let total =
+            |of: fn(&RlBankIteration) -> &Vec<String>| records().map(|(_, bank)| of(bank).len()).sum();
+        let measured = records().flat_map(|(iteration, bank)| {
+            bank.measured.iter().map(move |measured| (iteration, measured.clone()))
+        });
+        Some(Self {
+            active: last.active,
+            changes: [
+                total(|bank| &bank.admitted),
+                total(|bank| &bank.retired),
+                total(|bank| &bank.internalized),
+            ],
+            summary: files.summary.as_ref().and_then(|summary| summary.bank.clone()),
+            measured: measured.collect(),
+        })
+    }
 }
 
 /// A finished iteration, with what follows from its record.
@@ -72,6 +111,8 @@ pub struct RlRow {
     pub reply_tokens: f64,
     /// The mean number of invalid actions of an episode.
     pub invalid_actions: f64,
+    /// When it ended, in milliseconds since 1970, where the events of the run have it.
+    pub unix_ms: Option<u64>,
     /// How long the iteration took in seconds, where the events of the run have it.
     pub seconds: Option<f64>,
     /// Sampled tokens per second of the whole iteration.
@@ -85,6 +126,7 @@ impl RlRow {
             won: per_episode(record.won as f64),
             reply_tokens: per_episode(record.sampled_tokens as f64),
             invalid_actions: per_episode(record.invalid_actions as f64),
+            unix_ms: None,
             seconds,
             tokens_per_second: seconds
                 .filter(|seconds| *seconds > 0.0)
@@ -127,7 +169,7 @@ impl RlReport {
             ["rl.", "run.seed", "models.policy", "skills"].iter().any(|prefix| name.starts_with(prefix))
         });
         let policy = path.join(POLICY_DIR);
-        let mut seconds = seconds_of_iterations(path)?;
+        let mut finished = finished_iterations(path)?;
         Ok(Self {
             name: name_of(path),
             env: env.unwrap_or_default().to_owned(),
@@ -138,14 +180,17 @@ impl RlReport {
             brief,
             settings: settings.map(|(name, value)| (name.clone(), value.to_string())).collect(),
             policy: policy.is_dir().then(|| policy.display().to_string()),
+            bank: RlBankReport::new(&files),
             task_types: task_types(&files.iterations),
             signs: signs_of(&files.iterations),
             iterations: files
                 .iterations
                 .into_iter()
                 .map(|record| {
-                    let seconds = seconds.remove(&record.iteration);
-                    RlRow::new(record, seconds)
+                    let finished = finished.remove(&record.iteration);
+                    let seconds = finished.as_ref().map(|finished| finished.seconds);
+                    let unix_ms = finished.and_then(|finished| finished.unix_ms);
+                    RlRow { unix_ms, ..RlRow::new(record, seconds) }
                 })
                 .collect(),
             validations: files.validations,
@@ -197,6 +242,7 @@ fn task_types(iterations: &[RlIteration]) -> Vec<RlTaskType> {
 struct Finished {
     record: Numbered,
     seconds: f64,
+    unix_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -205,7 +251,7 @@ struct Numbered {
 }
 
 /// How long each iteration took, by the events of the run: of one that was done again, the last time counts.
-fn seconds_of_iterations(path: &Path) -> Result<BTreeMap<u64, f64>, PipelineError> {
+fn finished_iterations(path: &Path) -> Result<BTreeMap<u64, Finished>, PipelineError> {
     let path = path.join("events.jsonl");
     let mut found = BTreeMap::new();
     let Some(file) = open(&path)? else { return Ok(found) };
@@ -215,7 +261,7 @@ fn seconds_of_iterations(path: &Path) -> Result<BTreeMap<u64, f64>, PipelineErro
         // Most events are others, and a line that is still being written is none.
         let is_meant = line.windows(EVENT.len()).any(|part| part == EVENT);
         if let (true, Ok(event)) = (is_meant, serde_json::from_slice::<Finished>(&line)) {
-            found.insert(event.record.iteration, event.seconds);
+            found.insert(event.record.iteration, event);
         }
         line.clear();
     }
