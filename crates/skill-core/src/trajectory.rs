@@ -343,6 +343,8 @@ pub enum Ending {
     Turns,
     /// At the limit of tokens.
     Tokens,
+    /// The conversation outgrew the model's context.
+    Context,
     /// After too many actions that the world did not understand.
     InvalidActions,
     /// The agent repeated itself with the same outcome.

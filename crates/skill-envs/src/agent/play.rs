@@ -12,7 +12,8 @@ use crate::source::SkillSource;
 use serde::Serialize;
 use skill_core::{Ending, RolloutResult, Usage};
 use skill_llm::{
-    ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
+    ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, Message, PromptError,
+    PromptTemplate, Sampling,
 };
 
 /// What the template sees.
@@ -125,7 +126,13 @@ impl Agent<'_> {
             if seen.done || seen.won {
                 break if seen.won { Ending::Won } else { Ending::Lost };
             }
-            let reply = self.ask(&ctx, &mut transcript, &mut tally).await?;
+            let reply = match self.ask(&ctx, &mut transcript, &mut tally).await {
+                // A first prompt that is too long is a fault of the settings; a later one is how this game went.
+                Err(EnvError::Model(error)) if tally.n_turns > 0 && is_too_long(&error) => {
+                    break Ending::Context;
+                }
+                reply => reply?,
+            };
             let found = parse_action(&reply, seen.admissible.as_deref());
             let remark = match &found {
                 Ok(action) => {
@@ -267,6 +274,12 @@ impl Agent<'_> {
             Ending::Tokens => {
                 format!("the goal was not reached before the limit of tokens, in {} turns", tally.n_turns)
             }
+            Ending::Context => {
+                format!(
+                    "the goal was not reached before the conversation outgrew the model's context, in {} turns",
+                    tally.n_turns
+                )
+            }
             Ending::InvalidActions => {
                 format!(
                     "the last {} replies held no action that the world understands",
@@ -288,6 +301,10 @@ impl Agent<'_> {
         }
         reason
     }
+}
+
+fn is_too_long(error: &LlmError) -> bool {
+    error.class() == ErrorClass::ContextTooLong
 }
 
 impl Tally {

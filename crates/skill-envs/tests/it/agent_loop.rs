@@ -10,8 +10,8 @@ use skill_envs::agent::{ActionFormat, AgentSettings, NoAction, WorldEnv, parse_a
 use skill_envs::{Env as _, EnvError, Episode, Item, Observation, RolloutCtx, Split, World};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Journal, JournalOptions, Journaled,
-    LlmError, Metered, ToolCall,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, Journal, JournalOptions,
+    Journaled, LlmError, Metered, ToolCall,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -309,6 +309,25 @@ async fn every_limit_ends_an_episode_and_says_so() {
         1,
         "the goal was not reached in 1 turns; 1 of its actions meant nothing to the world",
     );
+}
+
+#[tokio::test]
+async fn a_game_that_outgrows_the_models_context_is_lost_and_one_that_never_fitted_is_an_error() {
+    let with_room_for = |n_turns: usize| {
+        let n_asked = std::sync::atomic::AtomicUsize::new(0);
+        ScriptedModel::from_fn("target", move |_: &ChatRequest, _: &CallCtx| {
+            if n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < n_turns {
+                return Ok(ChatReply::text(BACK, usage()));
+            }
+            let (provider, message) = ("target".to_owned(), "1,030 tokens in a context of 1,024".to_owned());
+            Err(LlmError::ContextTooLong { provider, status: 400, message })
+        })
+    };
+    let result = play(&env(AgentSettings::default()), &with_room_for(2)).await.unwrap();
+    assert_eq!((result.trajectory.ending, result.n_turns), (Some(Ending::Context), 2));
+    assert_eq!((result.hard, result.trajectory.turns.len()), (0.0, 2), "{}", result.fail_reason);
+    let error = play(&env(AgentSettings::default()), &with_room_for(0)).await.unwrap_err();
+    assert!(matches!(error, EnvError::Model(error) if error.class() == ErrorClass::ContextTooLong));
 }
 
 #[tokio::test]
