@@ -27,6 +27,17 @@ impl AddAssign for Usage {
     }
 }
 
+/// An amount of US dollars: to the cent from one dollar on, to a hundredth of a cent below.
+///
+/// ```
+/// use skill_core::usage::dollars;
+///
+/// assert_eq!([dollars(0.02341), dollars(12.5), dollars(0.0)], ["$0.0234", "$12.50", "$0.00"]);
+/// ```
+pub fn dollars(amount: f64) -> String {
+    if amount == 0.0 || amount.abs() >= 1.0 { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
 /// A number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -64,6 +64,7 @@ pub mod layer;
 pub mod listing;
 pub mod meter;
 pub mod openai;
+pub mod price_table;
 #[cfg(feature = "process")]
 pub mod process;
 pub mod prompt;

@@ -136,7 +136,7 @@ pub fn of_env(error: &EnvError) -> &'static str {
         EnvError::Model(error) => of_model(error),
         EnvError::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
         EnvError::BadLine { .. } | EnvError::BadElement { .. } | EnvError::BadData { .. } => {
-            "fix the data, then start the same command again"
+            "fix the data or the setting that names them, then run the same command again"
         }
         EnvError::Configuration { .. } => "fix the `env` section of the configuration",
         EnvError::Program { .. } => "fix the environment's program, then start the same command again",

@@ -356,7 +356,10 @@ fn find<'a>(
 ) -> Result<Option<(&'a str, &'a Value)>, String> {
     match asked {
         Some(name) if fields.contains_key(name) => Ok(given(fields, name).map(|value| (name, value))),
-        Some(name) => Err(format!("has no field `{name}`; its fields are {}", field_names(fields))),
+        Some(name) => Err(format!(
+            "has no field `{name}`, which a setting names; its fields are {}",
+            field_names(fields)
+        )),
         None => Ok(usual.iter().find_map(|name| Some((*name, given(fields, name)?)))),
     }
 }

@@ -190,6 +190,7 @@ impl Config {
         draft.fill_preset();
         draft.fill_providers();
         draft.fill_defaults();
+        draft.fill_prices();
         draft.check_conflicts();
         let entries = draft.finish()?;
         let mut config: Self = serde_json::from_value(draft::nest(&entries)).map_err(|error| {
@@ -303,7 +304,13 @@ impl LoadedConfig {
         let mut problems = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
             let resolved = self.resolve(path);
-            let missing = || (!resolved.exists()).then_some("does not exist");
+            let is_address = path.as_str().contains("://");
+            let missing = || match is_address {
+                true => {
+                    Some("is an address, and files are read from this machine alone: download it as .jsonl")
+                }
+                false => (!resolved.exists()).then_some("does not exist"),
+            };
             let Some((_, KeySpec { value: ValueType::Path(path_use), .. })) = keys::find(key) else { return };
             let what = match path_use {
                 PathUse::Made => None,

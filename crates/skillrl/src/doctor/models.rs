@@ -321,7 +321,7 @@ impl Examined<'_> {
     fn answer(&self, reply: &ChatReply, seconds: f64) -> Finding {
         let usage = reply.usage;
         let money = if has_prices(self.config) {
-            format!(", {:.6} in money", prices(self.config).cost(usage))
+            format!(", ${:.6}", prices(self.config).cost(usage))
         } else {
             String::new()
         };

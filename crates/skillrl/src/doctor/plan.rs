@@ -11,6 +11,7 @@ use crate::estimate::{
 };
 use skill_core::SkillDoc;
 use skill_core::stats::{detectable_effect, items_needed};
+use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::rl::record::is_rl_run;
@@ -73,8 +74,10 @@ pub(super) fn selection(env: &dyn Env, asked: &Examination, settings: Option<&Tr
         return Finding::of_error(Check::Selection, &Error::Pipeline(error));
     }
     let shown = detectable_effect(asked.flip_rate, n_items, ALPHA, POWER);
+    let points = |share: f64| format!("{:.0} points", 100.0 * share);
     let smallest = format!(
-        "{n_items} items show a difference of {shown:.3} and more, if {:.0} % of them come out otherwise by chance",
+        "{n_items} validation items can tell a gain of {} or more from luck, if {:.0} % of their scores vary by chance",
+        points(shown),
         100.0 * asked.flip_rate
     );
     if n_items == 0 {
@@ -84,16 +87,20 @@ pub(super) fn selection(env: &dyn Env, asked: &Examination, settings: Option<&Tr
     if shown <= asked.effect {
         return Finding::ok(Check::Selection, smallest);
     }
-    let needed = items_needed(asked.effect, asked.flip_rate, ALPHA, POWER)
-        .map_or_else(String::new, |needed| format!("take {needed} items for the selection split, "));
+    let needed =
+        items_needed(asked.effect, asked.flip_rate, ALPHA, POWER).map_or_else(String::new, |needed| {
+            format!(
+                "a gain of {} needs {needed} of them: raise the second number of `env.split_ratio`; ",
+                points(asked.effect)
+            )
+        });
     let coarse = if 1.0 / n_items as f64 > asked.effect {
-        format!(" (one item is {:.3})", 1.0 / n_items as f64)
+        format!(" (one item is {})", points(1.0 / n_items as f64))
     } else {
         String::new()
     };
-    let message = format!("{smallest}{coarse}; hoped for is {}", asked.effect);
-    let hint = format!("{needed}or hope for more with `--effect`: below it the gate takes chance for merit");
-    Finding::warning(Check::Selection, message, hint)
+    let hint = format!("{needed}or name the gain that you expect with `--effect`");
+    Finding::warning(Check::Selection, format!("{smallest}{coarse}"), hint)
 }
 
 /// What the run will take, and whether its caps allow it.
@@ -161,7 +168,7 @@ fn amounts(config: &Config, Total { rounds, used: total }: &Total) -> Finding {
         high: total.input_tokens.high.saturating_add(total.output_tokens.high),
     };
     let money =
-        total.cost.map_or_else(String::new, |[low, high]| format!(", {low:.2} to {high:.2} in money"));
+        total.cost.map_or_else(String::new, |[low, high]| format!(", {} to {}", dollars(low), dollars(high)));
     let mut message = format!("{rounds}, {} calls, {} tokens{money}", range(total.calls), range(tokens));
     if config.train.mode.has_bank() {
         message.push_str("; calls of the teacher come on top");

@@ -5,6 +5,7 @@ use crate::config::keys;
 use crate::config::models::{AGENT_KIND, LOCAL_KIND};
 use crate::config::suggest::any_of;
 use serde_json::{Map, Value, json};
+use skill_llm::price_table::list_prices;
 use skill_llm::{Dialect, KeyHeader, Provider};
 
 /// The sections of models.
@@ -138,6 +139,31 @@ impl Draft {
             }
         }
         known
+    }
+
+    /// Sets the list prices of models that are known, where no price is given.
+    pub(in crate::config) fn fill_prices(&mut self) {
+        for role in ROLES {
+            let is_served = self.model_kind(role).as_deref().and_then(Dialect::parse).is_some();
+            let is_priced = ["price_input", "price_cached", "price_output"]
+                .into_iter()
+                .any(|key| self.is_given(role, key));
+            if !is_served || is_priced {
+                continue;
+            }
+            let address = self.model_text(role, "base_url").zip(self.model_text(role, "model"));
+            let Some(prices) = address.and_then(|(url, model)| list_prices(&url, &model)) else { continue };
+            let known = [
+                ("price_input", Some(prices.input)),
+                ("price_cached", prices.cached),
+                ("price_output", Some(prices.output)),
+            ];
+            for (name, price) in known {
+                if let Some(price) = price {
+                    self.preset(format!("models.{role}.{name}"), json!(price));
+                }
+            }
+        }
     }
 
     fn preset(&mut self, path: String, value: Value) {
