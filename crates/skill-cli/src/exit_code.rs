@@ -1,4 +1,4 @@
-//! The exit codes of `skillrl`; they are part of its interface and documented in the README.
+//! The exit codes of `skillrl`; they are part of its interface and documented in `docs/running.md`.
 
 use skillrl::Failure;
 

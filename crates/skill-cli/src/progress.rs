@@ -4,7 +4,7 @@ use crate::bank_line::{round_line, trial_line};
 use crate::bank_now;
 use crate::phases_now;
 use crate::progress_bar::StageBar;
-use crate::report_line::{slow_update_line, step_line};
+use crate::report_line::{coloured_step_line, slow_update_line};
 use crate::table::counted;
 use crate::wrap::{stderr_width, wrapped};
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
@@ -126,7 +126,7 @@ impl State {
                 }
             }
             Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
-            Event::StepFinished { record } => self.line(&step_line(record, self.total_steps)),
+            Event::StepFinished { record } => self.line(&coloured_step_line(record, self.total_steps)),
             Event::TrialStarted { .. } => {
                 self.bar = None;
                 self.tell(event);

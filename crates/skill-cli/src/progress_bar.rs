@@ -231,8 +231,8 @@ fn second_line(live: &LiveState, width: usize) -> String {
     let tokens = format!("{}{} tokens", short(tokens), of(cap_tokens.map(short)));
     parts.push((capped(cap_tokens.is_some(), 1), tokens));
     if money > 0.0 || cap_money.is_some() {
-        let cap = of(cap_money.map(|cap| format!("{cap:.2}")));
-        parts.push((6, format!("{money:.2}{cap} spent")));
+        let cap = of(cap_money.map(|cap| format!("${cap:.2}")));
+        parts.push((6, format!("${money:.2}{cap} spent")));
     }
     if let Some(cap) = cap_seconds {
         parts.push((5, format!("{} of {}", seconds(pulse.spend.seconds), seconds(cap))));
@@ -386,11 +386,11 @@ mod tests {
             cap_money: Some(2.0),
             ..Spend::default()
         };
-        let expect = "12 in flight  3 waiting  1,412 of 5,000 calls  2.3 M tokens  0.42 of 2.00 spent  run 10.0 min left";
+        let expect = "12 in flight  3 waiting  1,412 of 5,000 calls  2.3 M tokens  $0.42 of $2.00 spent  run 10.0 min left";
         check(&second_line(&live(spend), 110), 110, expect);
-        let expect = "12 in flight  1,412 of 5,000 calls  0.42 of 2.00 spent  run 10.0 min left";
+        let expect = "12 in flight  1,412 of 5,000 calls  $0.42 of $2.00 spent  run 10.0 min left";
         check(&second_line(&live(spend), 79), 79, expect);
-        check(&second_line(&live(spend), 39), 39, "0.42 of 2.00 spent  run 10.0 min left");
+        check(&second_line(&live(spend), 41), 41, "$0.42 of $2.00 spent  run 10.0 min left");
         check(&second_line(&live(spend), 5), 5, "");
         let first =
             LiveState { finished_steps: 0, ..live(Spend { calls: 7, tokens: 12_000, ..Spend::default() }) };

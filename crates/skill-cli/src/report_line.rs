@@ -1,5 +1,6 @@
 //! What a run says in words: one line per step, and a few around them.
 
+use skillrl::core::usage::dollars;
 use skillrl::core::{EpochIdx, GateMetric, Origin};
 use skillrl::llm::Spent;
 use skillrl::pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, Summary};
@@ -43,6 +44,20 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
         line.push_str(&tally_words(paired));
     }
     line
+}
+
+/// The same line, with the decision in colour; a stream without colours takes them out.
+pub(crate) fn coloured_step_line(record: &StepRecord, total_steps: u32) -> String {
+    let line = step_line(record, total_steps);
+    let decision = decision_words(record.action);
+    let styled = console::style(decision).force_styling(true);
+    let styled = match record.action {
+        StepAction::AcceptNewBest | StepAction::Accept => styled.green(),
+        StepAction::Reject => styled.red(),
+        StepAction::Indecisive => styled.yellow(),
+        _ => return line,
+    };
+    line.replacen(decision, &styled.to_string(), 1)
 }
 
 /// What was decided, in words.
@@ -117,7 +132,7 @@ pub(crate) fn summary_lines(
     let mut text = result_lines(summary);
     let StageTokens { calls, prompt_tokens: input, completion_tokens: output, .. } =
         StageTokens::of_all(&summary.token_summary);
-    let money = |cost: f64| format!(", {cost:.4} by the configured prices");
+    let money = |cost: f64| format!(", {}", dollars(cost));
     let used = cost.map(money).unwrap_or_default();
     let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{used}");
     // Where nothing is paid for, this is nobody's business.
@@ -127,6 +142,48 @@ pub(crate) fn summary_lines(
     }
     let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
     text
+}
+
+/// The verdict of a run in a sentence, with what it took and what to do next.
+pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &std::path::Path) -> String {
+    let run = run_dir.display();
+    let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
+    if summary.best().origin == Origin::Initial {
+        return format!(
+            "\nNo better skill was found{paid}: best_skill.md is the skill that the run began with.\n\
+             next: `skillrl report {run}` shows why candidates were rejected\n"
+        );
+    }
+    let Some(([before, after], paired)) = summary.test().zip(summary.test_paired.as_ref()) else {
+        return format!(
+            "\nNot tested{paid}: the skill was chosen by the selection split, and no other score is known.\n\
+             next: `skillrl eval --split test` measures it; `skillrl report {run}` shows the rest\n"
+        );
+    };
+    let [low, high] = paired.interval.unwrap_or([-1.0, 1.0]);
+    let (verdict, next) = if low > 0.0 {
+        (
+            "Better",
+            format!("`skillrl diff {run}` shows what changed; {run}/best_skill.md is the skill to deploy"),
+        )
+    } else if high < 0.0 {
+        ("Worse", format!("keep the initial skill; `skillrl report {run}` shows which items were lost"))
+    } else {
+        (
+            "Cannot tell",
+            format!("test on more items or train on more data; `skillrl report {run}` shows what was tried"),
+        )
+    };
+    let [percent_before, percent_after] = [before, after].map(|score| score * 100.0);
+    let points = [after - before, low, high].map(|share| format!("{:+.1}", share * 100.0));
+    format!(
+        "\n{verdict}: {percent_after:.1} % instead of {percent_before:.1} % on {} ({} points, 95 % interval {} to {}){paid}.\n\
+         next: {next}\n",
+        counted(paired.n_items, "test item"),
+        points[0],
+        points[1],
+        points[2],
+    )
 }
 
 /// The decisions and the scores.

@@ -20,7 +20,7 @@ const LOG_BYTES: u64 = 4_000;
 /// What a run's log is called, after the run's directory, beside it.
 const LOG_ENDING: &str = ".mcp.log";
 
-/// The exit codes of the program that have a hint of their own; its README lists them all.
+/// The exit codes of the program that have a hint of their own; `docs/running.md` lists them all.
 const OTHER_RUN: i32 = 7;
 const CAP_REACHED: i32 = 8;
 

@@ -213,7 +213,7 @@ function showSpent() {
   const rows = [
     ["requests", spent.requests, caps.calls, grouped],
     ["tokens", spent.tokens, caps.tokens, grouped],
-    ["money", spent.money, caps.money, (money) => money.toFixed(4)],
+    ["money", spent.money, caps.money, (money) => "$" + money.toFixed(money && money < 1 ? 4 : 2)],
     ["time", spent.seconds, caps.time_s, duration],
   ];
   const table = byId("spent");

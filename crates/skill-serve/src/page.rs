@@ -38,7 +38,7 @@ impl Pages {
             format!("{} %", bounds.join(" to "))
         });
         environment.add_filter("loss", |loss: f64| format!("{loss:.4}"));
-        environment.add_filter("money", |money: f64| format!("{money:.4}"));
+        environment.add_filter("money", skill_report::dollars);
         environment.add_filter("grouped", |number: u64| skill_report::grouped(number));
         environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));
         environment.add_filter("path", |name: String| percent_encode(&name));

@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod bank;
+mod data;
 pub(crate) mod distill;
 mod first;
 pub(crate) mod journal;
@@ -12,6 +13,7 @@ mod sft;
 mod start;
 mod train_server;
 
+pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
@@ -257,6 +259,13 @@ pub(crate) struct TrainArgs {
     /// Takes over finished phases of this run, where their settings are the same; for `train.mode` "weights".
     #[arg(long, value_name = "RUN")]
     pub(crate) reuse: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    /// Agrees to what the run may cost: nothing is asked before it begins.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 
     /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
     /// paid for again where it is needed. Not for banks.

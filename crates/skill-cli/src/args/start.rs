@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
-    /// skillrl.toml.
+    /// skillrl.toml. `skillrl train` also takes a file with data.
     #[arg(value_name = "CONFIG")]
     config_file: Option<PathBuf>,
 

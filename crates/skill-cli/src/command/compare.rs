@@ -3,6 +3,7 @@
 use crate::args::CompareArgs;
 use crate::report_line::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
+use skillrl::core::usage::dollars;
 use skillrl::reports::{Comparison, RunComparison, RunSide, Trained};
 use std::fmt::Write as _;
 
@@ -75,7 +76,7 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row("calls", &|side| used(side.calls, side.n_steps)),
         row("tokens", &|side| used(side.tokens, side.n_steps)),
         row("cost", &|side| match side.money {
-            Some(money) => format!("{money:.4}"),
+            Some(money) => dollars(money),
             None if side.calls == 0 && side.n_steps > 0 => "unknown".to_owned(),
             None => "no prices".to_owned(),
         }),

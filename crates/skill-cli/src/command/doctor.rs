@@ -37,7 +37,8 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     }
     match report.count(Status::Error) {
         0 => Ok(()),
-        n_errors => anyhow::bail!("{} to put right before a run", counted(n_errors as u64, "thing")),
+        1 => anyhow::bail!("1 problem must be fixed before a run can begin"),
+        n_errors => anyhow::bail!("{n_errors} problems must be fixed before a run can begin"),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::assemble;
 use skillrl::config::{LoadedConfig, TrainMode};
+use skillrl::core::usage::dollars;
 use skillrl::estimate::{
     BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps, bank_estimate,
     weights_estimate,
@@ -16,7 +17,7 @@ use std::fmt::Write as _;
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let loaded = super::load_to_run(&args.config)?;
     let prepared = Prepared::new(&loaded)?;
-    let estimate = super::block_on(StopSignal::default(), "stopping", prepared.estimate())??;
+    let estimate = of(&prepared)?;
     if loaded.config.train.mode == TrainMode::Bank {
         let env = assemble::environment(&loaded)?;
         let of_bank = bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
@@ -52,6 +53,13 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The estimate of a run. What environments warn of while nothing is sent concerns nobody.
+pub(super) fn of(prepared: &Prepared) -> anyhow::Result<Estimate> {
+    let work = || super::block_on(StopSignal::default(), "stopping", prepared.estimate());
+    let silent = tracing::subscriber::NoSubscriber::default();
+    Ok(tracing::subscriber::with_default(silent, work)??)
 }
 
 /// What `skillrl sft` takes, where it is configured: by the run in `run.dir`, else by measuring a step.
@@ -105,17 +113,16 @@ fn describe(estimate: &Estimate, width: Option<usize>) -> String {
     let Span { low: optimizer_shortest, high: optimizer_longest } = assumptions.optimizer_reply_tokens;
     let _ = write!(
         text,
-        "\nTaken for granted: {few} to {many} bytes make a token; a reply of the target has {shortest} to {longest}\n\
+        "\nAssumptions: {few} to {many} bytes make a token; a reply of the target has {shortest} to {longest}\n\
          tokens, one of the optimizer {optimizer_shortest} to {}, where no limit says less; the skill\n\
          gains up to {} bytes for each edit of the budget, {} in all.\n\
-         Thinking before an answer comes on top, and so does what is sent again after a\n\
-         fault. At the high end every step evaluates all items; few runs come near.\n",
+         Not included: reasoning tokens, and retries after a fault. At the high end every step evaluates all items; few runs come near.\n",
         grouped(optimizer_longest),
         grouped(assumptions.bytes_per_edit.high),
         grouped(assumptions.max_growth_bytes),
     );
     if estimate.total.cost.is_none() {
-        text.push_str("Money is not known without prices in the configuration.\n");
+        text.push_str("Cost unknown: set `price_input` and `price_output` of the models (US dollars per million tokens).\n");
     }
     text
 }
@@ -143,7 +150,7 @@ fn describe_weights(estimate: &WeightsEstimate, width: Option<usize>) -> String 
     text.push_str(&stage_table(phases.map(|stage| (Some(stage.rollouts), &stage.used)), width));
     let _ = write!(
         text,
-        "\nThe policy runs on this machine and costs no money. Fine-tuning learns from at most {}.\n\
+        "\nThe policy runs on this machine and costs nothing. Fine-tuning learns from at most {}.\n\
          The teacher is called {} to {} times: for the skills, and where a type of task stays weak.\n",
         counted(estimate.examples, "example"),
         estimate.teacher_calls.low,
@@ -164,7 +171,7 @@ fn stage_table<'a>(
     }
     columns.extend(["calls", "tokens in", "tokens out"].map(Column::number));
     if stages.last().is_some_and(|(_, total)| total.cost.is_some()) {
-        columns.push(Column::number("money"));
+        columns.push(Column::number("cost"));
     }
     let cells = |(rollouts, stage): (Option<Span>, &StageEstimate)| {
         let mut cells = row(stage);
@@ -180,8 +187,8 @@ fn stage_table<'a>(
 
 fn row(stage: &StageEstimate) -> Vec<String> {
     let cost = match stage.cost {
-        Some([0.0, high]) => format!("up to {high:.4}"),
-        Some([low, high]) => format!("{low:.4} to {high:.4}"),
+        Some([0.0, high]) => format!("up to {}", dollars(high)),
+        Some([low, high]) => format!("{} to {}", dollars(low), dollars(high)),
         None => String::new(),
     };
     let range = |span: Span| between(span, rounded_down, rounded_up);

@@ -27,6 +27,7 @@ pub(crate) mod journal;
 pub(crate) mod lint;
 pub(crate) mod mcp;
 pub(crate) mod noise;
+mod preview;
 pub(crate) mod prompts;
 pub(crate) mod prune;
 pub(crate) mod reference;
@@ -41,6 +42,7 @@ mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
+mod train_data;
 pub(crate) mod train_server;
 pub(crate) mod try_item;
 pub(crate) mod watch;
@@ -51,6 +53,7 @@ use crate::table::terminal_width;
 use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
 use skillrl::config::{Config, LoadedConfig};
+use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
 use skillrl::pipeline::bank::record::BankSummary;
 use skillrl::pipeline::{StopSignal, Summary};
@@ -289,7 +292,7 @@ fn described_spend(loaded: &LoadedConfig, engine: &skillrl::engine::Engine<'_>, 
     let spent = engine.budget().spent();
     let n_sent = spent.calls.saturating_sub(n_before);
     let money = skillrl::cost::has_prices(&loaded.config.models.target).then_some(spent.money);
-    let money = money.map(|money| format!(", {money:.4} in all")).unwrap_or_default();
+    let money = money.map(|money| format!(", {} in all", dollars(money))).unwrap_or_default();
     match n_sent {
         0 => "no request was sent now, all replies were kept".to_owned(),
         1 => format!("1 request was sent now{money}"),

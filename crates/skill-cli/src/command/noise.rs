@@ -6,6 +6,7 @@ use crate::progress::{Progress, Show};
 use crate::table::grouped;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::config::LoadedConfig;
+use skillrl::core::usage::dollars;
 use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
@@ -139,7 +140,8 @@ fn describe_cost(cost: &StageEstimate) -> String {
         Span { low, high } if low == high => grouped(high),
         Span { low, high } => format!("{} to {}", grouped(low), grouped(high)),
     };
-    let money = cost.cost.map(|[low, high]| format!(", {low:.4} to {high:.4} of money")).unwrap_or_default();
+    let money =
+        cost.cost.map(|[low, high]| format!(", {} to {}", dollars(low), dollars(high))).unwrap_or_default();
     format!(
         "two passes over the selection split: {} calls, {} tokens in, {} tokens out{money}; what the run's journal holds is not paid for again",
         range(cost.calls),

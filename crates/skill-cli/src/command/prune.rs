@@ -7,6 +7,7 @@ use skillrl::assemble;
 use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::core::rules::{SkillRule, skill_rules};
+use skillrl::core::usage::dollars;
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, probe};
@@ -90,7 +91,7 @@ fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &St
         let _ = writeln!(text, "{}", row(&lines_of(lines), &origin_of(tried.origin), &rule.text));
     }
     let most = |span: Span| grouped(span.high);
-    let money = cost.cost.map(|[_, high]| format!(", {high:.4} of money")).unwrap_or_default();
+    let money = cost.cost.map(|[_, high]| format!(", at most {}", dollars(high))).unwrap_or_default();
     let _ = writeln!(
         text,
         "at most {} calls, {} tokens in, {} tokens out{money}: a pass over the selection split with the skill, and one without each rule;\n\

@@ -7,6 +7,7 @@ use crate::report_line::metric_words;
 use crate::rl_now;
 use crate::sft_now;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
+use skillrl::core::usage::dollars;
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
@@ -188,8 +189,7 @@ pub(crate) fn sent(status: &RunOverview) -> String {
     };
     let calls = known(status.knows_calls(), status.calls, "call");
     let tokens = known(status.knows_tokens(), status.tokens, "token");
-    let money =
-        status.money.map(|money| format!(", {money:.4} by the configured prices")).unwrap_or_default();
+    let money = status.money.map(|money| format!(", {}", dollars(money))).unwrap_or_default();
     format!("{calls}, {tokens}{money}")
 }
 
@@ -204,8 +204,8 @@ pub(crate) fn spent(spend: &Spend) -> String {
         of(spend.cap_tokens.map(crate::table::grouped))
     );
     if spend.money > 0.0 || spend.cap_money.is_some() {
-        let cap = of(spend.cap_money.map(|cap| format!("{cap:.2}")));
-        let _ = write!(text, ", {:.4}{cap} by the configured prices", spend.money);
+        let cap = of(spend.cap_money.map(dollars));
+        let _ = write!(text, ", {}{cap}", dollars(spend.money));
     }
     let _ = write!(text, ", {}{}", seconds(spend.seconds), of(spend.cap_seconds.map(seconds)));
     text

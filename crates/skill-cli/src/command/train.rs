@@ -2,15 +2,15 @@
 
 use super::UsageError;
 use super::start::{load_start, simulated_line};
-use crate::args::TrainArgs;
+use crate::args::{Start, TrainArgs};
 use crate::bank_line::bank_lines;
 use crate::progress::Show;
-use crate::report_line::summary_lines;
+use crate::report_line::{summary_lines, verdict_line};
 use skillrl::assemble::ModelRole;
 use skillrl::config::TrainMode;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    let start = args.config.start();
+    let start = start(args)?;
     let loaded = load_start(&start, args.quiet)?;
     let simulated = simulated_line(&start, &loaded, &ModelRole::of_training(&loaded.config));
     let show = match (args.json, args.quiet) {
@@ -37,13 +37,35 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    super::preview::before(&loaded, args.yes, args.quiet || args.json)?;
     let (summary, spent, dir) = super::train(&loaded, show, args.new_journal)?;
     if args.json {
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    let lines = format!("{}\n{simulated}", summary_lines(&summary, cost, spent, &dir));
+    let verdict = verdict_line(&summary, spent.map(|spent| spent.money).filter(|_| cost.is_some()), &dir);
+    let lines = format!("{}\n{simulated}{verdict}", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
+}
+
+/// What the run starts from: a configuration, or data with options.
+fn start(args: &TrainArgs) -> anyhow::Result<Start> {
+    let start = args.config.start();
+    match &start.file {
+        Some(data) if args.data.is_data(data) => {
+            let data = data.clone();
+            super::train_data::start(&data, &args.data, start, args.quiet)
+        }
+        _ => match args.data.given() {
+            Some(option) => {
+                let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
+                let hint =
+                    "set the key of the configuration instead, such as `--set models.target.model=NAME`";
+                Err(UsageError::new(message).with_hint(hint).into())
+            }
+            None => Ok(start),
+        },
+    }
 }
 
 /// Weights and bank, phase by phase.

@@ -264,7 +264,7 @@ fn describe(report: &Report) -> String {
         describe_result(&mut text, result);
     }
     let usage = report.usage;
-    let money = report.cost.map_or_else(String::new, |cost| format!(", {cost:.6} in money"));
+    let money = report.cost.map_or_else(String::new, |cost| format!(", ${cost:.6}"));
     let _ = writeln!(
         text,
         "used    {}, {} tokens in ({} from a cache), {} out{money}",

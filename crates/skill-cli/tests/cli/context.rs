@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// The codes that the README documents.
+/// The codes that `docs/running.md` documents.
 pub(crate) mod code {
     pub(crate) const SUCCESS: i32 = 0;
     pub(crate) const USAGE: i32 = 2;

@@ -124,11 +124,11 @@ fn offline_nothing_is_sent() {
 fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
     let (_server, context) = context();
     let found = doctor(&context, &["--offline"]);
-    assert_found(&found, "warning selection", "2 items show a difference of");
+    assert_found(&found, "warning selection", "2 validation items");
     let outcome = context.run(&["doctor", CONFIG, "--offline"]);
-    assert_names(&outcome.stdout, &["do: take 371 items"]);
+    assert_names(&outcome.stdout, &["needs 371"]);
     let found = doctor(&context, &["--offline", "--effect", "1", "--flip-rate", "0"]);
-    assert_found(&found, "ok selection", "2 items show a difference of 1.000");
+    assert_found(&found, "ok selection", "2 validation items can tell a gain of 100 points");
     context.run(&["doctor", CONFIG, "--effect", "2"]).assert_code(code::USAGE);
     // Five items would have to differ before this gate accepts anything.
     context.append(CONFIG, "[gate]\nmode = \"mcnemar\"\n");

@@ -71,6 +71,7 @@ mod tasks;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod train;
+mod train_data;
 #[cfg(feature = "weights")]
 mod train_server;
 mod worlds;

@@ -37,6 +37,29 @@ pub(super) fn csv_records(path: &Path, text: &str, delimiter: u8) -> Result<Vec<
     Ok(records)
 }
 
+/// The delimiter of a text: the usual one, unless the header has none of them outside of quotes and has some of another.
+pub(super) fn delimiter_of(text: &str, usual: u8) -> u8 {
+    let header = text.lines().next().unwrap_or_default();
+    let count = |delimiter: u8| {
+        let mut is_quoted = false;
+        let outside = header.bytes().filter(|byte| {
+            is_quoted ^= *byte == b'"';
+            !is_quoted && *byte == delimiter
+        });
+        outside.count()
+    };
+    if count(usual) > 0 {
+        return usual;
+    }
+    let others = [b';', b'\t', b'|', b','].into_iter().map(|delimiter| (count(delimiter), delimiter));
+    // Of equal counts the first: `max_by_key` takes the last.
+    others
+        .rev()
+        .max_by_key(|(count, _)| *count)
+        .filter(|(count, _)| *count > 0)
+        .map_or(usual, |(_, found)| found)
+}
+
 /// Finds the lines at which rows start; rows are asked for in order.
 ///
 /// The reader counts lines too, but where they end with two characters it stands between the two.

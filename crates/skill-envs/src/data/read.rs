@@ -57,12 +57,18 @@ impl Format {
 /// A file that cannot be read, is not UTF-8, is not JSON, or holds something that is not an object.
 pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
     let Some(format) = Format::of(path) else {
-        return Err(EnvError::BadData {
-            path: path.to_path_buf(),
-            message: "the name must end in .jsonl (one item a line), .json (an array of items) or .csv (a header and \
-                      rows)"
-                .to_owned(),
-        });
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let message = match extension.to_ascii_lowercase().as_str() {
+            "xlsx" | "xls" | "ods" => "is a spreadsheet, which is not read; save it as CSV (UTF-8)",
+            "parquet" => {
+                "is a Parquet file, which is not read; convert it, such as by `pandas.read_parquet(..).to_json(.., \
+                 orient=\"records\", lines=True)`, to .jsonl"
+            }
+            _ => {
+                "the name must end in .jsonl (one item a line), .json (an array of items), .csv or .tsv (a header and rows)"
+            }
+        };
+        return Err(EnvError::BadData { path: path.to_path_buf(), message: message.to_owned() });
     };
     let whole = |read: &dyn Fn(&str) -> Result<Vec<Record>, EnvError>| {
         let text = read_text(path)?;
@@ -71,7 +77,9 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
     match format {
         Format::Json => whole(&|text| json_records(path, text)),
         Format::JsonLines => json_lines_records(path),
-        Format::Csv(delimiter) => whole(&|text| super::csv::csv_records(path, text, delimiter)),
+        Format::Csv(delimiter) => {
+            whole(&|text| super::csv::csv_records(path, text, super::csv::delimiter_of(text, delimiter)))
+        }
     }
 }
 

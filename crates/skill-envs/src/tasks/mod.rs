@@ -45,7 +45,7 @@ pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileToo
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
-pub use sample::DataSample;
+pub use sample::{DataSample, labels};
 pub use world::TasksWorld;
 
 use crate::env::{Env, Item, RolloutCtx, Split};

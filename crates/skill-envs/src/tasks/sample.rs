@@ -5,7 +5,8 @@ use crate::data::{DataFiles, bad_data, find, read_records};
 use crate::env::Split;
 use crate::error::EnvError;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The first record of a data set, and what it suggests.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,13 +28,15 @@ impl DataSample {
     ///
     /// Data that cannot be read, or holds no record.
     pub fn read(path: &Path) -> Result<Self, EnvError> {
-        let (files, is_split) = match find(path, &Split::ALL)? {
-            DataFiles::Whole(files) => (files, false),
-            DataFiles::Parts(parts) => (parts.into_iter().map(|(_, file)| file).collect(), true),
-        };
+        let (files, is_split) = files(path)?;
+        let is_alone = files.len() == 1 && files.iter().all(|file| file.is_file());
         for file in files {
-            // A part may be a directory of files.
-            let Ok(records) = read_records(&file) else { continue };
+            let records = match read_records(&file) {
+                Err(error) if is_alone => return Err(error),
+                // A part may be a directory of files.
+                Err(_) => continue,
+                Ok(records) => records,
+            };
             if let Some(record) = records.into_iter().next() {
                 return Ok(Self::of(record.fields, is_split));
             }
@@ -62,7 +65,11 @@ impl DataSample {
     /// What an agent would be asked: the fields with their usual names, or all texts that are not the answer.
     pub fn prompt(&self, answer_field: &str) -> Option<String> {
         let is_other = |name: &str| {
-            name == answer_field || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS].concat().contains(&name)
+            let lower = name.to_lowercase();
+            let is_id = [" id", "_id", "-id"].iter().any(|end| lower.ends_with(end));
+            name == answer_field
+                || is_id
+                || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS].concat().contains(&name)
         };
         let texts = || self.fields.iter().filter(|(name, value)| value.is_string() && !is_other(name));
         let usual = SHOWN_FIELDS.into_iter().filter(|name| texts().any(|(found, _)| found == *name));
@@ -80,6 +87,54 @@ impl DataSample {
     pub fn has_usual_fields(&self) -> bool {
         SHOWN_FIELDS.iter().any(|name| self.fields.contains_key(*name))
     }
+}
+
+/// More labels than these are not told from free texts.
+const MAX_LABELS: usize = 30;
+/// A longer text is an answer, not a label.
+const MAX_LABEL_CHARACTERS: usize = 40;
+
+/// The labels in a field of a data set, sorted, if it holds the classes of its items: few short texts, each of which is
+/// the answer of several items on average; `None` if its values are anything else.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn labels(path: &Path, field: &str) -> Result<Option<Vec<String>>, EnvError> {
+    let (mut labels, mut n_items) = (BTreeSet::new(), 0_usize);
+    for file in files(path)?.0 {
+        for record in read_records(&file)? {
+            let label = match record.fields.get(field) {
+                Some(Value::String(text)) => text.trim(),
+                Some(Value::Null) | None => continue,
+                Some(_) => return Ok(None),
+            };
+            let is_label = !label.is_empty()
+                && label.chars().count() <= MAX_LABEL_CHARACTERS
+                && label.parse::<f64>().is_err()
+                && !label.contains('\n');
+            if !is_label {
+                return Ok(None);
+            }
+            if !labels.contains(label) {
+                labels.insert(label.to_owned());
+            }
+            if labels.len() > MAX_LABELS {
+                return Ok(None);
+            }
+            n_items += 1;
+        }
+    }
+    let are_classes = labels.len() >= 2 && n_items >= 3 * labels.len();
+    Ok(are_classes.then(|| labels.into_iter().collect()))
+}
+
+/// The files at a path, and whether they are the parts of a split.
+fn files(path: &Path) -> Result<(Vec<PathBuf>, bool), EnvError> {
+    Ok(match find(path, &Split::ALL)? {
+        DataFiles::Whole(files) => (files, false),
+        DataFiles::Parts(parts) => (parts.into_iter().map(|(_, file)| file).collect(), true),
+    })
 }
 
 /// A field in a template; one whose name is no word there is looked up by it.

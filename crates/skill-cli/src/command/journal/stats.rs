@@ -5,6 +5,7 @@ use crate::table::{Column, counted, duration, grouped, harmless, table, terminal
 use indexmap::IndexMap;
 use serde_json::json;
 use skillrl::config::Config;
+use skillrl::core::usage::dollars;
 use skillrl::llm::journal::{JournalTotals, StageCalls};
 use std::fmt::Write as _;
 
@@ -96,7 +97,7 @@ fn describe(totals: &JournalTotals, rows: &[Row], width: Option<usize>) -> Strin
         ),
     );
     if let Some(cost) = all.cost {
-        line("money", format!("{cost:.4} by the configured prices"));
+        line("cost", dollars(cost));
     }
     if totals.pruned_requests > 0 {
         let pruned = &totals.pruned_usage;
@@ -146,7 +147,7 @@ fn grouped_table(title: &'static str, groups: &IndexMap<String, Row>, width: Opt
     let mut columns = vec![Column::text(title)];
     columns.extend(NUMBERS);
     if has_cost {
-        columns.push(Column::number("money"));
+        columns.push(Column::number("cost"));
     }
     let rows: Vec<Vec<String>> = groups
         .iter()

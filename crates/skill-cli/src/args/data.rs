@@ -1,0 +1,63 @@
+//! What `skillrl train` takes with a data file in the place of a configuration.
+
+use clap::Args;
+use std::path::Path;
+
+/// The settings that most people set, for a data file without a configuration.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "With a data file (CSV, TSV, JSON Lines or JSON) in place of a configuration")]
+pub(crate) struct DataArgs {
+    /// The field with the right answer; without it, a field with a usual name such as `answer` or `label`.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) answer: Option<String>,
+
+    /// The model that does the tasks and proposes edits, such as `gpt-5-mini` or `anthropic/claude-haiku-4-5`.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The model that does the tasks, where it is another one.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) target: Option<String>,
+
+    /// The model that proposes edits, where it is another one.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) optimizer: Option<String>,
+
+    /// The address of your own server of the models, up to and with `/v1`.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// The most US dollars that the run may cost.
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) budget: Option<f64>,
+}
+
+impl DataArgs {
+    /// The first option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--answer", self.answer.is_some()),
+            ("--model", self.model.is_some()),
+            ("--target", self.target.is_some()),
+            ("--optimizer", self.optimizer.is_some()),
+            ("--base-url", self.base_url.is_some()),
+            ("--budget", self.budget.is_some()),
+        ];
+        all.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// True if a path names data: JSON is a configuration of another system, unless an option for data is given.
+    pub(crate) fn is_data(&self, path: &Path) -> bool {
+        if path.to_str().is_some_and(|path| path.contains("://")) {
+            return true;
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match extension.to_ascii_lowercase().as_str() {
+            "csv" | "tsv" | "jsonl" | "ndjson" => true,
+            // They cannot be read, and the error says what to do.
+            "parquet" | "xlsx" | "xls" => true,
+            "json" => self.given().is_some(),
+            _ => path.is_dir(),
+        }
+    }
+}

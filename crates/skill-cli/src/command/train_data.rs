@@ -1,0 +1,171 @@
+//! `skillrl train DATA`: what is missing of a configuration is guessed from the data, said, and written to a file.
+
+use super::UsageError;
+use crate::args::{DataArgs, Start};
+use skillrl::config::FILE_NAME;
+use skillrl::envs::tasks::{DataSample, labels};
+use skillrl::llm::{PROVIDERS, Provider};
+use std::path::{Path, PathBuf};
+
+/// The model where nobody names one and the key of its provider is set.
+const USUAL_MODELS: [(&str, &str); 2] = [("openai", "gpt-5-mini"), ("anthropic", "claude-haiku-4-5")];
+
+/// How the names of models begin, and whose they are.
+const BEGINNINGS: [(&str, &str); 7] = [
+    ("gpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "gemini"),
+    ("deepseek-", "deepseek"),
+];
+
+/// The start of a run on data: writes a configuration that repeats it, and says what was guessed.
+///
+/// The same command again finds the same file, and continues the run.
+pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> anyhow::Result<Start> {
+    let settings = settings(data, args, start.is_mock, &|name| {
+        std::env::var_os(name).is_some_and(|value| !value.is_empty())
+    })?;
+    let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
+    let path = PathBuf::from(FILE_NAME);
+    let is_new = match std::fs::read_to_string(&path) {
+        Ok(found) if found == text => false,
+        Ok(_) => {
+            let message = format!("{FILE_NAME} is there already, and says something else than these options");
+            let hint = format!(
+                "train with it: `skillrl train`; or move it away, since this command writes {FILE_NAME}"
+            );
+            return Err(UsageError::new(message).with_hint(hint).into());
+        }
+        Err(_) => true,
+    };
+    if is_new {
+        super::write_files(Path::new(""), [(FILE_NAME, text.as_str())], false)?;
+    }
+    if !quiet {
+        let lines: String =
+            settings.iter().map(|setting| format!("\n  {}", setting.replacen('=', " = ", 1))).collect();
+        let written = if is_new { "wrote" } else { "as in" };
+        super::say(&format!("{written} {FILE_NAME}; beside the defaults it says:{lines}"));
+    }
+    Ok(Start { file: Some(path), ..start })
+}
+
+/// The settings that the data and the options come to, in the form `KEY=VALUE`.
+fn settings(
+    data: &Path,
+    args: &DataArgs,
+    is_mock: bool,
+    is_set: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<String>> {
+    if data.to_str().is_some_and(|path| path.contains("://")) {
+        let message = format!("{} is an address, and data are read from files", data.display());
+        let hint = "download it first; a data set of Hugging Face is written by `datasets.load_dataset(..).to_json(..)`";
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
+    let sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
+    let names = || {
+        let names: Vec<String> = sample.fields.keys().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    let answer = match (&args.answer, sample.answer_field) {
+        (Some(asked), _) if sample.fields.contains_key(asked) => asked.as_str(),
+        (Some(asked), _) => {
+            let message = format!("the data has no field `{asked}`");
+            return Err(UsageError::new(message).with_hint(format!("its fields are {}", names())).into());
+        }
+        (None, Some(usual)) => usual,
+        (None, None) => {
+            let message = format!("no field of {} has a usual name of an answer", data.display());
+            let hint = format!("name it with `--answer`: one of {}", names());
+            return Err(UsageError::new(message).with_hint(hint).into());
+        }
+    };
+    let mut settings = vec![setting("env.kind", "tasks"), setting("env.data", &data.display().to_string())];
+    settings.push(setting("env.answer_field", answer));
+    if let Some(name) = data.file_stem().and_then(|stem| stem.to_str()) {
+        settings.push(setting("run.dir", &format!("runs/{name}")));
+    }
+    let labels = labels(data, answer).map_err(skillrl::Error::Env)?.filter(|_| !sample.has_choices);
+    // Labels are the same text or not; words in common with another label say nothing.
+    let scorer = if labels.is_some() { "exact" } else { sample.scorer(answer) };
+    settings.push(setting("env.scorer", scorer));
+    let asked = sample.prompt(answer);
+    let prompt = match (&labels, asked) {
+        (Some(labels), Some(asked)) => {
+            Some(format!("{asked}\n\nAnswer with one of these and nothing else: {}", labels.join(", ")))
+        }
+        (None, asked) => asked.filter(|_| !sample.has_usual_fields()),
+        (Some(_), None) => None,
+    };
+    if let Some(prompt) = prompt {
+        settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt)?));
+    }
+    if !is_mock || args.model.is_some() || args.target.is_some() {
+        settings.extend(models(args, is_set)?);
+    }
+    if let Some(budget) = args.budget {
+        if !budget.is_finite() || budget <= 0.0 {
+            return Err(UsageError::new("--budget takes an amount above 0, such as 2 or 0.5").into());
+        }
+        settings.push(setting("budget.money", &format!("{budget:?}")));
+    }
+    Ok(settings)
+}
+
+fn models(args: &DataArgs, is_set: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<String>> {
+    let usual = || {
+        let has_key = |provider: &&str| {
+            Provider::find(provider).and_then(|found| found.key_variable).is_some_and(is_set)
+        };
+        let found = USUAL_MODELS.iter().find(|(provider, _)| has_key(provider));
+        found.map(|(provider, model)| format!("{provider}/{model}"))
+    };
+    let both = args.model.clone().or_else(|| usual().filter(|_| args.base_url.is_none()));
+    let target = args.target.as_ref().or(both.as_ref());
+    let optimizer = args.optimizer.as_ref().or(both.as_ref()).or(target);
+    let (Some(target), Some(optimizer)) = (target, optimizer) else {
+        let hint = "name one with `--model`, such as `--model gpt-5-mini`; `--mock` tries the command without a model";
+        let message = match args.base_url {
+            Some(_) => "which model does the server have that `--base-url` names?",
+            None => "no model is named, and neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set",
+        };
+        return Err(UsageError::new(message).with_hint(hint).into());
+    };
+    let mut settings = Vec::new();
+    for (role, name) in [("target", target), ("optimizer", optimizer)] {
+        let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
+        if let Some(url) = &args.base_url {
+            add("base_url", url);
+            add("model", name);
+            continue;
+        }
+        let (provider, model) = provider_of(name)?;
+        add("provider", provider);
+        add("model", model);
+    }
+    Ok(settings)
+}
+
+/// The provider and the model of a name such as `openai/gpt-5-mini` or `gpt-5-mini`.
+fn provider_of(name: &str) -> Result<(&str, &str), UsageError> {
+    if let Some((provider, model)) = name.split_once('/')
+        && Provider::find(provider).is_some()
+    {
+        return Ok((provider, model));
+    }
+    let known = BEGINNINGS.into_iter().find(|(beginning, _)| name.starts_with(beginning));
+    known.map(|(_, provider)| (provider, name)).ok_or_else(|| {
+        let providers: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        UsageError::new(format!("it is not known who serves the model `{name}`")).with_hint(format!(
+            "write `PROVIDER/{name}` with one of {}, or name the address of your server with `--base-url`",
+            providers.join(", ")
+        ))
+    })
+}
+
+fn setting(key: &str, value: &str) -> String {
+    format!("{key}={value}")
+}

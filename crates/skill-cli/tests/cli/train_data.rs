@@ -1,0 +1,106 @@
+//! `skillrl train DATA`: from a file with answers to a trained skill, without a configuration.
+
+use crate::context::{TestContext, code};
+use crate::server::{Server, body, is_optimizer, reply};
+use serde_json::json;
+use wiremock::Request;
+
+/// Sixty tickets, with the delimiter that spreadsheets write where a comma is the decimal sign.
+fn tickets(context: &TestContext) {
+    let queues = [("billing", "Charged twice"), ("shipping", "The parcel is late"), ("refund", "Money back")];
+    let row = |number: usize| {
+        let (queue, text) = queues[number % 3];
+        format!("T-{number};{text}, order {number};{queue}\n")
+    };
+    let rows: String = (0..60).map(row).collect();
+    context.write("tickets.csv", &format!("ticket_id;body;queue\n{rows}"));
+}
+
+/// The target knows billing at once, and the others only with the rule that the optimizer proposes.
+fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
+    let body = body(request);
+    if is_optimizer(&body) {
+        let edit = json!({"op": "append", "target": "", "content": "- Parcels go to shipping, money back is a refund."});
+        let patch = json!({"reasoning": "rule missing", "edits": [edit]});
+        return reply(&json!({"patch": patch}).to_string(), "stop");
+    }
+    let said = body.to_string();
+    let knows = said.contains("Parcels go to shipping");
+    let queue = match () {
+        () if said.contains("Charged twice") => "billing",
+        () if knows && said.contains("parcel is late") => "shipping",
+        () if knows && said.contains("Money back") => "refund",
+        () => "I do not know",
+    };
+    reply(queue, "stop")
+}
+
+#[test]
+fn a_data_file_is_enough_and_the_file_that_is_left_repeats_the_run() {
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(answer);
+    tickets(&context);
+    let url = server.address();
+    let args = [
+        "train",
+        "tickets.csv",
+        "--answer",
+        "queue",
+        "--target",
+        "target",
+        "--optimizer",
+        "optimizer",
+        "--base-url",
+        &url,
+    ];
+    let outcome = context.run(&args);
+    outcome.assert_code(code::SUCCESS);
+    let said = &outcome.stderr;
+    for part in ["env.scorer = exact", "Answer with one of these", "target target, optimizer optimizer"] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(!said.contains("ticket_id }}"), "an id tells nothing of the task: {said}");
+    assert!(outcome.stdout.contains("\nBetter: 100.0 % instead of"), "{}", outcome.stdout);
+    assert!(context.read("runs/tickets/best_skill.md").contains("Parcels go to shipping"));
+    let n_calls = server.n_calls();
+    let again = context.run(&args);
+    again.assert_code(code::SUCCESS);
+    assert_eq!(server.n_calls(), n_calls, "the same command finds its run");
+    context.succeed(&["train"]);
+    assert_eq!(server.n_calls(), n_calls, "and so does the configuration that it left");
+    let other =
+        context.run(&["train", "tickets.csv", "--answer", "body", "--model", "m", "--base-url", &url]);
+    other.assert_code(code::USAGE);
+    assert!(other.stderr.contains("skillrl.toml"), "{}", other.stderr);
+}
+
+#[test]
+fn what_cannot_be_guessed_is_asked_for_by_name() {
+    let context = TestContext::new();
+    tickets(&context);
+    let check = |args: &[&str], parts: &[&str]| {
+        let outcome = context.run(args);
+        outcome.assert_code(code::USAGE);
+        parts.iter().for_each(|part| assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr));
+        assert!(!context.path("skillrl.toml").exists());
+    };
+    check(&["train", "tickets.csv", "--model", "gpt-5"], &["--answer", "`ticket_id`, `body`, `queue`"]);
+    check(&["train", "tickets.csv", "--answer", "kind"], &["`kind`", "`queue`"]);
+    check(&["train", "tickets.csv", "--answer", "queue"], &["--model", "OPENAI_API_KEY"]);
+    check(&["train", "tickets.csv", "--answer", "queue", "--model", "llama"], &["`llama`", "--base-url"]);
+    check(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5", "--budget", "0"], &["--budget"]);
+    check(&["train", "--answer", "queue"], &["--answer"]);
+}
+
+#[test]
+fn list_prices_say_what_a_run_costs_and_let_a_cap_hold() {
+    let context = TestContext::new();
+    tickets(&context);
+    let args = ["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5-mini", "--budget", "2"];
+    let outcome = context.run(&args);
+    // Nothing can be sent without a key; what would be is known.
+    assert_ne!(outcome.code, Some(code::SUCCESS));
+    let estimate = context.succeed(&["estimate"]);
+    assert!(estimate.contains("cost") && estimate.contains('$'), "{estimate}");
+    assert!(context.read("skillrl.toml").contains("money = 2.0"));
+}
