@@ -13,7 +13,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use skill_bank::SkillRef;
 use skill_core::SkillPartId;
-use skill_core::usage::grouped;
+use skill_core::usage::{dollars, grouped};
 
 const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
@@ -227,7 +227,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("percent", |score: f64| percent(score));
     environment.add_filter("points", |difference: f64| points(difference));
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
-    environment.add_filter("money", |money: f64| format!("{money:.4}"));
+    environment.add_filter("money", dollars);
     environment.add_filter("grouped", |number: u64| grouped(number));
     environment.add_filter("p", |p: f64| p_words(p));
     environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));

@@ -33,7 +33,7 @@ pub use data::compare::{
 };
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
-pub use data::headline::{Comparison, Headline};
+pub use data::headline::{Comparison, Headline, ReportVerdict};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
@@ -45,7 +45,7 @@ pub use html::{
     SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, phases_content, phases_page,
     rl_content, rl_page, sft_content, sft_page,
 };
-pub use skill_core::usage::grouped;
+pub use skill_core::usage::{dollars, grouped};
 pub use tensorboard::TENSORBOARD_FILE;
 
 /// The confidence level of all intervals.

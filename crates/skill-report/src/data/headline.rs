@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 pub struct Headline {
     /// One sentence.
     pub sentence: String,
+    /// The same in a word.
+    pub verdict: ReportVerdict,
     /// The metric of all scores here: the gate's.
     pub metric: GateMetric,
     /// The initial and the best skill on the test split; `None` if it was not read.
@@ -37,6 +39,35 @@ pub struct Headline {
     pub n_accepted: usize,
     /// Calls that the run made.
     pub n_calls: u64,
+}
+
+skill_core::named_enum! {
+    /// What a run came to, in a word.
+    pub enum ReportVerdict {
+        /// The best skill is better on the test split than the first one, by more than chance.
+        Better = "better",
+        /// It is worse there, by more than chance.
+        Worse = "worse",
+        /// The test split does not tell.
+        Unclear = "cannot tell",
+        /// The best skill is the first one.
+        Unchanged = "no better skill",
+        /// The test split was not read.
+        Untested = "not tested",
+    }
+}
+
+impl ReportVerdict {
+    fn of(test: Option<&Comparison>, maker: Maker) -> Self {
+        let interval = test.map(|test| test.difference_interval);
+        match interval {
+            _ if maker.step() == StepIdx(0) => Self::Unchanged,
+            None => Self::Untested,
+            Some([low, _]) if low > 0.0 => Self::Better,
+            Some([_, high]) if high < 0.0 => Self::Worse,
+            Some(_) => Self::Unclear,
+        }
+    }
 }
 
 /// Two skills on the same items.
@@ -122,6 +153,7 @@ impl Headline {
         let n_unread =
             history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
         Ok(Self {
+            verdict: ReportVerdict::of(test.as_ref(), *maker),
             sentence: sentence(test.as_ref(), &selection, *maker, (n_candidates, n_unread, gate.metric)),
             metric: gate.metric,
             test,

@@ -22,14 +22,14 @@ use indexmap::IndexMap;
 use items::Items;
 use overview::{RunPhase, Standing};
 use serde::Serialize;
-use skill_core::Gate;
+use skill_core::{Gate, StepIdx};
 use skill_pipeline::provenance::{Blame, Version, blame};
 use skill_pipeline::run_dir::Sent;
 use skill_pipeline::run_dir::format::{StageTokens, StepAction, TokensByStage};
 use skill_pipeline::{PipelineError, RunReader};
 use source::Source;
 use std::path::Path;
-use steps::{Chosen, StepRow};
+use steps::{Chosen, DiffLine, StepRow};
 
 /// What a report holds besides what it always holds.
 #[derive(Debug, Clone)]
@@ -90,6 +90,8 @@ pub struct Report {
     pub phase: RunPhase,
     /// What stopped or interrupted it, where that is known; a provider's words may be among it.
     pub reason: Option<String>,
+    /// The models that it asks, by their part in it.
+    pub models: Vec<(String, String)>,
     /// What it came to; `None` before the first skill is measured.
     pub headline: Option<Headline>,
     /// The finished steps that are shown, in order; all of them, unless they are too many.
@@ -104,6 +106,8 @@ pub struct Report {
     pub total: Option<StageRow>,
     /// What the run has sent.
     pub sent: SentRow,
+    /// What the best skill has changed in the first one.
+    pub change: Vec<DiffLine>,
     /// The best skill.
     pub skill: Vec<SkillLine>,
     /// The items of the selection split over time.
@@ -204,6 +208,8 @@ impl Report {
         let said = unfinished(phase).into_iter().chain(changed);
         let stages = stages(&tokens);
         Ok(Self {
+            models: models(run),
+            change: change(run)?,
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
             n_steps: source.history.len(),
@@ -229,6 +235,8 @@ impl Report {
         let Standing { phase, reason, .. } = Standing::of(run.path(), false);
         let nothing = "The first skill is not measured yet: nothing can be said.".to_owned();
         Ok(Self {
+            models: models(run),
+            change: Vec::new(),
             name,
             env,
             version: None,
@@ -336,6 +344,26 @@ fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), Pipel
         }
         Ok(_) | Err(_) => Ok((skill_lines(&blame(run, Version::Best)?), None)),
     }
+}
+
+/// The lines in which the best skill differs from the first one.
+fn change(run: &RunReader) -> Result<Vec<DiffLine>, PipelineError> {
+    let best = match run.best_skill() {
+        Err(PipelineError::ChangedSkill { .. }) => run.kept_best_skill()?,
+        best => best?,
+    };
+    Ok(steps::difference(run.skill_after(StepIdx(0))?.source_text(), best.source_text()))
+}
+
+/// Models by their part in the run, as its configuration names them.
+fn models(run: &RunReader) -> Vec<(String, String)> {
+    let of_role = |role: &str| {
+        let section = run.config().config.get("models")?.get(role)?;
+        let text = |key: &str| section.get(key).and_then(serde_json::Value::as_str);
+        let name = ["model", "path", "agent", "kind"].into_iter().find_map(text)?;
+        Some((role.to_owned(), name.to_owned()))
+    };
+    ["target", "optimizer", "judge"].into_iter().filter_map(of_role).collect()
 }
 
 /// Which models were simulated; `None` where none was.

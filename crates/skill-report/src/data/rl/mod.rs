@@ -80,7 +80,7 @@ impl RlBankReport {
     fn new(files: &RlFiles) -> Option<Self> {
         let records =
             || files.iterations.iter().filter_map(|record| Some((record.iteration, record.bank.as_ref()?)));
-        let (_, last) = records().last()?;
+        let (_, last) = records().next_back()?;
         let total =
             |of: fn(&RlBankIteration) -> &Vec<String>| records().map(|(_, bank)| of(bank).len()).sum();
         let measured = records().flat_map(|(iteration, bank)| {
