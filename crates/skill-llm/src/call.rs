@@ -1,6 +1,7 @@
 //! What surrounds a call: its place in the run, its unit of work, its deadline and its cancellation.
 
 use crate::attempt::AttemptLog;
+use crate::elsewhere::CallSender;
 use crate::scope::CallScope;
 use serde::{Deserialize, Serialize};
 use skill_core::package::AgentText;
@@ -62,6 +63,9 @@ pub struct CallCtx {
     /// The skill as the messages of the unit of work contain it; a program that plays a model can get it as a file
     /// instead, and rejects messages that do not contain it.
     pub document: Option<AgentText>,
+    /// Sends the requests of this call from another process, in the place of an [`crate::Elsewhere`]; `None` sends them
+    /// from here.
+    pub sender: Option<CallSender>,
 }
 
 impl CallCtx {

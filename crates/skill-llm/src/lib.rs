@@ -55,6 +55,7 @@ pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod dialect;
+pub mod elsewhere;
 pub mod embedding;
 pub mod error;
 pub mod http;
@@ -88,6 +89,7 @@ pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
     ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
 };
+pub use elsewhere::{CallSender, Elsewhere};
 pub use embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest, LengthSource};
 pub use error::{ErrorClass, GiveUpReason, LlmError};
 pub use http::{KeyHeader, KeySource, Server};

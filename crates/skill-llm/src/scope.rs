@@ -16,14 +16,22 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct CallScope {
     occurrences: Mutex<HashMap<[u8; 32], u32>>,
+    /// The number of the first request of each digest.
+    first: u32,
     meter: Meter,
 }
 
 impl CallScope {
+    /// A unit of work whose equal requests are numbered from here on: that of one call which another process has
+    /// numbered.
+    pub fn starting_at(first: u32) -> Self {
+        Self { first, ..Self::default() }
+    }
+
     /// How many times this unit of work has made the request of this digest before.
     pub fn next_occurrence(&self, digest: [u8; 32]) -> u32 {
         let mut occurrences = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = occurrences.entry(digest).or_insert(0);
+        let count = occurrences.entry(digest).or_insert(self.first);
         let occurrence = *count;
         *count = count.saturating_add(1);
         occurrence
@@ -32,6 +40,11 @@ impl CallScope {
     /// Counts a reply.
     pub fn count(&self, usage: Usage) {
         self.meter.count_reply(usage);
+    }
+
+    /// Counts replies that were made for this unit of work elsewhere.
+    pub fn add(&self, replies: MeterReading) {
+        self.meter.add(replies);
     }
 
     /// The replies until now.
@@ -50,6 +63,8 @@ mod tests {
         let numbers = [1, 2, 1, 1, 2].map(|digest| scope.next_occurrence([digest; 32]));
         assert_eq!(numbers, [0, 0, 1, 2, 1]);
         assert_eq!(CallScope::default().next_occurrence([1; 32]), 0);
+        let later = CallScope::starting_at(4);
+        assert_eq!([1, 1, 2].map(|digest| later.next_occurrence([digest; 32])), [4, 5, 4]);
     }
 
     #[test]

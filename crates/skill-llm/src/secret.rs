@@ -107,7 +107,8 @@ impl ApiKey {
         written_forms(key)
     }
 
-    fn expose(&self) -> &str {
+    /// The key itself, for clients of other protocols that authenticate by it: never for a text or a file.
+    pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 

@@ -1,7 +1,7 @@
 //! What identifies a call: the digest of everything that produced it.
 
-use crate::call::CallPlace;
-use crate::chat::{ChatRequest, ContentPart, Message, ModelId};
+use crate::call::{CallCtx, CallPlace};
+use crate::chat::{ChatModel, ChatRequest, ContentPart, Message, ModelId};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skill_core::canonical::canonical_json;
@@ -131,6 +131,14 @@ impl RequestDigest {
         let occurrence = occurrence.to_be_bytes();
         CallKey(digest(self.hash, "skillrl occurrence 1", [self.bytes.as_slice(), &occurrence]))
     }
+}
+
+/// Numbers a request among the equal ones of its unit of work, as the journal of a run numbers them: for a process that
+/// makes calls of a run whose journal is elsewhere. Each call of it counts.
+pub fn next_occurrence(model: &dyn ChatModel, request: &ChatRequest, call: &CallCtx) -> u32 {
+    let part = ModelPart::of(model.id(), &model.parameters());
+    // Requests are equal or not by either hash.
+    call.scope.next_occurrence(RequestDigest::of(&part, request, &call.place, KeyHash::Blake3).bytes)
 }
 
 fn rest_of(request: &ChatRequest) -> Value {

@@ -30,7 +30,7 @@ mod stats;
 mod writer;
 
 pub use error::JournalError;
-pub use key::{CallKey, ResultKey};
+pub use key::{CallKey, ResultKey, next_occurrence};
 pub use live::{ResultRow, SpentSince};
 pub use prune::{Pruned, prune};
 pub use query::{CallFilter, CallRow, JournalReader, JournalTotals};

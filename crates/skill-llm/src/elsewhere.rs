@@ -1,0 +1,82 @@
+//! Requests that another process sends.
+//!
+//! All layers of a model stay where its run is: its journal, retries, caps and pace. [`Elsewhere`] is the innermost
+//! part of such a model, and hands each request to whoever works on the call ([`CallCtx::sender`]).
+
+use crate::call::CallCtx;
+use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::error::LlmError;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// Sends the requests of one call.
+#[derive(Clone)]
+pub struct CallSender(Arc<dyn ChatModel>);
+
+impl CallSender {
+    /// Requests are sent by this model; its id and parameters are not asked for.
+    pub fn new(sender: Arc<dyn ChatModel>) -> Self {
+        Self(sender)
+    }
+}
+
+impl fmt::Debug for CallSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallSender")
+    }
+}
+
+/// A model whose requests are sent by the sender of the call, where it has one.
+pub struct Elsewhere {
+    inner: Arc<dyn ChatModel>,
+}
+
+impl Elsewhere {
+    /// `inner` identifies the model, and sends the requests of calls without a sender.
+    pub fn new(inner: Arc<dyn ChatModel>) -> Self {
+        Self { inner }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Elsewhere {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        match &call.sender {
+            Some(CallSender(sender)) => sender.chat(request, call).await,
+            None => self.inner.chat(request, call).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::Message;
+    use crate::scripted::ScriptedModel;
+    use crate::{Budget, BudgetCaps, Budgeted, Prices};
+
+    #[tokio::test]
+    async fn a_call_with_a_sender_is_sent_by_it_under_the_layers_and_the_name_of_the_model() {
+        let here = Arc::new(ScriptedModel::answering("small", |_| "here".to_owned()));
+        let there = CallSender::new(Arc::new(ScriptedModel::answering("other", |_| "there".to_owned())));
+        let budget = Budget::new(BudgetCaps { calls: Some(2), ..BudgetCaps::default() });
+        let model = Budgeted::new(Arc::new(Elsewhere::new(here)), Arc::clone(&budget), Prices::default());
+        assert_eq!(model.id().model, "small");
+        let request = ChatRequest::new(vec![Message::user("where?")]);
+        let sent = CallCtx { sender: Some(there), ..CallCtx::default() };
+        assert_eq!(model.chat(&request, &sent).await.unwrap().text, "there");
+        assert_eq!(model.chat(&request, &CallCtx::default()).await.unwrap().text, "here");
+        let third = model.chat(&request, &sent).await;
+        assert!(matches!(third, Err(LlmError::BudgetExhausted { .. })), "{third:?}");
+    }
+}
