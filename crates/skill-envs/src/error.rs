@@ -120,6 +120,9 @@ impl EnvError {
             Self::NoPoints { .. } => {
                 "try the judge on one item, and use another model or another prompt for it"
             }
+            Self::Remote(fault) if fault.kind == crate::runner::FaultKind::Unreachable => {
+                "run the same again once the way to the workers is there; what was answered is kept"
+            }
             Self::Remote(_) => "see the log of the worker that made the rollout",
             Self::Broken { .. } => "retry the item; if it fails in the same way, fix the cause first",
         }

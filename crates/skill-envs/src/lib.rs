@@ -100,5 +100,8 @@ pub use answers::AnswerWorld;
 pub use env::{Env, Item, RolloutCtx, Split};
 pub use episode::{Episode, Observation, World};
 pub use error::EnvError;
-pub use runner::{JobLink, JobSkill, LocalRunner, RolloutFault, RolloutJob, RolloutOutcome, RolloutRunner};
+pub use runner::{
+    FaultKind, JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutFault, RolloutJob,
+    RolloutOutcome, RolloutRunner,
+};
 pub use source::{Shown, SkillSource, TaskView};

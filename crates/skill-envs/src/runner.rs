@@ -16,7 +16,7 @@ use crate::source::{Shown, SkillSource};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use skill_core::RolloutResult;
-use skill_llm::{CallPlace, MeterReading};
+use skill_llm::{CallPlace, ChatModel, LlmError, MeterReading};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
@@ -83,7 +83,7 @@ impl RolloutJob {
     }
 
     /// The time that is left until the deadline; `None` if there is none.
-    fn time_left(&self) -> Option<Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         let deadline = UNIX_EPOCH.checked_add(Duration::from_millis(self.deadline_unix_ms?))?;
         Some(deadline.duration_since(SystemTime::now()).unwrap_or_default())
     }
@@ -112,12 +112,42 @@ pub struct JobLink {
     pub cancel: CancellationToken,
     /// Sends nothing again; replies to what is sent already are waited for.
     pub halt: CancellationToken,
+    /// The models of the run, for a runner whose rollouts make their calls elsewhere.
+    pub models: Option<JobModels>,
+}
+
+/// The models of a run with all their layers, as a rollout that is made elsewhere asks them.
+#[derive(Clone)]
+pub struct JobModels {
+    /// The agent.
+    pub target: Arc<dyn ChatModel>,
+    /// [`crate::Env::judge`].
+    pub judge: Option<Arc<dyn ChatModel>>,
+    /// Where their replies are recorded; `None` for a run without a journal.
+    pub record: Option<Arc<dyn ReplyRecord>>,
+}
+
+/// The record of the replies of a run.
+#[async_trait]
+pub trait ReplyRecord: Send + Sync {
+    /// Waits until all replies that have come are committed where they are not lost.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Journal`] if they cannot be.
+    async fn commit(&self) -> Result<(), LlmError>;
 }
 
 impl JobLink {
     /// A link that nobody cancels.
     pub fn new(source: Arc<dyn SkillSource>) -> Self {
-        Self { source, cancel: CancellationToken::new(), halt: CancellationToken::new() }
+        Self { source, cancel: CancellationToken::new(), halt: CancellationToken::new(), models: None }
+    }
+
+    /// The same link with the models of the run.
+    #[must_use]
+    pub fn with_models(self, models: JobModels) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// The same link with these tokens.

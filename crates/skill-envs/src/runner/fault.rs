@@ -42,6 +42,8 @@ pub enum FaultKind {
     Program,
     /// The world broke, or the judge came to no number of points.
     Broken,
+    /// There is no way to whoever makes rollouts.
+    Unreachable,
 }
 
 impl RolloutFault {
@@ -100,7 +102,8 @@ impl From<RolloutFault> for EnvError {
             | FaultKind::Data
             | FaultKind::Configuration
             | FaultKind::Program
-            | FaultKind::Broken => Self::Remote(Box::new(fault)),
+            | FaultKind::Broken
+            | FaultKind::Unreachable => Self::Remote(Box::new(fault)),
         }
     }
 }

@@ -10,11 +10,13 @@ use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::{Event, Stage};
 use crate::warning::Warning;
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{RolloutResult, Usage};
 use skill_envs::{
-    Env, EnvError, Item, JobLink, JobSkill, LocalRunner, RolloutJob, RolloutRunner, SkillSource, TaskView,
+    Env, EnvError, Item, JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutJob, RolloutRunner,
+    SkillSource, TaskView,
 };
 use skill_llm::journal::{Journal, ResultKey, ResultRow, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
@@ -83,6 +85,16 @@ pub struct Rollout {
 /// What a draw is called, from 2 on.
 fn draw_name(draw: usize) -> Option<String> {
     (draw > 0).then(|| format!("draw {}", draw + 1))
+}
+
+/// The journal of a run, for rollouts that are made elsewhere.
+struct Committed(Journal);
+
+#[async_trait]
+impl ReplyRecord for Committed {
+    async fn commit(&self) -> Result<(), LlmError> {
+        Ok(self.0.flush().await?)
+    }
 }
 
 /// A rollout as the journal holds it.
@@ -291,7 +303,9 @@ impl<'run> Agent<'run> {
             call.place.clone(),
         );
         let job = job.with_sample(u32::try_from(draw).unwrap_or(u32::MAX));
-        let link = JobLink::new(Arc::clone(self.source)).with_tokens(call.cancel.clone(), call.halt.clone());
+        let link = JobLink::new(Arc::clone(self.source))
+            .with_tokens(call.cancel.clone(), call.halt.clone())
+            .with_models(self.models());
         let outcome = self.rollouts.runner.run(job, link).await.map_err(failed)?;
         if let Some(message) = outcome.broken {
             self.tell_of_a_broken_attempt(&call, &message);
@@ -313,6 +327,16 @@ impl<'run> Agent<'run> {
             result = file.result;
         }
         Ok(Rollout { result, used: used.plus(selected), key })
+    }
+
+    /// The models of the run, for a runner elsewhere.
+    fn models(&self) -> JobModels {
+        let record = |journal: &Journal| Arc::new(Committed(journal.clone())) as Arc<dyn ReplyRecord>;
+        JobModels {
+            target: Arc::clone(&self.rollouts.target),
+            judge: self.rollouts.judge.clone(),
+            record: self.ctx.journal.as_ref().map(record),
+        }
     }
 
     /// What the agent of an item is shown, where its goal is known, and what it took to decide that.
