@@ -1,0 +1,59 @@
+//! Rollouts on several machines: a driver, workers, and a broker between them.
+//!
+//! # Who should depend on this crate alone
+//!
+//! Anybody who has rollouts made elsewhere by way of NATS; people take `skillrl train` and `skillrl worker`.
+//!
+//! ```
+//! use skill_nats::{BrokerAddress, Connect, DriverConfig, NatsRunner};
+//! use std::sync::Arc;
+//!
+//! /// Workers make the rollouts of whoever gets this runner; nothing is sent before the first one.
+//! fn runner(connect: Arc<dyn Connect>, config: DriverConfig) -> NatsRunner {
+//!     NatsRunner::new(connect, config)
+//! }
+//!
+//! // Nothing leaves this machine without TLS and credentials.
+//! assert!(BrokerAddress::new("nats://127.0.0.1:4222").check().is_ok());
+//! assert!(BrokerAddress::new("nats://broker.example.org:4222").check().is_err());
+//! ```
+//!
+//! # How it works
+//!
+//! [`NatsRunner`] is a [`skill_envs::RolloutRunner`]. It puts the key of each job into a JetStream stream; a
+//! [`Worker`] with a free slot takes one, asks the driver for the job, and makes the rollout with an environment of its
+//! own. Each model call is a question to the driver: its journal answers, or the worker sends the request, with the keys
+//! of its machine, and the reply is in the driver's journal before the worker goes on. So the models keep all their
+//! layers in one process (journal, caps, pace, retries), the files of a run are those of a run on one machine, and
+//! whoever dies loses at most the calls that are out.
+//!
+//! The broker is a pump and no record: whether a job is done is decided by the driver's journal.
+//!
+//! # Features
+//!
+//! `testbed` has a broker in this process that fails on request.
+
+mod address;
+mod broker;
+mod driver;
+#[cfg(feature = "testbed")]
+pub mod fake;
+mod frames;
+mod protocol;
+mod setup;
+mod times;
+mod wire_error;
+mod worker;
+mod workers;
+
+pub use address::{BrokerAddress, Credentials};
+pub use broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConfig};
+pub use driver::{Connect, DriverConfig, NatsRunner};
+pub use frames::MAX_MESSAGE_BYTES;
+pub use protocol::{Announcement, Doing, ModelFacts, PROTOCOL, WorkerFacts};
+pub use setup::Contents;
+pub use times::Times;
+pub use worker::{
+    FetchContent, Worker, WorkerAgent, WorkerConfig, WorkerEvent, WorkerEvents, WorkerStop, Workshop,
+};
+pub use workers::{ReadWorkers, WorkerNow, WorkersNow};

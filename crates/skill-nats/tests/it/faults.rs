@@ -1,0 +1,201 @@
+//! Whoever dies: workers, the broker, the driver. What comes of it is the same, and at most the calls that were out are
+//! sent again.
+
+use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, made_here, sending, start};
+use skill_core::random::Dice;
+use skill_envs::runner::FaultKind;
+use skill_envs::{EnvError, RolloutRunner as _};
+use skill_llm::BudgetCaps;
+use skill_nats::fake::{FakeServer, Faults};
+use std::sync::Arc;
+use std::time::Duration;
+
+const CALL: Duration = Duration::from_millis(400);
+const N_ITEMS: usize = 16;
+const N_CALLS: u64 = (N_ITEMS * N_TURNS) as u64;
+
+fn cluster(n_items: usize) -> (tempfile::TempDir, FakeServer, Arc<Sent>, Arc<Turns>) {
+    (tempfile::tempdir().unwrap(), FakeServer::default(), Arc::default(), Arc::new(Turns::new(n_items)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_worker_loses_at_most_one_call_per_slot() {
+    for seed in 0..12_u64 {
+        let (dir, server, sent, env) = cluster(N_ITEMS);
+        let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+        let slots = 3;
+        let victim = start(&server, "victim", slots, &env, sending(CALL, &sent));
+        let other = start(&server, "other", 2, &env, sending(CALL, &sent));
+        let killing = async {
+            tokio::time::sleep(Duration::from_millis(100 + 150 * seed)).await;
+            victim.kill().await;
+        };
+        let (made, ()) = tokio::join!(driver.make(&env), killing);
+        check_same(made, &made_here(&env, &driver.source).await);
+        let twice = sent.total() - N_CALLS;
+        assert!(twice <= u64::from(slots), "seed {seed}: {twice} calls were sent twice");
+        drop(other);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_asked_to_end_gives_its_jobs_back_at_once() {
+    let (dir, server, sent, env) = cluster(4);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let leaver = start(&server, "leaver", 4, &env, sending(Duration::from_secs(50), &sent));
+    let leaving = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        leaver.stop.abort.cancel();
+        leaver.ended().await;
+        let begun = tokio::time::Instant::now();
+        (begun, start(&server, "next", 4, &env, sending(CALL, &sent)))
+    };
+    let (made, (begun, _next)) = tokio::join!(driver.make(&env), leaving);
+    check_same(made, &made_here(&env, &driver.source).await);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(driver.runner.watch()().lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_dies_costs_no_call_whatever_it_has_lost() {
+    for seed in 0..12_u64 {
+        let (dir, server, sent, env) = cluster(N_ITEMS);
+        server.set_faults(Faults { orphans_one_in: 3, ..Faults::default() });
+        let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+        let _workers = ["a", "b"].map(|id| start(&server, id, 2, &env, sending(CALL, &sent)));
+        let killing = async {
+            for round in 0..3 {
+                tokio::time::sleep(Duration::from_millis(300 + 130 * seed)).await;
+                server.kill();
+                tokio::time::sleep(Duration::from_secs(2 + 20 * (seed % 2))).await;
+                if (seed + round).is_multiple_of(3) {
+                    server.lose_files();
+                }
+                server.start();
+            }
+        };
+        let (made, ()) = tokio::join!(driver.make(&env), killing);
+        check_same(made, &made_here(&env, &driver.source).await);
+        assert_eq!(sent.total(), N_CALLS, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_is_started_again_costs_no_call_while_its_workers_live() {
+    for seed in 0..12_u64 {
+        let (dir, server, sent, env) = cluster(N_ITEMS);
+        let _workers = ["a", "b"].map(|id| start(&server, id, 3, &env, sending(CALL, &sent)));
+        for round in 0..3_u64 {
+            let driver =
+                Driver::of_session(&server, dir.path(), BudgetCaps::default(), &format!("session {round}"));
+            let life = Duration::from_millis(200 + 170 * (seed + round));
+            driver.live_for(life, &env).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let driver = Driver::of_session(&server, dir.path(), BudgetCaps::default(), "last");
+        let made = driver.make(&env).await;
+        check_same(made, &made_here(&env, &driver.source).await);
+        assert_eq!(sent.total(), N_CALLS, "seed {seed}: {:?}", sent.by_place.lock().unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_cut_off_for_a_minute_comes_back() {
+    let (dir, server, sent, env) = cluster(N_ITEMS);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let cut = start(&server, "cut", 2, &env, sending(CALL, &sent));
+    let cutting = async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        cut.client.set_cut(true);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        cut.client.set_cut(false);
+    };
+    // Nobody else is there: it has to be the one that was away.
+    let (made, ()) = tokio::join!(driver.make(&env), cutting);
+    check_same(made, &made_here(&env, &driver.source).await);
+    assert!(sent.total() <= N_CALLS + 2, "{}", sent.total());
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_dies_now_and_then() {
+    for seed in 0..8_u64 {
+        let (dir, server, sent, env) = cluster(24);
+        let dice = |what: &str, round: u64| Dice::new(seed, &[what]).unit(&round.to_string());
+        let n_calls = (24 * N_TURNS) as u64;
+        let mut workers: Vec<Running> =
+            (0..3).map(|n| start(&server, &format!("w{n}"), 2, &env, sending(CALL, &sent))).collect();
+        let mut killed_slots = 0;
+        for round in 0..6_u64 {
+            let driver =
+                Driver::of_session(&server, dir.path(), BudgetCaps::default(), &format!("session {round}"));
+            let life = Duration::from_millis(300 + (1500.0 * dice("life", round)) as u64);
+            driver.live_for(life, &env).await;
+            if dice("worker", round) < 0.6 {
+                workers.remove(0).kill().await;
+                killed_slots += 2;
+                workers.push(start(&server, &format!("w{}", 10 + round), 2, &env, sending(CALL, &sent)));
+            }
+            if dice("broker", round) < 0.6 {
+                server.kill();
+            }
+            tokio::time::sleep(Duration::from_millis((9_000.0 * dice("pause", round)) as u64)).await;
+            server.start();
+        }
+        let driver = Driver::of_session(&server, dir.path(), BudgetCaps::default(), "last");
+        let made = driver.make(&env).await;
+        check_same(made, &made_here(&env, &driver.source).await);
+        let by_place = sent.by_place.lock().unwrap();
+        let twice: Vec<_> = by_place.iter().filter(|(_, n)| **n > 1).collect();
+        assert!(
+            sent.total() <= n_calls + killed_slots,
+            "seed {seed}: {twice:?}, {killed_slots} slots killed"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_ends_every_worker_ends_as_a_fault() {
+    let (dir, server, sent, env) = cluster(1);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let dying = async {
+        for n in 0..4 {
+            let worker = start(&server, &format!("w{n}"), 1, &env, sending(Duration::from_secs(1000), &sent));
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            worker.kill().await;
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+    };
+    let (made, ()) = tokio::join!(driver.make(&env), dying);
+    let Err(EnvError::Remote(fault)) = &made[0] else { panic!("{made:?}") };
+    assert_eq!(fault.kind, FaultKind::Broken);
+    assert!(fault.message.contains("t0") && fault.message.contains("host/w3"), "{}", fault.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_environment_panics_ends_as_a_fault_and_the_others_go_on() {
+    let (dir, server, sent, _) = cluster(1);
+    let env = Arc::new(Turns { panics_at: Some("t1"), ..Turns::new(4) });
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let _worker = start(&server, "w", 2, &env, sending(CALL, &sent));
+    let made = driver.make(&env).await;
+    let is_ok: Vec<bool> = made.iter().map(Result::is_ok).collect();
+    assert_eq!(is_ok, [true, false, true, true]);
+    let Err(EnvError::Remote(fault)) = &made[1] else { panic!("{made:?}") };
+    assert_eq!(fault.kind, FaultKind::Program);
+    assert!(fault.message.contains("turtle"), "{}", fault.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_nobody_waits_for_ends_and_sends_nothing_more() {
+    let (dir, server, sent, env) = cluster(4);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let _worker = start(&server, "w", 4, &env, sending(CALL, &sent));
+    drop(tokio::time::timeout(Duration::from_millis(300), driver.make(&env)).await);
+    driver.runner.settle().await;
+    let n_sent = sent.total();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(sent.total(), n_sent);
+    assert_eq!(server.queue_names(), [] as [String; 0]);
+    let made = driver.make(&env).await;
+    check_same(made, &made_here(&env, &driver.source).await);
+}
