@@ -31,10 +31,13 @@
 //!
 //! # Features
 //!
-//! `testbed` has a broker in this process that fails on request.
+//! `client` is the real broker (`client::NatsClient`). Without it there are the protocol, driver and worker over
+//! [`Broker`]; `testbed` has a broker in this process that fails on request.
 
 mod address;
 mod broker;
+#[cfg(feature = "client")]
+pub mod client;
 mod driver;
 #[cfg(feature = "testbed")]
 pub mod fake;
