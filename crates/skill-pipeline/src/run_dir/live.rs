@@ -90,9 +90,29 @@ pub struct Pulse {
     /// What the one of them came to last that has failed most often, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// The workers on other machines; none where rollouts are made in this process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerPulse>,
     /// What the run has used, over all its processes, and what it may use.
     #[serde(flatten)]
     pub spend: Spend,
+}
+
+/// A worker as the driver of its run sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerPulse {
+    /// Its name.
+    pub name: String,
+    /// The rollouts that it makes at a time.
+    pub slots: u32,
+    /// How many seconds ago it was heard of.
+    pub seen_seconds_ago: u64,
+    /// The tasks that it works on.
+    #[serde(default)]
+    pub doing: Vec<String>,
+    /// What is in the way of its working on the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// What a run has used and may use; money in the currency of the prices.
