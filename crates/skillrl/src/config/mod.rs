@@ -54,8 +54,8 @@ pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use tinker::TinkerConfig;
 pub use types::{
-    Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, PromptsConfig,
-    RetryConfig, RunConfig, Schedule, SkillConfig, TrainConfig, TrainMode,
+    Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, NatsConfig,
+    PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TrainConfig, TrainMode,
 };
 
 #[cfg(feature = "import")]
@@ -217,7 +217,7 @@ impl Config {
     }
 
     /// Visits the paths that are set, each with its key.
-    fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+    pub(crate) fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
         let Self {
             run,
             models,

@@ -29,6 +29,10 @@ impl Config {
                 values.shift_remove(key.name);
             }
         }
+        // How a run reaches its workers says nothing of what it comes to.
+        if let Some(run) = json.get_mut("run").and_then(Value::as_object_mut) {
+            run.shift_remove("nats");
+        }
         json
     }
 

@@ -87,7 +87,10 @@ pub(super) fn for_key(section: &SectionSpec, name: &str) -> Suggestion {
         return Suggestion::Nearest(format!("{}.{key}", section.path));
     }
     if let Some(suggestion) = elsewhere(name) {
-        return suggestion;
+        // `url` in the section of a model is its `base_url`, and not the `url` of another section.
+        let is_end = |key: &&str| key.rsplit_once('_').is_some_and(|(_, end)| end == name);
+        let own = names().find(is_end).map(|key| Suggestion::Nearest(format!("{}.{key}", section.path)));
+        return own.unwrap_or(suggestion);
     }
     if let Some(key) = nearest(name, names()) {
         return Suggestion::Nearest(format!("{}.{key}", section.path));

@@ -7,10 +7,10 @@ use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig}
 use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::keys::KeyDefault::{Absent, Value};
-use super::keys::ValueType::Flag;
+use super::keys::ValueType::{Flag, Text, Variable};
 use super::keys::declare::{choice, decisive, integer, number, process, settings};
 use super::keys::{
-    DIRECTORY, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
+    DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
 use super::models::ModelConfig;
 use super::path::AskedPath;
@@ -99,7 +99,7 @@ pub struct ModelsConfig {
 
 settings! {
     /// `[run]`.
-    RunConfig for TrainSettings {
+    RunConfig with nats: NatsConfig for TrainSettings {
         /// The run directory. Paths in this file are relative to the file.
         dir: AskedPath = process(MADE, Value("\"runs/my-task\""));
         /// Decides the order of the tasks and how they are grouped.
@@ -110,6 +110,48 @@ settings! {
         /// Tasks of the next step that idle workers may begin while a changed skill is measured: most are rejected, so
         /// most of this work is used. What is not used is paid for all the same.
         speculation: u32 = process(integer(0, MAX_COUNT), Value("0")) => speculation;
+        /// Where rollouts are made. local: in this process. nats: by `skillrl worker` on any number of machines, see
+        /// [run.nats] and docs/several-machines.md; for programs that are built with the feature `nats`.
+        runner: Runner = process(choice::<Runner>(), Value("\"local\""));
+    }
+}
+
+settings! {
+    /// `[run.nats]`.
+    NatsConfig {
+        /// The broker, a server of NATS with JetStream: nats://HOST:PORT, or tls://HOST:PORT. On another machine it
+        /// takes TLS and credentials.
+        url: String = process(Text, Value("\"nats://127.0.0.1:4222\""));
+        /// The name that a run and its workers share: workers of another name do not see the run.
+        name: String = process(Text, Value("\"skillrl\""));
+        /// The user at the broker.
+        user: Option<String> = process(Text, Absent { example: "\"trainer\"" });
+        /// The environment variable that holds the user's password, never the password itself.
+        password_env: Option<String> = process(Variable, Absent { example: "\"NATS_PASSWORD\"" });
+        /// The environment variable that holds the seed of an nkey, in place of a user.
+        nkey_env: Option<String> = process(Variable, Absent { example: "\"NATS_NKEY_SEED\"" });
+        /// Certificates of authorities to trust besides those of the system, in PEM.
+        ca_file: Option<AskedPath> = process(FILE, Absent { example: "\"ca.pem\"" });
+        /// The certificate of this client in PEM, for brokers that verify clients; needs client_key.
+        client_cert: Option<AskedPath> = process(FILE, Absent { example: "\"client.pem\"" });
+        /// The key of that certificate, in PEM.
+        client_key: Option<AskedPath> = process(FILE, Absent { example: "\"client-key.pem\"" });
+    }
+}
+
+impl Default for NatsConfig {
+    fn default() -> Self {
+        super::bank::of_defaults(Self::KEYS)
+    }
+}
+
+named_enum! {
+    /// Where rollouts are made.
+    pub enum Runner {
+        /// In this process.
+        Local = "local",
+        /// By workers, by way of a broker.
+        Nats = "nats",
     }
 }
 

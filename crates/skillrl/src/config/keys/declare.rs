@@ -135,13 +135,13 @@ macro_rules! doc_of {
 macro_rules! settings_struct {
     (
         $(#[$($meta:tt)*])*
-        $name:ident for $target:ty {
+        $name:ident $(with $sub:ident: $sub_type:ident)? for $target:ty {
             $($(#[$($attr:tt)*])* $key:ident: $type:ty = $spec:expr $(=> $($to:ident).+)?;)*
         }
     ) => {
         $crate::config::keys::declare::settings_struct! {
             $(#[$($meta)*])*
-            $name { $($(#[$($attr)*])* $key: $type = $spec;)* }
+            $name $(with $sub: $sub_type)? { $($(#[$($attr)*])* $key: $type = $spec;)* }
         }
 
         impl $crate::config::keys::declare::Fill<$target> for $name {
@@ -152,7 +152,7 @@ macro_rules! settings_struct {
     };
     (
         $(#[$($meta:tt)*])*
-        $name:ident {
+        $name:ident $(with $sub:ident: $sub_type:ident)? {
             $($(#[$($attr:tt)*])* $key:ident: $type:ty = $spec:expr;)*
         }
     ) => {
@@ -165,6 +165,11 @@ macro_rules! settings_struct {
                 #[serde(skip_serializing_if = "crate::config::keys::declare::is_absent")]
                 pub $key: $type,
             )*
+            $(
+                /// The section inside this one, where it is given.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $sub: Option<$sub_type>,
+            )?
         }
 
         impl $name {
@@ -179,22 +184,27 @@ macro_rules! settings_struct {
                         visit(&format!("{section}.{}", stringify!($key)), path);
                     }
                 )*
+                $(
+                    if let Some(inside) = &mut self.$sub {
+                        inside.visit_paths(&format!("{section}.{}", stringify!($sub)), visit);
+                    }
+                )?
             }
         }
     };
 }
 
-/// A section without kinds: its struct, and its keys as `Name::KEYS`.
+/// A section without kinds: its struct, and its keys as `Name::KEYS`; `with` names a section inside it.
 macro_rules! settings {
     (
         $(#[$($meta:tt)*])*
-        $name:ident $(for $target:ty)? {
+        $name:ident $(with $sub:ident: $sub_type:ident)? $(for $target:ty)? {
             $($(#[$($attr:tt)*])* $key:ident: $type:ty = $spec:expr $(=> $($to:ident).+)?;)*
         }
     ) => {
         $crate::config::keys::declare::settings_struct! {
             $(#[$($meta)*])*
-            $name $(for $target)? {
+            $name $(with $sub: $sub_type)? $(for $target)? {
                 $($(#[$($attr)*])* $key: $type = $spec $(=> $($to).+)?;)*
             }
         }

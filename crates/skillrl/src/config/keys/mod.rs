@@ -286,7 +286,7 @@ impl SectionSpec {
 }
 
 /// The value that a text of TOML is for a key; `None` for one that it does not take.
-pub(in crate::config) fn value_of(key: &KeySpec, toml: &str) -> Option<serde_json::Value> {
+pub(crate) fn value_of(key: &KeySpec, toml: &str) -> Option<serde_json::Value> {
     let value = toml::de::DeValue::parse(toml).ok()?;
     super::value::check(key.name, key.value, value.get_ref()).ok()
 }

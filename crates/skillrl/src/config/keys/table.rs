@@ -9,8 +9,8 @@ use crate::config::rl::RlConfig;
 use crate::config::sft::SftConfig;
 use crate::config::tinker::TinkerConfig;
 use crate::config::types::{
-    BudgetConfig, EvalConfig, GateConfig, LimitsConfig, PromptsConfig, RetryConfig, RunConfig, SkillConfig,
-    TrainConfig, TrainMode,
+    BudgetConfig, EvalConfig, GateConfig, LimitsConfig, NatsConfig, PromptsConfig, RetryConfig, RunConfig,
+    SkillConfig, TrainConfig, TrainMode,
 };
 
 /// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
@@ -29,6 +29,12 @@ const WEIGHTS: &[&str] = &[TrainMode::Weights.as_str()];
 
 pub(super) const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("run", "The run as a whole. All of this section may be left out.", &[RunConfig::KEYS]),
+    SectionSpec::new(
+        "run.nats",
+        "The broker between a run and its workers, where run.runner is \"nats\".",
+        &[NatsConfig::KEYS],
+    )
+    .optional(),
     SectionSpec::new(
         "models.target",
         "The model that does the tasks, with the skill in its prompt. It is what gets better.",
