@@ -5,12 +5,24 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 /// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check weights` and `check wheel` build
-/// those that they can.
-const HEAVY: [&str; 8] =
-    ["candle", "cuda", "extension", "metal", "parquet", "server", "tokenizer", "weights"];
+/// those that they can, and `check nats` the client of a broker.
+const HEAVY: [&str; 11] = [
+    "candle",
+    "client",
+    "cuda",
+    "extension",
+    "metal",
+    "nats",
+    "nats-client",
+    "parquet",
+    "server",
+    "tokenizer",
+    "weights",
+];
 
-/// The training loops, which use the seam of skill-train without its tensor library.
-const LIGHT: (&str, &str) = ("skill-pipeline", "weights");
+/// The training loops, which use the seam of skill-train without its tensor library, and rollouts on several machines
+/// without the client of a broker.
+const LIGHT: [(&str, &str); 2] = [("skill-pipeline", "weights"), ("skillrl", "nats")];
 
 /// The words that make cargo build every crate with every feature that is not heavy.
 pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {
@@ -30,7 +42,7 @@ pub(crate) fn light_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
 fn features(package: &Value) -> Vec<String> {
     let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
     let features = package.get("features").and_then(Value::as_object).into_iter().flatten();
-    let is_heavy = |feature: &str| HEAVY.contains(&feature) && (name, feature) != LIGHT;
+    let is_heavy = |feature: &str| HEAVY.contains(&feature) && !LIGHT.contains(&(name, feature));
     let light = features.filter(|(feature, _)| !is_heavy(feature));
     light.map(|(feature, _)| format!("{name}/{feature}")).collect()
 }

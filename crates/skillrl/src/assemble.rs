@@ -3,6 +3,7 @@
 #[cfg(feature = "alfworld")]
 mod alfworld;
 mod bank;
+mod elsewhere;
 #[cfg(feature = "exec")]
 mod exec;
 mod live;
@@ -23,6 +24,7 @@ use crate::engine::{Engine, simulated_models};
 use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::not_a_skill::NotASkill;
+use elsewhere::{elsewhere, with_runner, with_their_trouble, with_workers};
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_core::{GateKind, GateMode, SkillDoc};
@@ -94,15 +96,17 @@ pub fn trainer(
     events: Arc<dyn EventSink>,
     stop: StopSignal,
 ) -> Result<(Trainer, PathBuf), Error> {
-    let mut engine = Engine::new(loaded);
+    let mut engine = Engine::new(loaded).for_training();
     let target = engine.model(ModelRole::Target)?;
     let optimizer = engine.model(ModelRole::Optimizer)?;
     let models = RunModels { target, optimizer, judge: engine.judge()? };
-    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));
+    let elsewhere = elsewhere(loaded)?;
+    let pulse = with_workers(engine.pulse(), elsewhere.as_ref());
+    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, pulse));
     let trainer = trainer_of(loaded, models, events, stop)?
         .with_budget(engine.budget(), engine.prices())
-        .with_trouble(engine.lasting_trouble());
-    Ok((trainer, run_dir(loaded)))
+        .with_trouble(with_their_trouble(engine.lasting_trouble(), elsewhere.as_ref()));
+    Ok((with_runner(trainer, elsewhere), run_dir(loaded)))
 }
 
 /// The models of a run.

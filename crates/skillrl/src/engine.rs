@@ -11,7 +11,8 @@ pub(crate) use served::{embedding_key_variable, key_variable};
 use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
 use crate::config::{
-    Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, RetryConfig, TasksJudge,
+    Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, RetryConfig, Runner, TasksJudge,
+    TrainMode,
 };
 use crate::cost::prices;
 use crate::error::Error;
@@ -19,9 +20,9 @@ use crate::secrets;
 use served::Access;
 use skill_llm::listing::ModelList;
 use skill_llm::{
-    ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced,
-    Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
-    scripted,
+    ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, Elsewhere, EmbeddingModel, LlmError, ModelId,
+    PaceConfig, Paced, Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced,
+    Transport, Trouble, scripted,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
@@ -44,6 +45,7 @@ pub struct Engine<'config> {
     providers: BTreeMap<String, Provider>,
     transport: Option<Arc<dyn Transport>>,
     has_keys: bool,
+    has_workers: bool,
     own_keys: BTreeMap<&'static str, ApiKey>,
     secrets: Secrets,
     locals: local::Locals,
@@ -68,6 +70,7 @@ impl<'config> Engine<'config> {
             providers: BTreeMap::new(),
             transport: None,
             has_keys: true,
+            has_workers: false,
             own_keys: BTreeMap::new(),
             secrets,
             locals: local::Locals::default(),
@@ -86,6 +89,14 @@ impl<'config> Engine<'config> {
     /// An engine whose models are never sent anything, and so need no key.
     pub fn without_keys(loaded: &'config LoadedConfig) -> Self {
         Self { has_keys: false, ..Self::new(loaded) }
+    }
+
+    /// The engine of a run whose rollouts are where `run.runner` says: workers bring the keys of the models that they ask.
+    #[must_use]
+    pub(crate) fn for_training(self) -> Self {
+        let config = &self.loaded.config;
+        let has_workers = config.run.runner == Runner::Nats && config.train.mode != TrainMode::Weights;
+        Self { has_workers, ..self }
     }
 
     /// The configuration whose models these are.
@@ -136,22 +147,13 @@ impl<'config> Engine<'config> {
     /// A key that is not in the environment, a scripted file that cannot be read, an address that cannot be one.
     pub fn model(&mut self, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
         let loaded = self.loaded;
-        let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
-        let config = role.config(&loaded.config).ok_or_else(|| {
-            let message = format!("there is no section [models.{}] in the configuration", role.as_str());
-            failed(LlmError::Configuration { message })
-        })?;
-        let plain: Arc<dyn ChatModel> = match config {
-            ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
-                return self.paid(role, config).map_err(failed);
-            }
-            ModelConfig::Local(asked) => self.locals.model(role, asked, loaded)?,
-            ModelConfig::Scripted(asked) => {
-                let path = loaded.resolve(&asked.file);
-                Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
-            }
-            ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
-        };
+        if let Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) =
+            role.config(&loaded.config)
+        {
+            let paid = self.paid(role, config);
+            return paid.map_err(|source| Error::Model { role: role.as_str(), source });
+        }
+        let plain = self.plain(role)?;
         Ok(self.own(plain))
     }
 
@@ -160,8 +162,60 @@ impl<'config> Engine<'config> {
     /// Nothing is in the way of such a model, so it gets neither patience nor pace: whatever it returns as an error ends
     /// the call.
     pub fn own(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        let model = Arc::new(Elsewhere::new(model));
         let budgeted = Budgeted::new(model, self.budget(), Prices::default());
         Arc::new(Traced::new(Arc::new(budgeted)))
+    }
+
+    /// A model that nobody is paid for, without any layer.
+    fn plain(&mut self, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
+        let loaded = self.loaded;
+        let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
+        let missing = |message: String| Err(failed(LlmError::Configuration { message }));
+        Ok(match role.config(&loaded.config) {
+            Some(ModelConfig::Local(asked)) => self.locals.model(role, asked, loaded)?,
+            Some(ModelConfig::Scripted(asked)) => {
+                let path = loaded.resolve(&asked.file);
+                Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
+            }
+            Some(ModelConfig::Simulated(asked)) => simulated::model(role, &loaded.config.env, asked)?,
+            Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) => {
+                return missing(format!("a model of kind \"{}\" is paid for", config.kind()));
+            }
+            None => {
+                let section = role.as_str();
+                return missing(format!("there is no section [models.{section}] in the configuration"));
+            }
+        })
+    }
+
+    /// True for a model whose requests workers send, where this machine has no key for it.
+    pub(crate) fn is_asked_elsewhere_alone(&self, role: ModelRole) -> bool {
+        let config = &self.loaded.config;
+        let is_elsewhere = self.has_workers
+            && (role == ModelRole::Target || judge_role(config) == Some(role))
+            && role != ModelRole::Optimizer;
+        let variable = role.config(config).and_then(ModelConfig::served).and_then(key_variable);
+        is_elsewhere && variable.is_some_and(|variable| std::env::var_os(variable).is_none())
+    }
+
+    /// One of the models as a worker of a run has it: it sends requests with the keys and at the pace of this machine,
+    /// and has none of the other layers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::model`].
+    pub fn sender(&mut self, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
+        let loaded = self.loaded;
+        let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
+        match role.config(&loaded.config) {
+            Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) => {
+                let dialect = self.dialect(role, config, self.has_keys).map_err(failed)?;
+                let provider = self.provider_of(dialect.as_ref());
+                Ok(Arc::new(Paced::new(dialect, provider.pacer)))
+            }
+            _ => self.plain(role),
+        }
     }
 
     /// The expert of the configured world in the place of its agent: it reads the prompts of an agent and answers in its
@@ -199,31 +253,46 @@ impl<'config> Engine<'config> {
         }
     }
 
-    /// A model with everything that stands between it and whoever is paid for its replies.
-    fn paid(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
-        let dialect: Arc<dyn ChatModel> = match config {
-            ModelConfig::Agent(asked) => Arc::new(agent::model(asked, self.loaded, &self.secrets)?),
+    /// What a server or a program that plays a model is asked by.
+    fn dialect(
+        &mut self,
+        role: ModelRole,
+        config: &ModelConfig,
+        has_key: bool,
+    ) -> Result<Arc<dyn ChatModel>, LlmError> {
+        match config {
+            ModelConfig::Agent(asked) => Ok(Arc::new(agent::model(asked, self.loaded, &self.secrets)?)),
             ModelConfig::Served { dialect, config } => {
                 let transport = self.transport()?;
-                served::model(*dialect, config, transport, self.access(role))?
+                served::model(*dialect, config, transport, Access { has_key, ..self.access(role) })
             }
             ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
                 let message = format!("no server answers for kind \"{}\"", config.kind());
-                return Err(LlmError::Configuration { message });
+                Err(LlmError::Configuration { message })
             }
-        };
-        let name = dialect.id().provider.clone();
-        if !self.providers.contains_key(&name) {
-            let provider = self.provider(&name);
-            self.providers.insert(name.clone(), provider);
         }
-        let Some(provider) = self.providers.get(&name) else {
-            return Err(LlmError::Configuration { message: format!("no provider at {name}") });
-        };
-        let paced = Arc::new(Paced::new(dialect, Arc::clone(&provider.pacer)));
+    }
+
+    /// What all models of the provider of this one share.
+    fn provider_of(&mut self, model: &dyn ChatModel) -> Provider {
+        let name = model.id().provider.clone();
+        if let Some(provider) = self.providers.get(&name) {
+            return provider.clone();
+        }
+        let provider = self.provider(&name);
+        self.providers.insert(name, provider.clone());
+        provider
+    }
+
+    /// A model with everything that stands between it and whoever is paid for its replies.
+    fn paid(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
+        let has_key = self.has_keys && !self.is_asked_elsewhere_alone(role);
+        let dialect = self.dialect(role, config, has_key)?;
+        let provider = self.provider_of(dialect.as_ref());
+        let paced = Arc::new(Paced::new(Arc::new(Elsewhere::new(dialect)), provider.pacer));
         let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(config)));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
-        let retried = Arc::new(Retried::new(budgeted, policy, Arc::clone(&provider.retries)));
+        let retried = Arc::new(Retried::new(budgeted, policy, provider.retries));
         Ok(Arc::new(Traced::new(retried)))
     }
 
@@ -378,6 +447,32 @@ fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_training_with_workers_goes_without_the_key_of_the_agent() {
+        let key = |name: &str| {
+            format!(
+                "model = \"m\"\nbase_url = \"http://localhost:1/v1\"\napi_key_env = \"SKILLRL_TEST_{name}\"\n"
+            )
+        };
+        let text = |runner: &str| {
+            let (target, optimizer) = (key("TARGET"), key("OPTIMIZER"));
+            format!(
+                "[run]\nrunner = \"{runner}\"\n[env]\nkind = \"qa\"\ndata = \"d\"\n\
+                 [models.target]\n{target}[models.optimizer]\n{optimizer}"
+            )
+        };
+        let has_model = |runner: &str, is_training: bool, role: ModelRole| {
+            let loaded = Config::parse(&text(runner), "test", &[]).unwrap();
+            let engine = Engine::new(&loaded);
+            let mut engine = if is_training { engine.for_training() } else { engine };
+            engine.model(role).is_ok()
+        };
+        assert!(has_model("nats", true, ModelRole::Target));
+        assert!(!has_model("nats", true, ModelRole::Optimizer));
+        assert!(!has_model("nats", false, ModelRole::Target));
+        assert!(!has_model("local", true, ModelRole::Target));
+    }
 
     #[test]
     fn the_prices_of_a_run_have_its_embedding_model() {

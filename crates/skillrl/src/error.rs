@@ -111,6 +111,20 @@ pub enum Error {
         /// The kind of the environment.
         env: &'static str,
     },
+    /// `run.runner` asks for workers where none can make the rollouts.
+    #[error("workers cannot make the rollouts of {what}")]
+    NoWorkers {
+        /// Whose rollouts they are.
+        what: &'static str,
+    },
+    /// The broker between a run and its workers cannot be used.
+    #[cfg(feature = "nats")]
+    #[error("cannot use the broker")]
+    Broker(#[source] skill_nats::BrokerError),
+    /// A file that workers need cannot be sent to them.
+    #[cfg(feature = "nats")]
+    #[error(transparent)]
+    Setup(crate::nats::SetupError),
     /// The configuration needs what this build leaves out.
     #[error("{what} needs the cargo feature `{feature}` of skillrl, which this build leaves out")]
     LeftOut {
@@ -160,11 +174,18 @@ impl Error {
             | Self::TooManySteps { .. }
             | Self::UnknownSplit { .. }
             | Self::NoExpert { .. }
+            | Self::NoWorkers { .. }
             | Self::LeftOut { .. } => Failure::Usage,
             #[cfg(feature = "yaml")]
             Self::Export(_) => Failure::Usage,
             #[cfg(feature = "import")]
             Self::Import(_) => Failure::Usage,
+            #[cfg(feature = "nats")]
+            Self::Broker(error) if error.is_retryable() => Failure::Outage,
+            #[cfg(feature = "nats")]
+            Self::Broker(_) => Failure::Usage,
+            #[cfg(feature = "nats")]
+            Self::Setup(_) => Failure::Data,
             Self::Env(error) | Self::Attempt(error) => of_env(error),
             Self::Model { source, .. } => of_model(source),
             Self::Pipeline(error) => of_pipeline(error),
@@ -205,6 +226,15 @@ impl Error {
                 "build it in: `cargo install --path crates/skill-cli --features weights`, or change the setting"
                     .to_owned()
             }
+            Self::NoWorkers { .. } => "set `run.runner` to \"local\"".to_owned(),
+            Self::LeftOut { feature: "nats" | "nats-client", .. } => {
+                "build it in: `cargo install --path crates/skill-cli --features nats`, or change `run.runner`"
+                    .to_owned()
+            }
+            #[cfg(feature = "nats")]
+            Self::Broker(error) => error.hint().to_owned(),
+            #[cfg(feature = "nats")]
+            Self::Setup(_) => "check the file, and that it can be read".to_owned(),
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
@@ -280,6 +310,8 @@ fn of_fault(fault: &RolloutFault) -> Failure {
         FaultKind::Budget { .. } => Failure::Budget,
         FaultKind::Data | FaultKind::Program => Failure::Data,
         FaultKind::Configuration => Failure::Usage,
+        // A broker that does not let this run in does not do so later either.
+        FaultKind::Unreachable if !fault.is_retryable => Failure::Usage,
         // Kinds that are not known here happened elsewhere, and may go away.
         _ => Failure::Outage,
     }

@@ -12,7 +12,7 @@
 //!
 //! # Cargo features
 //!
-//! All are on by default; `default-features = false` leaves out what is not named.
+//! These are on by default; `default-features = false` leaves out what is not named.
 //!
 //! - `alfworld`, `exec`, `webshop`: the environments of these names;
 //! - `import`: configurations, runs and candidates of other systems (`import`);
@@ -20,6 +20,9 @@
 //! - `report`: reports of runs (`report`, `reports`), with `import`, since an imported run keeps its gate there;
 //! - `sim`: the demos and their simulated models (`demo`, `sim`);
 //! - `yaml`: the front matter of skills: the linter (`lint`), packages to give away (`export`), edits of it.
+//!
+//! Off by default are `nats`, rollouts on several machines (`nats`), with `nats-client`, the real broker; and `weights`
+//! with `parquet`, models whose weights are on this machine.
 //!
 //! A configuration that needs what a build leaves out is refused with the name of the feature ([`Error::LeftOut`]).
 //!
@@ -76,6 +79,8 @@ pub mod import;
 pub mod kept;
 #[cfg(feature = "yaml")]
 pub mod lint;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod not_a_skill;
 #[cfg(feature = "weights")]
 pub mod phased;

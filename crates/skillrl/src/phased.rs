@@ -9,8 +9,8 @@ mod test;
 
 use crate::assemble;
 use crate::collect::{CollectRequest, Collecting};
-use crate::config::LoadedConfig;
 use crate::config::collect::{CollectAgent, CollectConfig, DemonstrationSource};
+use crate::config::{LoadedConfig, Runner};
 use crate::distill::Distilling;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -92,6 +92,9 @@ impl PhasedTrainer {
     /// A directory that holds another run, a phase that was finished with other settings, and what ends a phase. The
     /// same call continues.
     pub async fn train(&self) -> Result<PhasedSummary, Error> {
+        if self.loaded.config.run.runner == Runner::Nats {
+            return Err(Error::NoWorkers { what: "`train.mode = \"weights\"`" });
+        }
         check_vacant(&self.out)?;
         let dir = RunDir::open(&self.out)?;
         let asked = phased_identity();

@@ -30,7 +30,7 @@
 //! ```
 
 use crate::assemble::{self, ModelRole, RunModels};
-use crate::config::{Config, ConfigError, LoadedConfig};
+use crate::config::{Config, ConfigError, LoadedConfig, Runner};
 use crate::engine::Engine;
 use crate::error::Error;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ pub fn settings(text: &str, origin: &str) -> Result<LoadedConfig, ConfigError> {
 ///
 /// # Errors
 ///
-/// Settings that cannot work together, prompts and a skill that cannot be read.
+/// Settings that cannot work together or ask for workers, prompts and a skill that cannot be read.
 pub fn trainer(
     engine: &Engine<'_>,
     env: Arc<dyn Env>,
@@ -119,6 +119,9 @@ pub fn trainer(
 ) -> Result<Trainer, Error> {
     let loaded = engine.loaded();
     let config = &loaded.config;
+    if config.run.runner == Runner::Nats {
+        return Err(Error::NoWorkers { what: "a program's own environment" });
+    }
     let prompts = assemble::prompts(loaded, env.as_ref())?;
     let resolved = resolved(config, env.as_ref(), &models);
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));

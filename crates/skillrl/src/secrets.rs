@@ -5,7 +5,7 @@ use crate::engine::{embedding_key_variable, key_variable, models};
 use skill_llm::process::Passed;
 use skill_llm::{ApiKey, Secrets};
 
-/// The secrets of a run, with those that its configuration names: keys of all models, and variables that programs are
+/// The secrets of a run, with those that its configuration names: keys of all models and of the broker, and variables that programs are
 /// passed where they hold secrets.
 ///
 /// All that is built from one configuration shares the list. Keys that a command prints are added when it has; what is
@@ -37,6 +37,13 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
             asked.api_key_env.as_deref().map(|name| ApiKey::from_env(name, &asked.base_url))
     {
         secrets.add(&key);
+    }
+    if let Some(asked) = &loaded.config.run.nats {
+        for variable in [&asked.password_env, &asked.nkey_env].into_iter().flatten() {
+            if let Ok(secret) = ApiKey::from_env(variable, &asked.url) {
+                secrets.add(&secret);
+            }
+        }
     }
     Passed::new(loaded.config.env.pass_env()).tell(&secrets);
     secrets

@@ -1,5 +1,6 @@
 //! From a configuration to what selects skills of a bank.
 
+use super::elsewhere::{elsewhere, with_runner, with_their_trouble, with_workers};
 use super::{ModelRole, RunModels, replaced_prompt, run_dir, trainer_of};
 use crate::config::LoadedConfig;
 use crate::config::keys::declare::Fill as _;
@@ -93,15 +94,18 @@ pub fn bank_trainer(
     events: Arc<dyn EventSink>,
     stop: StopSignal,
 ) -> Result<(BankTrainer, PathBuf), Error> {
-    let mut engine = Engine::new(loaded);
+    let mut engine = Engine::new(loaded).for_training();
     let target = engine.model(ModelRole::Target)?;
     let teacher = engine.model(ModelRole::Teacher)?;
     let embedding = retrieval_model(loaded, &mut engine)?;
     let models = RunModels { target, optimizer: teacher, judge: engine.judge()? };
-    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));
+    let elsewhere = elsewhere(loaded)?;
+    let pulse = with_workers(engine.pulse(), elsewhere.as_ref());
+    let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, pulse));
     let base = trainer_of(loaded, models, events, stop)?
         .with_budget(engine.budget(), engine.prices())
-        .with_trouble(engine.lasting_trouble());
+        .with_trouble(with_their_trouble(engine.lasting_trouble(), elsewhere.as_ref()));
+    let base = with_runner(base, elsewhere);
     Ok((bank_trainer_of(loaded, base, embedding)?, run_dir(loaded)))
 }
 

@@ -138,3 +138,11 @@ fn settings_and_names_that_cannot_work_are_named() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[tokio::test]
+async fn workers_cannot_make_the_rollouts_of_a_program() {
+    let env = env::from_fn("none", splits(), |_, _| async move { Ok(Score::exact("", "")) });
+    let dir = tempfile::tempdir().unwrap();
+    let refused = train("[run]\nrunner = \"nats\"\n", Arc::new(env), dir.path()).await.unwrap_err();
+    assert!(matches!(refused, Error::NoWorkers { .. }), "{refused}");
+}
