@@ -4,6 +4,7 @@
 //! offline asks each model once. Each [`Finding`] says what was looked at and how it is, and every one that is not well
 //! ends with what to do about it. Nothing is written, and no run is begun or changed.
 
+mod broker;
 mod data;
 mod models;
 mod plan;
@@ -83,6 +84,8 @@ pub enum Check {
     Cost,
     /// Whether this machine can fine-tune the target.
     Training,
+    /// The broker between the run and its workers.
+    Broker,
     /// A model's key.
     Key,
     /// A model's server, or the program that plays it.
@@ -221,6 +224,7 @@ pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> 
     };
     findings.extend(training::examine(&loaded));
     findings.extend(training::server(&loaded, asked).await);
+    broker::examine(&loaded, asked.network, &mut findings).await;
     models::examine(&loaded, first_request, asked, &mut findings).await;
     Report::of(findings)
 }

@@ -53,7 +53,7 @@ pub(super) async fn examine(
     let mut loaded = loaded.clone();
     // A doctor tells what is wrong at once and does not wait until it is over.
     loaded.config.retry.max_attempts = 1;
-    let mut engine = Engine::new(&loaded);
+    let mut engine = Engine::new(&loaded).for_training();
     let mut servers = BTreeMap::new();
     for role in roles(&loaded) {
         let Some(config) = role.config(&loaded.config) else { continue };
@@ -99,6 +99,12 @@ fn built(
             return None;
         }
     };
+    if engine.is_asked_elsewhere_alone(role) {
+        let message = "this machine has no key: workers ask the model, each with its own".to_owned();
+        let hint = "set the variable here too to have the model asked once";
+        found.push(Finding::skipped(Check::Key, message, hint));
+        return None;
+    }
     match config {
         ModelConfig::Served { config, .. } => found.push(Finding::ok(Check::Key, key_text(config))),
         ModelConfig::Agent(agent) => found.push(program(agent)),
