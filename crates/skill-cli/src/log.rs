@@ -37,10 +37,10 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         // How much memory a local model will take is told before its weights are read.
         0 => "skillrl::engine::local=info,warn",
         1 => {
-            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,warn"
+            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,skill_nats=info,warn"
         }
         2 => {
-            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,skill_watch=debug,skill_mcp=debug,info"
+            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_serve=debug,skill_watch=debug,skill_mcp=debug,skill_nats=debug,info"
         }
         _ => "trace",
     };

@@ -45,6 +45,7 @@ pub fn variables() -> Vec<Variable> {
             meaning: "headers for the collector of traces, such as its token".to_owned(),
             is_secret: true,
         },
+        open("XDG_CACHE_HOME, HOME", "where `skillrl worker` keeps the files of runs, without `--cache`"),
         open("PATH", "where programs are found: agents, environments, scorers, commands that print a key"),
     ]);
     variables
@@ -67,6 +68,7 @@ pub fn markdown() -> String {
         "\n## What the configuration names\n\n| key | |\n|---|---|\n\
          | `api_key_env` of a model | the variable with the key of that model |\n\
          | `pass_env` of a model of kind `agent`, and of `[env]` with kind `exec` or a scorer `command` | variables that the program gets besides those below |\n\
+         | `password_env` and `nkey_env` of `[run.nats]`, `--password-env` and `--nkey-env` of `skillrl worker` | the variable with the password of the user at the broker, or with the seed of an nkey |\n\
          | `--token-env NAME` of `skillrl serve` | the variable with the token that a browser must have |\n\n\
          A key has no place in the configuration: one that is found there is refused, since the file is copied into the run directory.\n\
          The value of a variable that holds a key is kept in memory, and is taken out of everything that servers and programs send.\n\n\

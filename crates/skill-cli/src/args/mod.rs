@@ -12,6 +12,7 @@ mod rl;
 mod sft;
 mod start;
 mod train_server;
+mod worker;
 
 pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs};
@@ -25,6 +26,7 @@ pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
 pub(crate) use start::{Start, StartArgs, StartOption};
 pub(crate) use train_server::TrainServerArgs;
+pub(crate) use worker::WorkerArgs;
 
 use bank::BankCommand;
 use clap::{Args, Parser, Subcommand};
@@ -111,6 +113,8 @@ pub(crate) enum Command {
     ///
     /// It speaks over standard input and output, and is there in programs that are built with the feature `mcp`.
     Mcp(McpArgs),
+    /// Makes rollouts of runs on other machines, by way of a broker; in programs built with the feature `nats`.
+    Worker(WorkerArgs),
     /// Asks a run in progress to end after the step under way; the same command goes on with it later.
     Stop(StopArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
@@ -180,6 +184,7 @@ impl Command {
             | Self::Noise(_)
             | Self::Demo(_)
             | Self::Replay(_)
+            | Self::Worker(_)
             | Self::Prune(_) => true,
             Self::Estimate(_)
             | Self::Init(_)

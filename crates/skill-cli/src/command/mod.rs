@@ -46,6 +46,7 @@ mod train_data;
 pub(crate) mod train_server;
 pub(crate) mod try_item;
 pub(crate) mod watch;
+pub(crate) mod worker;
 
 use crate::args::ConfigArgs;
 use crate::progress::{Progress, Show};

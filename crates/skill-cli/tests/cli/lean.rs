@@ -3,8 +3,10 @@
 use std::process::Command;
 
 /// Crates that stand behind a feature, or come with one that does.
-const BEHIND_FEATURES: [&str; 14] = [
+const BEHIND_FEATURES: [&str; 16] = [
     "skill-mcp",
+    "skill-nats",
+    "async-nats",
     "skill-openenv",
     "tokio-tungstenite",
     "skill-train",
