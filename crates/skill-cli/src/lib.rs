@@ -27,6 +27,7 @@ mod skill_diff;
 mod table;
 mod traces_asked;
 mod whole_file;
+mod workers_now;
 mod wrap;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};

@@ -6,6 +6,7 @@
 use crate::bank_now;
 use crate::command::status::seconds;
 use crate::table::{counted, grouped, harmless};
+use crate::workers_now;
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
@@ -218,8 +219,13 @@ fn second_line(live: &LiveState, width: usize) -> String {
     if pulse.waiting > 0 {
         parts.push((3, format!("{} waiting", pulse.waiting)));
     }
+    if let Some(workers) = workers_now::short(live) {
+        parts.push((4, workers));
+    }
     if let Some(trouble) = &pulse.trouble {
-        parts.push((8, format!("{} tried again", pulse.retrying)));
+        if pulse.retrying > 0 {
+            parts.push((8, format!("{} tried again", pulse.retrying)));
+        }
         parts.push((0, format!("({})", harmless(trouble))));
     }
     // What has a cap may stop the run, so it is worth more room than what has none.

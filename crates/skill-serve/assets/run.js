@@ -56,7 +56,7 @@ function showStage() {
   }
   if (now.in_flight) words += ", " + now.in_flight + " in flight";
   if (now.waiting) words += ", " + now.waiting + " waiting";
-  if (now.trouble) words += "; " + now.retrying + " tried again: " + now.trouble;
+  if (now.trouble) words += "; " + (now.retrying ? now.retrying + " tried again: " : "") + now.trouble;
   byId("done-words").textContent = words;
 }
 
@@ -205,6 +205,25 @@ function showTrials() {
   }
 }
 
+// The workers on other machines: what each does, and when it was heard of.
+function showWorkers() {
+  const workers = now.workers || [];
+  byId("workers-tile").hidden = workers.length === 0;
+  const table = byId("workers");
+  table.replaceChildren();
+  for (const worker of workers) {
+    const row = table.insertRow();
+    row.insertCell().textContent = worker.name;
+    const cell = row.insertCell();
+    if (worker.problem) {
+      cell.textContent = "cannot work: " + worker.problem;
+    } else {
+      cell.textContent = worker.doing.length + " of " + worker.slots + " slots busy, heard of " + worker.seen_seconds_ago + " s ago";
+      cell.title = worker.doing.join(", ");
+    }
+  }
+}
+
 function showSpent() {
   const spent = now.spent;
   byId("spent-tile").hidden = !spent;
@@ -338,6 +357,7 @@ source.addEventListener("now", (event) => {
   showSft();
   showRl();
   showTrials();
+  showWorkers();
   showSpent();
   followReport();
 });

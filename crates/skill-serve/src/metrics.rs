@@ -1,5 +1,6 @@
 //! Runs as numbers, in the text format of Prometheus.
 
+use skill_pipeline::run_dir::live::WorkerPulse;
 use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
 use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
@@ -223,7 +224,24 @@ const FAMILIES: &[Family] = &[
         ];
         caps.into_iter().filter_map(|(what, cap)| Some((format!("what=\"{what}\""), cap?))).collect()
     }),
+    (
+        "skillrl_run_worker_slots",
+        "gauge",
+        "Rollouts that a worker on another machine makes at a time.",
+        |run| of_workers(run, |worker| f64::from(worker.slots)),
+    ),
+    ("skillrl_run_worker_rollouts", "gauge", "Rollouts that a worker makes now.", |run| {
+        of_workers(run, |worker| worker.doing.len() as f64)
+    }),
+    ("skillrl_run_worker_seen_seconds", "gauge", "Seconds since a worker was heard of.", |run| {
+        of_workers(run, |worker| worker.seen_seconds_ago as f64)
+    }),
 ];
+
+fn of_workers(run: &Row, value: fn(&WorkerPulse) -> f64) -> Vec<(String, f64)> {
+    let labelled = |worker: &WorkerPulse| (format!("worker=\"{}\"", escaped(&worker.name)), value(worker));
+    run.workers.iter().map(labelled).collect()
+}
 
 fn plain(value: f64) -> Vec<(String, f64)> {
     vec![(String::new(), value)]

@@ -12,7 +12,7 @@ use crate::spend::{FileState, Ledger, Spent, journal_state};
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
-use skill_pipeline::run_dir::live::LiveState;
+use skill_pipeline::run_dir::live::{LiveState, WorkerPulse};
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
 use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
@@ -81,6 +81,9 @@ pub struct Now {
     pub retrying: Option<usize>,
     /// What the one of them came to last that has failed most often, in words.
     pub trouble: Option<String>,
+    /// The workers on other machines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerPulse>,
     /// Changes when the report does.
     pub report: String,
     /// Where the training of a bank is, while a process works on it.
@@ -307,6 +310,7 @@ impl Seen {
             waiting: live.as_ref().map(|live| live.pulse.waiting),
             retrying: live.as_ref().map(|live| live.pulse.retrying),
             trouble: live.as_ref().and_then(|live| live.pulse.trouble.clone()),
+            workers: live.as_ref().map(|live| live.pulse.workers.clone()).unwrap_or_default(),
             report: report_version(&found.path),
             progress: match &live {
                 Some(live) => live.bank.clone(),
@@ -402,6 +406,7 @@ impl Now {
             waiting: None,
             retrying: None,
             trouble: None,
+            workers: Vec::new(),
             report: String::new(),
             progress: None,
             bank: None,

@@ -6,6 +6,7 @@ use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_core::gate::Gate;
 use skill_pipeline::run_dir::format::StageTokens;
+use skill_pipeline::run_dir::live::WorkerPulse;
 use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use skill_report::{BankBrief, BankScore, RlBrief, RunPhase, SftBrief, fine_tunes, reinforces};
@@ -74,6 +75,9 @@ pub struct Row {
     pub files: Files,
     /// What it has spent; `None` where nobody can say.
     pub spent: Option<Spent>,
+    /// The workers on other machines, while a process works on it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerPulse>,
     /// When one of its files changed last, in milliseconds since 1970.
     pub changed_unix_ms: u64,
 }
@@ -138,6 +142,10 @@ impl Row {
             RunPhase::Training => ledger.spent_now(path),
             RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => ledger.spent_at_rest(path),
         };
+        let workers = match state {
+            RunPhase::Training => workers_of(path),
+            RunPhase::Damaged | RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => Vec::new(),
+        };
         let times = FILES.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok());
         let changed = times.map(|metadata| modified(&metadata)).max().unwrap_or_default();
         Self {
@@ -147,9 +155,16 @@ impl Row {
             is_stop_requested: state == RunPhase::Training && is_stop_requested(path),
             files,
             spent,
+            workers,
             changed_unix_ms: u64::try_from(changed.as_millis()).unwrap_or(u64::MAX),
         }
     }
+}
+
+/// The workers of a run that a process works on.
+fn workers_of(path: &Path) -> Vec<WorkerPulse> {
+    let live = RunReader::open(path).ok().and_then(|reader| reader.live());
+    live.map(|live| live.pulse.workers).unwrap_or_default()
 }
 
 impl Files {

@@ -7,6 +7,7 @@ use crate::report_line::metric_words;
 use crate::rl_now;
 use crate::sft_now;
 use crate::table::{Column, counted, duration, harmless, table, terminal_width};
+use crate::workers_now;
 use skillrl::core::usage::dollars;
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::is_bank_run;
@@ -95,6 +96,10 @@ pub(crate) fn described(status: &RunOverview) -> String {
             let _ = writeln!(text, "  spent  {}", sent(status));
         }
     }
+    for (index, line) in status.live.iter().flat_map(workers_now::lines).enumerate() {
+        let name = if index == 0 { "workers" } else { "" };
+        let _ = writeln!(text, "  {name:<7}{line}");
+    }
     if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left) {
         let _ = writeln!(text, "  left   about {}", seconds(left));
     }
@@ -173,8 +178,17 @@ pub(crate) fn now(live: &LiveState) -> String {
     if pulse.waiting > 0 {
         let _ = write!(text, ", {} waiting", pulse.waiting);
     }
-    if let Some(trouble) = &pulse.trouble {
-        let _ = write!(text, "; {} tried again: {}", pulse.retrying, harmless(trouble));
+    if let Some(workers) = workers_now::short(live) {
+        let _ = write!(text, "; {workers}");
+    }
+    match &pulse.trouble {
+        Some(trouble) if pulse.retrying == 0 => {
+            let _ = write!(text, "; {}", harmless(trouble));
+        }
+        Some(trouble) => {
+            let _ = write!(text, "; {} tried again: {}", pulse.retrying, harmless(trouble));
+        }
+        None => {}
     }
     text
 }

@@ -3,6 +3,7 @@
 use crate::command::status::{now, seconds, sent, spent};
 use crate::report_line::{metric_words, short_step_line, step_line};
 use crate::table::harmless;
+use crate::workers_now;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -104,7 +105,9 @@ pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> V
             format!("spent {}", sent(overview))
         }
     };
-    let said = scores.iter().chain([&last]).flat_map(|text| broken(text, width)).map(Line::from);
+    let workers = overview.live.as_ref().map(workers_now::lines).unwrap_or_default();
+    let said = scores.iter().chain([&last]).chain(&workers);
+    let said = said.flat_map(|text| broken(text, width)).map(Line::from);
     std::iter::once(title(overview)).chain(said).collect()
 }
 
