@@ -137,6 +137,18 @@ const CHECKS: &[Check] = &[
         run: trainers,
     },
     Check {
+        name: "nats",
+        about: "trains over a real server of NATS, and kills workers, server and driver (an hour; CI makes 3 rounds)",
+        is_external: IsExternal::No,
+        run: crate::nats::check,
+    },
+    Check {
+        name: "nats-brief",
+        about: "the same with 3 rounds, and without what is measured in a release build",
+        is_external: IsExternal::Yes,
+        run: crate::nats::check_briefly,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,

@@ -25,6 +25,8 @@ xflags::xflags! {
         cmd check {
             /// The check.
             optional name: String
+            /// How many rounds, for `nats`: 100 by default, and 3 in CI.
+            optional --rounds rounds: u64
         }
         /// Runs the tests and the doctests.
         cmd test {}

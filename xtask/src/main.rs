@@ -7,6 +7,7 @@ mod ci;
 mod dist;
 mod flags;
 mod generated;
+mod nats;
 mod records;
 mod weights;
 mod workspace;
@@ -34,7 +35,12 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Demo(flags::Demo { world, bank, .. }) => demo(&sh, world.as_deref(), bank),
         XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
-        XtaskCmd::Check(flags::Check { name }) => check::run(&sh, name.as_deref()),
+        XtaskCmd::Check(flags::Check { name, rounds }) => {
+            if let Some(rounds) = rounds {
+                sh.set_var(nats::ROUNDS, rounds.to_string());
+            }
+            check::run(&sh, name.as_deref())
+        }
         XtaskCmd::Test(_) => ci::test(&sh),
         XtaskCmd::Crash(_) => crash(&sh),
         XtaskCmd::Sim(sim_) => sim(&sh, sim_.seeds.unwrap_or(DEFAULT_SEEDS), sim_.from.unwrap_or(0)),
