@@ -40,7 +40,7 @@ pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_ph
 pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType, reinforces};
 pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
-pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow};
+pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
 pub use html::{
     SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, phases_content, phases_page,
     rl_content, rl_page, sft_content, sft_page,

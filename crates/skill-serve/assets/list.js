@@ -20,9 +20,29 @@ function sayTimes() {
   }
 }
 
+const tools = document.getElementById("tools");
+const filter = document.getElementById("filter");
+const shown = document.getElementById("shown");
+
+function applyFilter() {
+  const runs = rows.querySelectorAll("tbody tr");
+  const words = filter.value.toLowerCase().split(/\s+/).filter((word) => word);
+  let count = 0;
+  for (const run of runs) {
+    const text = run.textContent.toLowerCase();
+    const is_shown = words.every((word) => text.includes(word));
+    run.classList.toggle("hidden", !is_shown);
+    count += is_shown ? 1 : 0;
+  }
+  tools.hidden = runs.length < 2;
+  shown.textContent = words.length ? count + " of " + runs.length : "";
+}
+filter.addEventListener("input", applyFilter);
+
 const source = new EventSource("/news");
 source.addEventListener("open", () => { link.className = "on"; link.textContent = "live"; });
 source.addEventListener("error", () => { link.className = "off"; link.textContent = "connecting"; });
-source.addEventListener("rows", (event) => { rows.innerHTML = event.data; sayTimes(); });
+source.addEventListener("rows", (event) => { rows.innerHTML = event.data; sayTimes(); applyFilter(); });
 sayTimes();
+applyFilter();
 setInterval(sayTimes, 30000);

@@ -89,6 +89,8 @@ pub struct Files {
     pub is_finished: bool,
     /// The environment's name.
     pub env: String,
+    /// Its models by their part in it, such as `target`.
+    pub models: Vec<(String, String)>,
     /// Steps that are finished.
     pub n_steps: u32,
     /// Steps of the whole run, where that is known.
@@ -228,6 +230,7 @@ impl Files {
         let mut files = Self {
             is_finished: summary.is_some(),
             env: env.unwrap_or_default(),
+            models: skill_report::models(&run),
             total_steps: last_known_length(path),
             ..Self::default()
         };

@@ -7,6 +7,8 @@ use crate::discover::{Found, discover};
 use crate::lock;
 use crate::row::{Files, Row, Signature};
 use crate::spend::Ledger;
+use skill_report::RunPhase;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +41,7 @@ struct Known {
 pub struct Listing {
     /// The directory was read at least once.
     pub is_read: bool,
-    /// In the order of their names.
+    /// Those at work first, then the latest; runs that changed at once in the order of their names.
     pub rows: Vec<Row>,
     found: Vec<Found>,
     /// There are more than are listed.
@@ -114,8 +116,17 @@ impl Runs {
     fn read(&self) {
         let listing = match discover(&self.root) {
             Ok((found, is_cut)) => {
-                let rows =
-                    found.iter().map(|found| Row::of(found, self.files(found), &self.ledger)).collect();
+                let row = |found: Found| {
+                    let row = Row::of(&found, self.files(&found), &self.ledger);
+                    (found, row)
+                };
+                let mut runs: Vec<(Found, Row)> = found.into_iter().map(row).collect();
+                // Runs at work change all the time, and keep their places.
+                runs.sort_by_key(|(_, row)| match row.state {
+                    RunPhase::Training => (false, Reverse(0)),
+                    _ => (true, Reverse(row.changed_unix_ms)),
+                });
+                let (found, rows): (Vec<Found>, Vec<Row>) = runs.into_iter().unzip();
                 let there: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
                 lock(&self.known).retain(|path, _| there.contains(path));
                 Listing { is_read: true, rows, found, is_cut, problem: None }

@@ -22,7 +22,7 @@ use indexmap::IndexMap;
 use items::Items;
 use overview::{RunPhase, Standing};
 use serde::Serialize;
-use skill_core::{Gate, StepIdx};
+use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
 use skill_pipeline::run_dir::Sent;
 use skill_pipeline::run_dir::format::{StageTokens, StepAction, TokensByStage};
@@ -209,7 +209,7 @@ impl Report {
         let stages = stages(&tokens);
         Ok(Self {
             models: models(run),
-            change: change(run)?,
+            change: steps::change(run)?,
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
             n_steps: source.history.len(),
@@ -346,17 +346,8 @@ fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), Pipel
     }
 }
 
-/// The lines in which the best skill differs from the first one.
-fn change(run: &RunReader) -> Result<Vec<DiffLine>, PipelineError> {
-    let best = match run.best_skill() {
-        Err(PipelineError::ChangedSkill { .. }) => run.kept_best_skill()?,
-        best => best?,
-    };
-    Ok(steps::difference(run.skill_after(StepIdx(0))?.source_text(), best.source_text()))
-}
-
-/// Models by their part in the run, as its configuration names them.
-fn models(run: &RunReader) -> Vec<(String, String)> {
+/// The models of a run by their part in it, as its configuration names them.
+pub fn models(run: &RunReader) -> Vec<(String, String)> {
     let of_role = |role: &str| {
         let section = run.config().config.get("models")?.get(role)?;
         let text = |key: &str| section.get(key).and_then(serde_json::Value::as_str);

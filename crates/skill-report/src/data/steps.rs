@@ -309,6 +309,15 @@ pub(super) fn evidence(paired: &PairedRecord) -> String {
     said
 }
 
+/// The lines in which the best skill differs from the first one.
+pub(super) fn change(run: &RunReader) -> Result<Vec<DiffLine>, PipelineError> {
+    let best = match run.best_skill() {
+        Err(PipelineError::ChangedSkill { .. }) => run.kept_best_skill()?,
+        best => best?,
+    };
+    Ok(difference(run.skill_after(StepIdx(0))?.source_text(), best.source_text()))
+}
+
 /// The lines that differ, with a few around them.
 pub fn difference(before: &str, after: &str) -> Vec<DiffLine> {
     let diff = TextDiff::from_lines(before, after);

@@ -10,11 +10,15 @@ fn the_page_of_a_run_holds_its_report() {
     let site = Site::new(|runs| {
         finished(&runs.join("team/a b"));
         finished(&runs.join("z"));
+        // The latest run is listed first.
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let summary = fs::File::options().append(true).open(runs.join("z/summary.json")).unwrap();
+        summary.set_modified(later).unwrap();
     });
     let list = site.body("/");
     let names: Vec<&str> =
         list.split("data-run=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-    assert_eq!(names, ["team&#x2f;a b", "z"]);
+    assert_eq!(names, ["z", "team&#x2f;a b"]);
     assert!(list.contains("href=\"/run/team&#x2f;a%20b\""), "{list}");
     let page = site.body("/run/team/a%20b");
     let report = skillrl::report::read(&site.path("runs/team/a b")).unwrap();
