@@ -48,18 +48,20 @@ pub struct EditRules {
     pub drop_duplicates: bool,
     /// The most tokens that a skill may grow to, by [`crate::estimate_tokens`].
     pub max_tokens: Option<u64>,
+    /// Whether an item that is added below an item of a list joins that list, without a blank line between.
+    pub tight_lists: bool,
 }
 
 impl Default for EditRules {
     fn default() -> Self {
-        Self { fold_anchors: true, drop_duplicates: true, max_tokens: None }
+        Self { fold_anchors: true, drop_duplicates: true, max_tokens: None, tight_lists: false }
     }
 }
 
 impl EditRules {
     /// The rules of the reference: targets match to the byte, and everything is added that has a place.
     pub const fn reference() -> Self {
-        Self { fold_anchors: false, drop_duplicates: false, max_tokens: None }
+        Self { fold_anchors: false, drop_duplicates: false, max_tokens: None, tight_lists: false }
     }
 
     /// Applies edits in order, each to the result of the one before; the rows are in the edits' order.
@@ -116,6 +118,14 @@ const SEVERAL_PLACES: &str = "the target does not occur to the letter, and more 
 const HALF_A_MARK: &str = "what is like the target would leave half of a pair of marks behind";
 const CHANGES_NOTHING: &str = "the content is what stands there already";
 
+/// Whether a text begins with the mark of a list.
+fn is_list_item(text: &str) -> bool {
+    let text = text.trim_start();
+    let numbered = text.trim_start_matches(|character: char| character.is_ascii_digit());
+    ["- ", "* ", "+ "].iter().any(|mark| text.starts_with(mark))
+        || numbered.len() < text.len() && numbered.starts_with(". ")
+}
+
 /// Where a target was found, and what an edit does there.
 enum Located {
     At {
@@ -167,7 +177,14 @@ impl Editor<'_> {
         let line_end = self.draft.line_end();
         let blank_line = [line_end, line_end].concat();
         // An empty skill has nothing to keep a distance from.
-        let above = if body == 0 { "" } else { blank_line.as_str() };
+        let joins = self.joins_list(body, content);
+        let above = if body == 0 {
+            ""
+        } else if joins {
+            line_end
+        } else {
+            blank_line.as_str()
+        };
         let below = if before_region.is_some() { blank_line.as_str() } else { line_end };
         let inserted = [above, &self.draft.with_line_ends(content), below].concat();
         let status = match before_region {
@@ -175,6 +192,13 @@ impl Editor<'_> {
             None => EditStatus::AppliedAppend,
         };
         self.splice(body..end, &inserted, status)
+    }
+
+    /// Whether content is an item of a list and belongs to the one that ends here.
+    fn joins_list(&self, at: usize, content: &str) -> bool {
+        let above = self.draft.text().get(..at).unwrap_or_default();
+        let last = above.trim_end_matches(['\r', '\n']).rsplit('\n').next().unwrap_or_default();
+        self.rules.tight_lists && is_list_item(last) && is_list_item(content)
     }
 
     fn insert_after(&mut self, target: &str, content: &str) -> Outcome {
@@ -197,7 +221,10 @@ impl Editor<'_> {
                     return Outcome { folded, ..EditStatus::SkippedDuplicateContent.into() };
                 }
                 let line_end = self.draft.line_end();
-                let inserted = [line_end, &self.draft.with_line_ends(content), line_end].concat();
+                // A document without a line end at its end has none to spare.
+                let is_open = self.draft.text().get(..below).is_some_and(|text| !text.ends_with('\n'));
+                let above = if self.joins_list(below, content) && !is_open { "" } else { line_end };
+                let inserted = [above, &self.draft.with_line_ends(content), line_end].concat();
                 let outcome = self.splice(below..below, &inserted, EditStatus::AppliedInsertAfter);
                 Outcome { note: outcome.note.or(note), folded, ..outcome }
             }

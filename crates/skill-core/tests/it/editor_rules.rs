@@ -235,3 +235,22 @@ fn tokens_are_estimated_by_the_bytes_of_characters() {
     check_tokens("你好", 2);
     check_tokens("😀", 2);
 }
+
+#[test]
+fn an_item_joins_the_list_that_it_is_added_to_where_lists_are_tight() {
+    #[track_caller]
+    fn check(text: &str, (op, target, content): (&str, &str, &str), expect: &str) {
+        let rules = EditRules { tight_lists: true, ..EditRules::default() };
+        let edit = Edit::new(op.into(), target, content);
+        let (doc, row) = rules.apply(&SkillDoc::new(text), &[edit]);
+        assert_eq!(doc.source_text(), expect, "{row:?}");
+    }
+    check("# S\n\n- a\n", ("append", "", "- b"), "# S\n\n- a\n- b\n");
+    check("# S\n\n- a\n\n", ("append", "", "- b"), "# S\n\n- a\n- b\n");
+    check("# S\n\n1. a\n", ("append", "", "2. b"), "# S\n\n1. a\n2. b\n");
+    check("# S\n", ("append", "", "- b"), "# S\n\n- b\n");
+    check("- a\n", ("append", "", "Text."), "- a\n\nText.\n");
+    check("- a\n- c\n", ("insert_after", "- a", "- b"), "- a\n- b\n- c\n");
+    check("- a", ("insert_after", "- a", "- b"), "- a\n- b\n");
+    check("# S\n\n- c\n", ("insert_after", "# S", "- b"), "# S\n\n- b\n\n- c\n");
+}
