@@ -44,6 +44,11 @@ pub trait Env: Send + Sync {
         None
     }
 
+    /// What the score rewards, as a sentence for the optimizer; `None` where the environment does not know.
+    fn reward(&self) -> Option<String> {
+        None
+    }
+
     /// A reply that a perfect agent could give, where the environment knows one: for checks of what is measured.
     fn reference_reply(&self, _item: &Item) -> Option<String> {
         None

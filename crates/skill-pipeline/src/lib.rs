@@ -74,7 +74,7 @@ pub use run_dir::epoch_format::{MetaSkillAction, MetaSkillRecord, SlowUpdateActi
 pub use run_dir::format::{StepAction, StepRecord, Summary};
 pub use settings::{
     Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, SettingsError, SkillAware, SlowUpdate,
-    StopSignal, TrainSettings,
+    StopSignal, TaskTexts, TrainSettings,
 };
 pub use trainer::{RunConfig, Trainer};
 pub use warning::{Advice, Warning};

@@ -3,10 +3,12 @@
 mod epoch_end;
 mod error;
 mod rule;
+mod task;
 
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
 pub use error::SettingsError;
 pub use rule::Evidence;
+pub use task::{MAX_TASK_CHARS, TaskTexts};
 
 use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
@@ -27,6 +29,8 @@ pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
 pub struct TrainSettings {
     /// Seed of every shuffle.
     pub seed: u64,
+    /// What people say of the task.
+    pub task: TaskTexts,
     /// Passes over the training split.
     pub epochs: u32,
     /// Training items per micro-batch.
@@ -82,6 +86,7 @@ impl Default for TrainSettings {
     fn default() -> Self {
         Self {
             seed: 42,
+            task: TaskTexts::default(),
             epochs: 4,
             batch_size: 40,
             accumulation: 1,
@@ -135,6 +140,7 @@ impl TrainSettings {
             let (found, most) = (self.memory_steps as u64, MAX_MEMORY_STEPS as u64);
             return Err(SettingsError::TooLarge { setting: "memory_steps", found, most }.into());
         }
+        self.task.validate()?;
         self.evidence.validate().map_err(PipelineError::from)
     }
 
@@ -172,6 +178,7 @@ impl TrainSettings {
             ("gate.early_stop", json!(self.early_stop.as_str())),
         ]
         .into_iter()
+        .chain(self.task.identity())
         .chain(self.evidence.identity())
         .chain((self.samples > 1).then(|| ("train.samples", json!(self.samples))))
         .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))

@@ -359,9 +359,10 @@ fn gate_mode(gate: &GateConfig) -> GateMode {
 ///
 /// A combination that cannot work.
 pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
-    let Config { run, train, gate, eval, .. } = config;
+    let Config { run, task, train, gate, eval, .. } = config;
     let mut settings = TrainSettings::default();
     run.fill(&mut settings);
+    task.fill(&mut settings);
     train.fill(&mut settings);
     gate.fill(&mut settings);
     eval.fill(&mut settings);

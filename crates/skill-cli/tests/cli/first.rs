@@ -136,6 +136,15 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
 }
 
 #[test]
+fn a_background_of_100_kb_is_refused_by_name() {
+    let (_server, context) = context();
+    context.append(CONFIG, &format!("[task]\nbackground = \"{}\"\n", "x".repeat(100_000)));
+    let outcome = context.run(&["train", CONFIG]);
+    assert_names(&outcome.stderr, &["task.background", "100000", "20000"]);
+    assert!(outcome.code != Some(code::SUCCESS) && !context.path("task/run").exists());
+}
+
+#[test]
 fn the_demo_is_well() {
     let context = TestContext::with_demo();
     let found = findings(&context.run(&["doctor", "demo/skillrl.toml", "--json"]));

@@ -93,6 +93,16 @@ skill_core::named_enum! {
 }
 
 impl QaScorer {
+    /// What it rewards, as a sentence.
+    pub fn reward(self) -> &'static str {
+        match self {
+            Self::EmF1 => {
+                "The answer has to equal a reference but for case, punctuation and articles; words that it shares with one count in part."
+            }
+            Self::Contains => "A reference has to occur in the answer.",
+        }
+    }
+
     /// The score of a prediction.
     pub fn score(self, prediction: &str, answers: &[impl AsRef<str>]) -> Score {
         match self {

@@ -145,6 +145,10 @@ impl Env for QaEnv {
         })
     }
 
+    fn reward(&self) -> Option<String> {
+        Some(self.scorer.reward().to_owned())
+    }
+
     fn reference_reply(&self, item: &Item) -> Option<String> {
         let task = rollout::task(&self.question(&item.id)?);
         self.agenda.reference_reply(Asked { item, task: &task })

@@ -214,6 +214,30 @@ impl ScorerConfig {
     pub fn as_str(&self) -> &'static str {
         self.into()
     }
+
+    /// What it rewards, as a sentence.
+    pub fn reward(&self) -> String {
+        match self {
+            Self::Exact { ignore_case: true } => "The answer has to equal a reference; case does not count.".to_owned(),
+            Self::Exact { ignore_case: false } => "The answer has to equal a reference to the letter.".to_owned(),
+            Self::EmF1 => "The answer has to equal a reference but for case, punctuation and articles; words that it shares with one count in part.".to_owned(),
+            Self::Contains => "A reference has to occur in the answer.".to_owned(),
+            Self::Choice { .. } => "The answer has to name the right choice.".to_owned(),
+            Self::Numeric(_) => "The number in the answer has to be that of a reference, within the tolerance.".to_owned(),
+            Self::Anls { .. } => "The answer has to be spelled nearly as a reference is.".to_owned(),
+            Self::Regex { .. } => "A pattern has to match in the answer.".to_owned(),
+            Self::JsonFields { fields, .. } if fields.is_empty() => {
+                "The answer has to be a JSON object with every field of the reference.".to_owned()
+            }
+            Self::JsonFields { fields, .. } => {
+                format!("The answer has to be a JSON object with these fields as in the reference: {}.", fields.join(", "))
+            }
+            Self::Rules { .. } => "The answer has to keep every rule of the task.".to_owned(),
+            Self::Rubric(RubricConfig { rubric, .. }) => format!("A judge grades the answer by this rubric: {rubric}"),
+            Self::Command(_) => "A program grades the answer.".to_owned(),
+            Self::OfficeQa => "The answer has to give the reference's values, numbers within one percent.".to_owned(),
+        }
+    }
 }
 
 /// How a judge scores.

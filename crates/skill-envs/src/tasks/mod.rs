@@ -329,6 +329,10 @@ impl Env for TasksEnv {
         self.judge.as_ref().filter(|_| matches!(self.agenda.scorer.config(), ScorerConfig::Rubric(_)))
     }
 
+    fn reward(&self) -> Option<String> {
+        Some(self.agenda.scorer.config().reward())
+    }
+
     fn reference_reply(&self, item: &Item) -> Option<String> {
         self.agenda.reference_reply(self.task(item).ok()?)
     }

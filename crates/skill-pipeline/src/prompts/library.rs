@@ -71,6 +71,8 @@ pub struct Background {
     pub meta_skill: String,
     /// How large the skill is and may become, in words; see [`PromptLibrary::with_size_of`].
     pub size_limit: String,
+    /// What people say of the task, and what its score rewards; see [`PromptLibrary::with_task`].
+    pub task: String,
 }
 
 /// The variables of a template.
@@ -97,6 +99,13 @@ impl PromptLibrary {
     #[must_use]
     pub fn with_update_mode(self, update_mode: UpdateMode) -> Self {
         Self { update_mode, ..self }
+    }
+
+    /// The same prompts that say this of the task; nothing where the text is blank.
+    #[must_use]
+    pub fn with_task(mut self, task: &str) -> Self {
+        self.background.task = escape_closing(task.trim(), "</task").into_owned();
+        self
     }
 
     /// What the prompts ask for.
@@ -179,6 +188,7 @@ impl PromptLibrary {
             memory: "Step 1 was rejected.".to_owned(),
             meta_skill: "Short rules are followed.".to_owned(),
             size_limit: "The skill has 5 tokens.".to_owned(),
+            task: "Tasks of a harbour.".to_owned(),
         };
         for background in [Background::default(), sample] {
             for mode in UpdateMode::ALL {

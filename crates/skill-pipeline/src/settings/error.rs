@@ -26,6 +26,18 @@ pub enum SettingsError {
         /// The largest value that works.
         most: u64,
     },
+    /// A text is too long for prompts.
+    #[error(
+        "`{setting}` has {chars} characters; it may have at most {most}, since every prompt of the optimizer shows it"
+    )]
+    TextTooLong {
+        /// The setting.
+        setting: &'static str,
+        /// Its characters.
+        chars: usize,
+        /// The most characters.
+        most: usize,
+    },
     /// The number of standard errors of a paired gate is negative, infinite or not a number.
     #[error("the gate's number of standard errors is {found}; it must be a number of at least 0")]
     StandardErrors {
@@ -73,6 +85,7 @@ impl SettingsError {
             | Self::TooLarge { .. }
             | Self::StandardErrors { .. }
             | Self::Alpha { .. } => "change the setting",
+            Self::TextTooLong { .. } => "keep what the optimizer needs in each of its prompts",
             Self::SmallSplit { .. } => "give the split more items, or ask for less evidence",
             Self::FewerSteps { .. } => "train as many epochs as before at least, or in another directory",
         }

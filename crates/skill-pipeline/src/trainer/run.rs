@@ -166,7 +166,12 @@ impl Trainer {
             None => environment_prompts(self.env.as_ref())?,
         };
         prompts.validate()?;
-        Ok(prompts.with_update_mode(self.settings.update_mode))
+        let settings = &self.settings;
+        // What the score rewards is said where people say something of the task.
+        let reward = self.env.reward().filter(|_| !settings.task.is_empty());
+        Ok(prompts
+            .with_update_mode(settings.update_mode)
+            .with_task(&settings.task.told(reward.as_deref())))
     }
 }
 

@@ -127,6 +127,10 @@ impl Env for Supervised<Arc<dyn Env>> {
         self.inner.initial_skill()
     }
 
+    fn reward(&self) -> Option<String> {
+        self.inner.reward()
+    }
+
     fn prompt_override(&self, name: &str) -> Option<&str> {
         self.inner.prompt_override(name)
     }

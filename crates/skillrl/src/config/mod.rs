@@ -55,7 +55,7 @@ pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 pub use tinker::TinkerConfig;
 pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, NatsConfig,
-    PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TrainConfig, TrainMode,
+    PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
 
 #[cfg(feature = "import")]
@@ -223,6 +223,7 @@ impl Config {
             models,
             env,
             skill,
+            task,
             train,
             gate,
             bank,
@@ -252,6 +253,7 @@ impl Config {
         }
         env.visit_paths("env", visit);
         skill.visit_paths("skill", visit);
+        task.visit_paths("task", visit);
         train.visit_paths("train", visit);
         gate.visit_paths("gate", visit);
         if let Some(bank) = bank {

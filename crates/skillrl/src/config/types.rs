@@ -39,6 +39,9 @@ pub struct Config {
     /// The skill to start from.
     #[serde(default)]
     pub skill: SkillConfig,
+    /// What the optimizer is told of the task.
+    #[serde(default)]
+    pub task: TaskConfig,
     /// The training loop.
     pub train: TrainConfig,
     /// What a changed skill must do to be kept.
@@ -164,6 +167,20 @@ settings! {
         initial: Option<AskedPath> = decisive(SKILL, Absent { example: "\"skill.md\"" });
         /// Whether edits may change the front matter of a skill: its description, but never its name.
         edit_front_matter: bool = decisive(Flag, Value("false"));
+    }
+}
+
+settings! {
+    /// `[task]`.
+    #[derive(Default)]
+    TaskConfig for TrainSettings {
+        /// What the tasks are about, and facts of their domain that no trajectory shows. At most 20,000 characters:
+        /// every prompt of the optimizer shows it.
+        background: Option<String> = decisive(ValueType::Text, Absent { example: "\"Tickets of a railway.\"" }) => task.background;
+        /// What is wanted of the agent.
+        objective: Option<String> = decisive(ValueType::Text, Absent { example: "\"Refund only what the rules allow.\"" }) => task.objective;
+        /// What a good skill is like, where several would do.
+        preferences: Option<String> = decisive(ValueType::Text, Absent { example: "\"Short rules, most important first.\"" }) => task.preferences;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::config::sft::SftConfig;
 use crate::config::tinker::TinkerConfig;
 use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, NatsConfig, PromptsConfig, RetryConfig, RunConfig,
-    SkillConfig, TrainConfig, TrainMode,
+    SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
 
 /// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
@@ -65,6 +65,7 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
     .optional(),
     SectionSpec::new("env", "The tasks.", &[env::KIND, ENV]),
     SectionSpec::new("skill", "The skill that training starts from.", &[SkillConfig::KEYS]),
+    SectionSpec::new("task", "What the optimizer is told of the task. All of this section may be left out.", &[TaskConfig::KEYS]),
     SectionSpec::new("train", "The training loop. The defaults are the paper's.", &[TrainConfig::KEYS]),
     SectionSpec::new(
         "gate",
