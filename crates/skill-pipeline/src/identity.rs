@@ -2,6 +2,7 @@
 
 use crate::bank::record::ROUNDS_DIR;
 use crate::error::PipelineError;
+use crate::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS};
 use crate::prompts::{PromptLibrary, embedded_sources};
 use crate::run_dir::is_bank_run;
 use crate::settings::TrainSettings;
@@ -81,6 +82,9 @@ fn is_newer(name: &str) -> bool {
 fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" => Some(json!(1)),
+        "train.trajectory_chars" => Some(json!(MAX_TRAJECTORY_CHARS)),
+        "train.turn_chars" => Some(json!(MAX_TURN_CHARS)),
+        "train.field_chars" => Some(json!(MAX_FIELD_CHARS)),
         _ => None,
     }
 }

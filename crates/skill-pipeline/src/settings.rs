@@ -12,6 +12,7 @@ pub use task::{MAX_TASK_CHARS, TaskTexts};
 
 use crate::error::PipelineError;
 use crate::memory::MAX_MEMORY_STEPS;
+use crate::prompts::trajectory::TrajectoryLimits;
 use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::editor::EditRules;
@@ -31,6 +32,8 @@ pub struct TrainSettings {
     pub seed: u64,
     /// What people say of the task.
     pub task: TaskTexts,
+    /// The most characters of a trajectory in a prompt, and of its parts.
+    pub trajectories: TrajectoryLimits,
     /// Passes over the training split.
     pub epochs: u32,
     /// Training items per micro-batch.
@@ -87,6 +90,7 @@ impl Default for TrainSettings {
         Self {
             seed: 42,
             task: TaskTexts::default(),
+            trajectories: TrajectoryLimits::default(),
             epochs: 4,
             batch_size: 40,
             accumulation: 1,
@@ -144,6 +148,18 @@ impl TrainSettings {
         self.evidence.validate().map_err(PipelineError::from)
     }
 
+    fn trajectories_identity(&self) -> Vec<(&'static str, Value)> {
+        let TrajectoryLimits { field, turn, trajectory } = self.trajectories;
+        match self.trajectories == TrajectoryLimits::default() {
+            true => Vec::new(),
+            false => vec![
+                ("train.field_chars", json!(field)),
+                ("train.turn_chars", json!(turn)),
+                ("train.trajectory_chars", json!(trajectory)),
+            ],
+        }
+    }
+
     /// Who decides how many edits a step may apply, in the mode that is set.
     pub(crate) fn effective_budget_control(&self) -> BudgetControl {
         if self.update_mode.has_budget() { self.budget_control } else { BudgetControl::None }
@@ -179,6 +195,7 @@ impl TrainSettings {
         ]
         .into_iter()
         .chain(self.task.identity())
+        .chain(self.trajectories_identity())
         .chain(self.evidence.identity())
         .chain((self.samples > 1).then(|| ("train.samples", json!(self.samples))))
         .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))

@@ -1,7 +1,7 @@
 //! The variables that the templates get.
 
 use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
-use super::trajectory::{render_pairs, render_trajectories};
+use super::trajectory::{TrajectoryLimits, render_pairs, render_trajectories};
 use serde::Serialize;
 use skill_core::package::{main_file, tree};
 use skill_core::rewrite::UpdateMode;
@@ -30,13 +30,14 @@ impl AnalystContext {
         skill: &SkillDoc,
         edit_budget: u32,
         trajectories: &[&RolloutResult],
+        limits: TrajectoryLimits,
     ) -> Self {
         Self {
             skill: skill_text(skill),
             files: tree(skill),
             edit_budget,
             n_trajectories: trajectories.len(),
-            trajectories: render_trajectories(skill, trajectories),
+            trajectories: render_trajectories(skill, trajectories, limits),
             failed: source == SourceType::Failure,
             skill_aware: false,
         }

@@ -6,6 +6,7 @@ use super::context::{
 };
 use super::name::{PromptName, Templates};
 use super::text::escape_closing;
+use super::trajectory::TrajectoryLimits;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
@@ -58,6 +59,7 @@ pub struct PromptLibrary {
     templates: Templates,
     background: Background,
     update_mode: UpdateMode,
+    limits: TrajectoryLimits,
 }
 
 /// What every prompt may show besides the material of its call: a variable of all templates for each field.
@@ -92,13 +94,24 @@ impl PromptLibrary {
     /// A built-in prompt that does not parse; a test holds that there is none.
     pub fn embedded() -> Result<Self, PromptError> {
         let templates = Templates::embedded()?;
-        Ok(Self { templates, background: Background::default(), update_mode: UpdateMode::default() })
+        Ok(Self {
+            templates,
+            background: Background::default(),
+            update_mode: UpdateMode::default(),
+            limits: TrajectoryLimits::default(),
+        })
     }
 
     /// The same prompts for another way of updating: whether they ask for edits, for suggestions or for whole skills.
     #[must_use]
     pub fn with_update_mode(self, update_mode: UpdateMode) -> Self {
         Self { update_mode, ..self }
+    }
+
+    /// The same prompts with trajectories of at most this length.
+    #[must_use]
+    pub fn with_limits(self, limits: TrajectoryLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same prompts that say this of the task; nothing where the text is blank.
@@ -269,7 +282,7 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
-        let context = AnalystContext::new(source, skill, edit_budget, trajectories);
+        let context = AnalystContext::new(source, skill, edit_budget, trajectories, self.limits);
         self.render(self.analyst_name(source), Ok(context))
     }
 
@@ -285,7 +298,8 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
-        let context = AnalystContext::new(source, skill, edit_budget, trajectories).skill_aware();
+        let context =
+            AnalystContext::new(source, skill, edit_budget, trajectories, self.limits).skill_aware();
         self.render(self.analyst_name(source), Ok(context))
     }
 

@@ -3,7 +3,8 @@
 //! A trajectory is a block of lines: what is known of the task and its score, then the conversation. What stands
 //! above it already is not repeated: a system turn that is the skill is left out, or the skill in it is replaced
 //! by a note, and so is a lone reply that is the agent's answer to the letter. Long texts lose their middle, with
-//! a line that says how many characters are missing.
+//! a line that says how many characters are missing. A long conversation keeps the turns that tell most: what was asked,
+//! the first error with what led to it, and the end.
 
 use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
 use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, TrajectoryMessage};
@@ -27,14 +28,53 @@ const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 /// Stands for the skill inside a longer system prompt.
 const SKILL_NOTE: &str = "(here stands the skill, as shown above)";
 
+/// The most characters of a trajectory and of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrajectoryLimits {
+    /// Of one field, such as the question.
+    pub field: usize,
+    /// Of one turn.
+    pub turn: usize,
+    /// Of one trajectory; fields are kept, the conversation gives way.
+    pub trajectory: usize,
+}
+
+impl Default for TrajectoryLimits {
+    fn default() -> Self {
+        Self { field: MAX_FIELD_CHARS, turn: MAX_TURN_CHARS, trajectory: MAX_TRAJECTORY_CHARS }
+    }
+}
+
+/// Words by which an environment says that something went wrong.
+const ERROR_WORDS: [&str; 9] = [
+    "error",
+    "exception",
+    "traceback",
+    "invalid",
+    "failed",
+    "not found",
+    "cannot",
+    "denied",
+    "nothing happens",
+];
+
+/// The fewest turns that are worth choosing from: of fewer the text loses its middle.
+const LEAST_TURNS: usize = 4;
+
+/// The fewest characters of a turn that are worth a place.
+const LEAST_PART_CHARS: usize = 300;
+
+/// Room for the line that says how many turns are missing.
+const GAP_CHARS: usize = 32;
+
 /// Renders trajectories in the order given, numbered from 1, with a blank line between them.
 ///
 /// `skill` is the skill that the agent had; it is taken to be shown above.
-pub fn render_trajectories(skill: &SkillDoc, results: &[&RolloutResult]) -> String {
+pub fn render_trajectories(skill: &SkillDoc, results: &[&RolloutResult], limits: TrajectoryLimits) -> String {
     let blocks: Vec<String> = results
         .iter()
         .zip(1_usize..)
-        .map(|(result, index)| render_one(skill, result, index, MAX_TRAJECTORY_CHARS))
+        .map(|(result, index)| render_one(skill, result, index, limits))
         .collect();
     blocks.join("\n\n")
 }
@@ -56,23 +96,23 @@ fn render_pair(previous: &SkillDoc, current: &SkillDoc, pair: &ComparisonPair) -
             escape_in_trajectory(&format!("Task: {}", clip(pair.task(), MAX_FIELD_CHARS))).into_owned()
         }
         PairCategory::Regressed | PairCategory::PersistentFail | PairCategory::Improved => {
+            let limits =
+                TrajectoryLimits { trajectory: MAX_PAIR_TRAJECTORY_CHARS, ..TrajectoryLimits::default() };
             let sides = [(previous, &pair.previous, 1), (current, &pair.current, 2)];
-            sides
-                .map(|(skill, result, index)| render_one(skill, result, index, MAX_PAIR_TRAJECTORY_CHARS))
-                .join("\n")
+            sides.map(|(skill, result, index)| render_one(skill, result, index, limits)).join("\n")
         }
     };
     format!("<pair id=\"{id}\" category=\"{}\">\n{body}\n</pair>", pair.category.as_str())
 }
 
-fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize, limit: usize) -> String {
-    let mut lines = fields(result);
-    let turns = conversation(skill, result);
+fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize, limits: TrajectoryLimits) -> String {
+    let mut lines = fields(result, limits.field);
+    let turns = conversation(skill, result, limits);
     if !turns.is_empty() {
         lines.push("Conversation:".to_owned());
         let n_used: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
-        let room = limit.saturating_sub(n_used);
-        lines.push(clip(&turns.join("\n"), room).into_owned());
+        let room = limits.trajectory.saturating_sub(n_used);
+        lines.push(told(&turns, room));
     }
     let id = escape_attribute(&clip(result.id.as_str(), MAX_FIELD_CHARS));
     let (hard, soft) = (score_text(result.hard), score_text(result.soft));
@@ -85,8 +125,60 @@ fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize, limit: usi
     block
 }
 
+/// The turns as one text of about this length at most.
+fn told(turns: &[Turn], room: usize) -> String {
+    let n_chars: usize = turns.iter().map(|turn| turn.text.chars().count() + 1).sum();
+    if n_chars <= room + 1 || turns.len() < LEAST_TURNS {
+        let texts: Vec<&str> = turns.iter().map(|turn| turn.text.as_str()).collect();
+        return clip(&texts.join("\n"), room).into_owned();
+    }
+    let mut kept: Vec<Option<Cow<'_, str>>> = vec![None; turns.len()];
+    let mut left = room;
+    for at in by_relevance(turns) {
+        let (Some(turn), Some(place @ None)) = (turns.get(at), kept.get_mut(at)) else { continue };
+        let text = clip(&turn.text, left.saturating_sub(1 + GAP_CHARS));
+        let is_whole = matches!(text, Cow::Borrowed(_));
+        if is_whole || left > LEAST_PART_CHARS {
+            left = left.saturating_sub(text.chars().count() + 1 + GAP_CHARS);
+            *place = Some(text);
+        }
+        if !is_whole {
+            // What comes later says less.
+            break;
+        }
+    }
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    for group in kept.chunk_by(|one, next| one.is_some() == next.is_some()) {
+        match group.first() {
+            Some(Some(_)) => lines.extend(group.iter().flatten().cloned()),
+            _ => lines.push(format!("[... {} turns left out ...]", group.len()).into()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Places of turns, those first that tell most: what was asked, the last turn, the first error with the turn that led to
+/// it and the one after it, and then from the end back to the beginning.
+fn by_relevance(turns: &[Turn]) -> Vec<usize> {
+    let last = turns.len().saturating_sub(1);
+    // What the agent says of errors is its own view; what it is told counts.
+    let is_error = |turn: &Turn| {
+        let text = turn.text.to_lowercase();
+        turn.role != Role::Assistant && ERROR_WORDS.iter().any(|word| text.contains(word))
+    };
+    let first_error = turns.iter().skip(1).position(is_error).map(|at| at + 1);
+    let around = first_error.into_iter().flat_map(|at| [at, at - 1, (at + 1).min(last)]);
+    [0, last].into_iter().chain(around).chain((0..=last).rev()).collect()
+}
+
+/// A turn as an analyst reads it.
+struct Turn {
+    role: Role,
+    text: String,
+}
+
 /// One line, or more if the text has more, for each thing that is known.
-fn fields(result: &RolloutResult) -> Vec<String> {
+fn fields(result: &RolloutResult, limit: usize) -> Vec<String> {
     [
         ("Task type", &result.task_type),
         ("Task", &result.task_description),
@@ -97,19 +189,19 @@ fn fields(result: &RolloutResult) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(_, text)| !text.trim().is_empty())
-    .map(|(label, text)| format!("{label}: {}", clip(text.trim(), MAX_FIELD_CHARS)))
+    .map(|(label, text)| format!("{label}: {}", clip(text.trim(), limit)))
     .collect()
 }
 
 /// The turns that say something new, one text each.
-fn conversation(skill: &SkillDoc, result: &RolloutResult) -> Vec<String> {
+fn conversation(skill: &SkillDoc, result: &RolloutResult, limits: TrajectoryLimits) -> Vec<Turn> {
     let prompts;
     let mut said: Vec<&TrajectoryMessage> = result.trajectory.conversation().collect();
     if said.is_empty() {
         prompts = first_prompts(result);
         said.extend(&prompts);
     }
-    let is_answer_shown = answer_is_the_only_reply(result);
+    let is_answer_shown = answer_is_the_only_reply(result, limits.field);
     said.into_iter()
         .filter(|message| !(is_answer_shown && message.role == Role::Assistant))
         .filter_map(|message| {
@@ -119,7 +211,8 @@ fn conversation(skill: &SkillDoc, result: &RolloutResult) -> Vec<String> {
                 Role::User | Role::Assistant | Role::Tool => Cow::Borrowed(text.trim()),
             };
             let content = if content.is_empty() { Cow::Borrowed("(empty)") } else { content };
-            Some(format!("[{}] {}", message.role.as_str(), clip(&content, MAX_TURN_CHARS)))
+            let text = format!("[{}] {}", message.role.as_str(), clip(&content, limits.turn));
+            Some(Turn { role: message.role, text })
         })
         .collect()
 }
@@ -147,11 +240,9 @@ fn system_content<'a>(skill: &SkillDoc, content: &'a str) -> Option<Cow<'a, str>
 }
 
 /// Whether the agent spoke once and its answer, which has a line of its own, is all that it said.
-fn answer_is_the_only_reply(result: &RolloutResult) -> bool {
+fn answer_is_the_only_reply(result: &RolloutResult, limit: usize) -> bool {
     let mut replies = result.trajectory.conversation().filter(|message| message.role == Role::Assistant);
     let (Some(reply), None) = (replies.next(), replies.next()) else { return false };
     let answer = &result.predicted_answer;
-    reply.as_text().trim() == *answer
-        && !answer.trim().is_empty()
-        && answer.chars().count() <= MAX_FIELD_CHARS
+    reply.as_text().trim() == *answer && !answer.trim().is_empty() && answer.chars().count() <= limit
 }

@@ -171,6 +171,7 @@ impl Trainer {
         let reward = self.env.reward().filter(|_| !settings.task.is_empty());
         Ok(prompts
             .with_update_mode(settings.update_mode)
+            .with_limits(settings.trajectories)
             .with_task(&settings.task.told(reward.as_deref())))
     }
 }

@@ -11,7 +11,7 @@ use skill_core::{
     comparison_pairs, inject_slow_update, replace_slow_update,
 };
 use skill_llm::Message;
-use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS};
+use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, TrajectoryLimits};
 use skill_pipeline::prompts::{BatchScore, PromptLibrary, trajectory::render_trajectories};
 
 const SKILL: &str =
@@ -349,7 +349,7 @@ fn whole_new_skills() {
 fn check_trajectory(change: impl FnOnce(&mut RolloutResult), has: &[&str], has_not: &[&str]) {
     let mut result = failure();
     change(&mut result);
-    let text = render_trajectories(&SKILL.into(), &[&result]);
+    let text = render_trajectories(&SKILL.into(), &[&result], TrajectoryLimits::default());
     for part in has {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
@@ -420,8 +420,32 @@ fn long_texts_lose_their_middle_and_say_so() {
     let mut result = failure();
     result.trajectory.messages =
         (0..20).map(|n| TrajectoryMessage::new(Role::User, format!("{n} {long}"))).collect();
-    let n_chars = render_trajectories(&SKILL.into(), &[&result]).chars().count();
-    assert!((MAX_TRAJECTORY_CHARS - 100..MAX_TRAJECTORY_CHARS + 200).contains(&n_chars), "{n_chars}");
+    let n_chars = render_trajectories(&SKILL.into(), &[&result], TrajectoryLimits::default()).chars().count();
+    assert!((MAX_TRAJECTORY_CHARS - 400..MAX_TRAJECTORY_CHARS + 200).contains(&n_chars), "{n_chars}");
+}
+
+#[test]
+fn a_long_conversation_keeps_its_first_error_and_its_end() {
+    let turn = |role, n: usize, text: &str| {
+        TrajectoryMessage::new(role, format!("turn {n}: {text} {}", "x".repeat(500)))
+    };
+    let mut result = failure();
+    result.trajectory.messages = (0..40)
+        .map(|n| match n {
+            14 => turn(Role::Assistant, n, "I open the wrong door"),
+            15 => turn(Role::User, n, "Error: the door is locked"),
+            31 => turn(Role::User, n, "Error: nothing left to do"),
+            _ if n % 2 == 0 => turn(Role::Assistant, n, "an error in the agent's words is its own view"),
+            _ => turn(Role::User, n, "all is well"),
+        })
+        .collect();
+    let limits = TrajectoryLimits { trajectory: 5_000, ..TrajectoryLimits::default() };
+    let text = render_trajectories(&SKILL.into(), &[&result], limits);
+    for shown in [0, 14, 15, 16, 38, 39] {
+        assert!(text.contains(&format!("turn {shown}: ")), "turn {shown}: {text}");
+    }
+    assert!(!text.contains("turn 7: ") && text.contains("[... 13 turns left out ...]"), "{text}");
+    assert!(text.chars().count() <= 5_200);
 }
 
 #[test]

@@ -227,6 +227,13 @@ settings! {
         memory_steps: u32 = decisive(integer(0, 100), Value("10")) => memory_steps;
         /// The most characters that these take in a prompt; the oldest steps give way.
         memory_chars: u32 = decisive(integer(0, MAX_COUNT), Value("8000")) => memory_chars;
+        /// The most characters of a trajectory that an analyst reads. Of a longer one the turns are kept that tell
+        /// most: the first, the first error with what led to it, and the last ones.
+        trajectory_chars: u32 = decisive(integer(500, MAX_COUNT), Value("24000")) => trajectories.trajectory;
+        /// The most characters of one turn; a longer one loses its middle.
+        turn_chars: u32 = decisive(integer(200, MAX_COUNT), Value("8000")) => trajectories.turn;
+        /// The most characters of a field above the turns, such as the question.
+        field_chars: u32 = decisive(integer(200, MAX_COUNT), Value("2000")) => trajectories.field;
         /// At an epoch's end tasks are done with the last epoch's skill and with this one's, and the optimizer writes
         /// guidance into a region that no step touches. gated: it has to pass the gate. force: it is kept in any case,
         /// and measured. off: there is none.
