@@ -18,7 +18,7 @@ use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use crate::warning::{Advice, Warning};
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
-use skill_core::{EpochIdx, SkillDoc, StepIdx};
+use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
@@ -234,6 +234,21 @@ pub(super) struct StepPlan {
     pub(super) batches: Vec<BatchPlan>,
     /// The micro-batches of the step after it.
     pub(super) upcoming: Option<(StepIdx, Vec<BatchPlan>)>,
+    /// What analysts read and propose.
+    pub(super) reading: Reading,
+    /// The most edits that it applies; `None` where nobody has said.
+    pub(super) edit_budget: Option<u32>,
+}
+
+/// What the analysts of a step read and propose.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// Trajectories per analyst.
+    pub(super) minibatch_size: usize,
+    /// The most edits that one proposes.
+    pub(super) edit_budget: u32,
+    /// Whether trajectories that succeeded are passed over.
+    pub(super) failure_only: bool,
 }
 
 /// A stage that is under way: what it started from.
@@ -320,6 +335,11 @@ impl Run<'_> {
             steps.into_iter().enumerate().map(of_step)
         };
         let steps = (1..=self.settings.epochs).flat_map(of_epoch);
+        let reading = Reading {
+            minibatch_size: self.settings.minibatch_size,
+            edit_budget: self.settings.edit_budget.max,
+            failure_only: self.settings.failure_only,
+        };
         (1..)
             .zip(steps)
             .map(|(step, (epoch, step_in_epoch, batches))| StepPlan {
@@ -329,6 +349,14 @@ impl Run<'_> {
                 total_steps,
                 batches,
                 upcoming: None,
+                reading,
+                edit_budget: match self.settings.budget_control {
+                    _ if !self.settings.update_mode.has_budget() => None,
+                    BudgetControl::Fixed | BudgetControl::None => {
+                        Some(self.settings.edit_budget.at(StepIdx(step), total_steps))
+                    }
+                    BudgetControl::Autonomous => None,
+                },
             })
             .collect()
     }

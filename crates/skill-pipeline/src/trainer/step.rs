@@ -19,8 +19,7 @@ use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candi
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
 use skill_core::{
-    BudgetControl, FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId,
-    StepIdx,
+    FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx,
 };
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -113,13 +112,7 @@ impl Run<'_> {
             batch_seed: plan.batches.first().map(|batch| batch.seed).unwrap_or_default(),
             batch_item_ids: batch_items().map(|item| item.id.clone()).collect(),
             rollout_n: batch_items().count(),
-            edit_budget: match self.settings.budget_control {
-                _ if !self.settings.update_mode.has_budget() => None,
-                BudgetControl::Fixed | BudgetControl::None => {
-                    Some(self.settings.edit_budget.at(plan.step, plan.total_steps))
-                }
-                BudgetControl::Autonomous => None,
-            },
+            edit_budget: plan.edit_budget,
             lr_control_mode: self.settings.effective_budget_control(),
             gate_metric: self.settings.gate.metric.as_str().to_owned(),
             gate_mode: Some(self.settings.evidence.mode)

@@ -73,9 +73,9 @@ impl<'run> Run<'run> {
 
         let watch = self.begin(Some(step), Stage::Reflect);
         let settings = ReflectSettings {
-            minibatch_size: self.settings.minibatch_size,
-            edit_budget: self.settings.edit_budget.max,
-            failure_only: self.settings.failure_only,
+            minibatch_size: plan.reading.minibatch_size,
+            edit_budget: plan.reading.edit_budget,
+            failure_only: plan.reading.failure_only,
             appendix_source: self.settings.skill_aware.map(|aware| aware.source),
             ends_in_silence: *ends_in_silence,
         };
