@@ -22,6 +22,7 @@ pub(super) struct AnalystContext {
     trajectories: String,
     failed: bool,
     skill_aware: bool,
+    solved: String,
 }
 
 impl AnalystContext {
@@ -40,7 +41,18 @@ impl AnalystContext {
             trajectories: render_trajectories(skill, trajectories, limits),
             failed: source == SourceType::Failure,
             skill_aware: false,
+            solved: String::new(),
         }
+    }
+
+    /// The same with tasks that the same skill solved.
+    pub(super) fn beside(
+        self,
+        skill: &SkillDoc,
+        solved: &[&RolloutResult],
+        limits: TrajectoryLimits,
+    ) -> Self {
+        Self { solved: render_trajectories(skill, solved, limits), ..self }
     }
 
     /// The same for an analyst that tells lapses of the agent apart from defects of the skill.

@@ -228,6 +228,7 @@ impl PromptLibrary {
             for source in [SourceType::Failure, SourceType::Success] {
                 self.analyst(source, &skill, budget, results)?;
                 self.skill_aware_analyst(source, &skill, budget, results)?;
+                self.analyst_beside(&skill, budget, results, results, false)?;
                 self.merge(source, &skill, &patches, 1)?;
             }
             self.merge_final(&skill, small, large)?;
@@ -283,6 +284,26 @@ impl PromptLibrary {
         trajectories: &[&RolloutResult],
     ) -> Result<Vec<Message>, PromptError> {
         let context = AnalystContext::new(source, skill, edit_budget, trajectories, self.limits);
+        self.render(self.analyst_name(source), Ok(context))
+    }
+
+    /// What an analyst of failures is told who is shown tasks of the same kind that the same skill solved.
+    ///
+    /// # Errors
+    ///
+    /// As [`PromptLibrary::analyst`].
+    pub fn analyst_beside(
+        &self,
+        skill: &SkillDoc,
+        edit_budget: u32,
+        trajectories: &[&RolloutResult],
+        solved: &[&RolloutResult],
+        skill_aware: bool,
+    ) -> Result<Vec<Message>, PromptError> {
+        let source = SourceType::Failure;
+        let context = AnalystContext::new(source, skill, edit_budget, trajectories, self.limits);
+        let context = context.beside(skill, solved, self.limits);
+        let context = if skill_aware { context.skill_aware() } else { context };
         self.render(self.analyst_name(source), Ok(context))
     }
 

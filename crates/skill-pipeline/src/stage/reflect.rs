@@ -15,6 +15,9 @@ use skill_core::rewrite::UpdateMode;
 use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_llm::{ChatReply, FinishReason, LlmError};
 
+/// The most solved tasks beside the failures of one analyst.
+const MOST_SOLVED: usize = 2;
+
 /// How trajectories are grouped and how much an analyst may propose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReflectSettings {
@@ -26,6 +29,8 @@ pub struct ReflectSettings {
     pub failure_only: bool,
     /// Which analysts may write notes for the appendix; `None` for none.
     pub appendix_source: Option<AppendixSource>,
+    /// Whether analysts of failures are shown tasks of the same kind that the same skill solved.
+    pub shows_solved: bool,
     /// Whether an optimizer that says nothing at all is an error: where the step before came to an edit, it is not yet.
     pub ends_in_silence: bool,
 }
@@ -172,9 +177,12 @@ impl Analysts<'_> {
         ctx: &StageCtx<'_>,
     ) -> Result<ChatReply, PipelineError> {
         let Self { skill, settings, prompts, optimizer } = self;
-        let Minibatch { batch_idx, source, trajectories, .. } = minibatch;
+        let Minibatch { batch_idx, source, trajectories, solved, .. } = minibatch;
         let writes_notes = self.writes_notes(*source);
         let messages = match writes_notes {
+            _ if !solved.is_empty() => {
+                prompts.analyst_beside(skill, settings.edit_budget, trajectories, solved, writes_notes)?
+            }
             false => prompts.analyst(*source, skill, settings.edit_budget, trajectories)?,
             true => prompts.skill_aware_analyst(*source, skill, settings.edit_budget, trajectories)?,
         };
@@ -207,6 +215,8 @@ struct Minibatch<'run> {
     /// Its number among those of its kind, from 1.
     number: usize,
     trajectories: Vec<&'run RolloutResult>,
+    /// Tasks of the same kind that were solved, of failures where they are to be shown.
+    solved: Vec<&'run RolloutResult>,
 }
 
 impl Minibatch<'_> {
@@ -221,16 +231,29 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, settings: ReflectSettin
     let is_success: Vec<bool> = batch.results.iter().map(RolloutResult::is_success).collect();
     let groups = plan_minibatches(&is_success, settings.minibatch_size, Some(batch.seed));
     let of_source = |source: SourceType, groups: Vec<Vec<usize>>| {
-        (1..).zip(groups).map(move |(number, group)| Minibatch {
-            list_idx,
-            batch_idx: batch.batch_idx,
-            source,
-            number,
-            trajectories: group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect(),
+        (1..).zip(groups).map(move |(number, group)| {
+            let trajectories: Vec<&RolloutResult> =
+                group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect();
+            let shows_solved = settings.shows_solved && source == SourceType::Failure;
+            let solved = if shows_solved { solved_beside(&trajectories, batch.results) } else { Vec::new() };
+            Minibatch { list_idx, batch_idx: batch.batch_idx, source, number, trajectories, solved }
         })
     };
     let successes = if settings.failure_only { Vec::new() } else { groups.successes };
     of_source(SourceType::Failure, groups.failures).chain(of_source(SourceType::Success, successes)).collect()
+}
+
+/// Solved tasks to compare failures with: one of each kind that failed, and where kinds have no names any one.
+fn solved_beside<'run>(
+    failed: &[&RolloutResult],
+    results: &'run [RolloutResult],
+) -> Vec<&'run RolloutResult> {
+    let mut kinds: Vec<&str> = failed.iter().map(|result| result.task_type.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let solved_of =
+        |kind: &str| results.iter().find(|result| result.is_success() && result.task_type == kind);
+    kinds.into_iter().filter_map(solved_of).take(MOST_SOLVED).collect()
 }
 
 /// What one analyst came up with.

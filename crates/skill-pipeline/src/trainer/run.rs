@@ -249,6 +249,8 @@ pub(super) struct Reading {
     pub(super) edit_budget: u32,
     /// Whether trajectories that succeeded are passed over.
     pub(super) failure_only: bool,
+    /// Whether solved tasks stand beside failed ones of the same kind.
+    pub(super) shows_solved: bool,
 }
 
 /// A stage that is under way: what it started from.
@@ -339,6 +341,7 @@ impl Run<'_> {
             minibatch_size: self.settings.minibatch_size,
             edit_budget: self.settings.edit_budget.max,
             failure_only: self.settings.failure_only,
+            shows_solved: false,
         };
         (1..)
             .zip(steps)

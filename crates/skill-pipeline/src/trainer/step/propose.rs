@@ -76,6 +76,7 @@ impl<'run> Run<'run> {
             minibatch_size: plan.reading.minibatch_size,
             edit_budget: plan.reading.edit_budget,
             failure_only: plan.reading.failure_only,
+            shows_solved: plan.reading.shows_solved,
             appendix_source: self.settings.skill_aware.map(|aware| aware.source),
             ends_in_silence: *ends_in_silence,
         };
