@@ -49,6 +49,7 @@
 
 pub mod bank;
 pub mod bank_dir;
+pub mod credit;
 pub mod error;
 pub mod event;
 pub mod identity;

@@ -3,12 +3,14 @@
 //! Each step leaves a [`MemoryEntry`] in `trajectory_digest.json`. Entries are bounded when they are made, and so is
 //! what is shown of them: the newest steps that fit. The memory goes on over epochs and is read back on resume.
 
+use crate::credit::{EditCredit, StepCredit, standing};
 use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
+use crate::provenance::items_behind;
 use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
 use serde::{Deserialize, Serialize};
 use skill_core::editor::{EditRow, EditStatus};
 use skill_core::rewrite::REWRITE;
-use skill_core::{Edit, EpochIdx, Patch, RolloutResult, StepIdx};
+use skill_core::{Edit, EpochIdx, Patch, RawPatch, RolloutResult, StepIdx};
 use std::collections::VecDeque;
 
 /// The most steps that are remembered, whatever the settings say.
@@ -22,6 +24,9 @@ pub const MAX_REMEMBERED_EDITS: usize = 12;
 
 /// The most characters of one text of an entry: a description, a target, a content.
 pub const MAX_TEXT_CHARS: usize = 400;
+
+/// The part of the memory's room that kept edits may take: a third.
+const STANDING_PART: usize = 3;
 
 /// A way in which tasks failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,9 +145,24 @@ pub struct StepTrace {
     failure_patterns: Vec<FailurePattern>,
     tried: Vec<RememberedEdit>,
     edit_notes: Vec<EditNote>,
+    credit: Option<StepCredit>,
 }
 
 impl StepTrace {
+    /// Keeps what the credit of single edits takes: the batch now, and the edits when they are tried.
+    pub fn keep_credit(&mut self, results: &[RolloutResult]) {
+        self.credit = Some(StepCredit::of_batch(results));
+    }
+
+    /// Takes in which training items are behind each edit that is tried.
+    pub fn credit_edits(&mut self, patch: &Patch, raw: &[RawPatch]) {
+        if let Some(credit) = &mut self.credit {
+            let edits = patch.edits.iter().take(MAX_REMEMBERED_EDITS);
+            let behind = |edit: &Edit| EditCredit { edit: edit.into(), items: items_behind(edit, raw) };
+            credit.edits = edits.map(behind).collect();
+        }
+    }
+
     /// Takes in the batch: what failed in the analysts' words, or by the environment's reasons where they name none.
     pub fn observe(&mut self, results: &[RolloutResult], patterns: Vec<FailurePattern>) {
         self.n_total = results.len();
@@ -236,12 +256,16 @@ pub struct MemoryEntry {
     /// Edits that did not do what was meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edit_notes: Vec<EditNote>,
+    /// What a planned search keeps for the credit of single edits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit: Option<StepCredit>,
 }
 
 impl MemoryEntry {
     /// What a finished step leaves.
     pub fn of(record: &StepRecord, trace: StepTrace) -> Self {
-        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes } = trace;
+        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes, credit } = trace;
+        let won_lost = record.paired.as_ref().map(|paired| [paired.wins, paired.losses]);
         let is_in_vain = match record.action {
             StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
             StepAction::AcceptNewBest
@@ -264,13 +288,15 @@ impl MemoryEntry {
             n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
             rejected_edits: if is_in_vain { tried } else { Vec::new() },
             edit_notes,
+            credit: credit.map(|credit| StepCredit { won_lost, ..credit }),
         }
     }
 
     /// The entry as the optimizer reads it: one line says what became of the step, and each further line one thing.
     fn render(&self) -> String {
         let mut lines = vec![format!("Step {} (epoch {}): {}", self.step, self.epoch, self.outcome())];
-        lines.extend(self.rejected_edits.iter().map(|edit| format!("- Tried: {}", json(edit))));
+        let tried = self.credit.as_ref().map_or_else(|| "Tried".to_owned(), StepCredit::tried);
+        lines.extend(self.rejected_edits.iter().map(|edit| format!("- {tried}: {}", json(edit))));
         if self.n_fail > 0 {
             lines.push(format!("- {} of {} tasks failed.", self.n_fail, self.n_total));
         }
@@ -344,6 +370,10 @@ impl StepMemory {
     pub fn render(&self, n_steps: usize, max_chars: usize) -> String {
         let mut shown = Vec::new();
         let mut left = max_chars;
+        let standing = self.standing(n_steps, max_chars);
+        if !standing.is_empty() {
+            left = left.saturating_sub(standing.chars().count() + 2);
+        }
         for entry in self.entries.iter().rev().take(n_steps) {
             let text = entry.render();
             // With a blank line between two.
@@ -352,6 +382,23 @@ impl StepMemory {
             shown.push(text);
         }
         shown.reverse();
+        shown.extend(Some(standing).filter(|text| !text.is_empty()));
         shown.join("\n\n")
+    }
+
+    /// What is known of edits that were kept, in a third of the room at most.
+    fn standing(&self, n_steps: usize, max_chars: usize) -> String {
+        if n_steps == 0 {
+            return String::new();
+        }
+        let mut left = max_chars / STANDING_PART;
+        let mut lines = vec!["Edits that were kept, and training tasks since:".to_owned()];
+        for line in standing(self.entries.iter()) {
+            let line = escape_in_memory(&line).into_owned();
+            let Some(rest) = left.checked_sub(line.chars().count() + 1) else { break };
+            left = rest;
+            lines.push(line);
+        }
+        if lines.len() < 2 { String::new() } else { lines.join("\n") }
     }
 }

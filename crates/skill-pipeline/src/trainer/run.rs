@@ -249,6 +249,8 @@ pub(super) struct Reading {
     pub(super) edit_budget: u32,
     /// Whether trajectories that succeeded are passed over.
     pub(super) failure_only: bool,
+    /// Whether the memory keeps what is known of single edits.
+    pub(super) keeps_credit: bool,
     /// Whether solved tasks stand beside failed ones of the same kind.
     pub(super) shows_solved: bool,
 }
@@ -342,6 +344,7 @@ impl Run<'_> {
             edit_budget: self.settings.edit_budget.max,
             failure_only: self.settings.failure_only,
             shows_solved: false,
+            keeps_credit: false,
         };
         (1..)
             .zip(steps)

@@ -106,6 +106,9 @@ impl<'run> Run<'run> {
             failure_patterns.extend(reflection.failure_patterns);
             appendix_notes.extend(reflection.appendix_notes);
         }
+        if plan.reading.keeps_credit {
+            trace.keep_credit(&all);
+        }
         trace.observe(&all, failure_patterns);
         record.n_failure_patches = n_patches(&raw_patches, SourceType::Failure);
         record.n_success_patches = n_patches(&raw_patches, SourceType::Success);
@@ -134,7 +137,7 @@ impl<'run> Run<'run> {
         }
 
         if self.settings.update_mode.has_budget() {
-            return self.select(skill, merged.patch, work).await.map(Some);
+            return self.select(skill, merged.patch, raw_patches, work).await.map(Some);
         }
         work.record.n_edits_ranked = Some(merged.patch.edits.len());
         self.dir.put_json(&step_dir.join("ranked_patch.json"), &merged.patch)?;
@@ -146,6 +149,7 @@ impl<'run> Run<'run> {
         &mut self,
         skill: &SkillDoc,
         merged: Patch,
+        raw_patches: &[RawPatch],
         work: &mut StepWork,
     ) -> Result<Patch, PipelineError> {
         let StepWork { record, trace, prompts, .. } = work;
@@ -177,6 +181,7 @@ impl<'run> Run<'run> {
         self.note(step, record, notes);
         record.n_edits_ranked = Some(selected.patch.edits.len());
         trace.try_patch(&selected.patch);
+        trace.credit_edits(&selected.patch, raw_patches);
         Ok(selected.patch)
     }
 

@@ -1,0 +1,125 @@
+//! Credit: what is known of single edits, so that a rejected bundle does not condemn each of them.
+//!
+//! A step leaves which edits it tried, the training items behind each, and how the items of its batch came out
+//! ([`StepCredit`]). Later steps work on the same items again, so that for an edit that was kept it can be said which
+//! items it was made for are solved since, and which were solved before and fail now. Nothing here knows an item of the
+//! selection split: of those the optimizer is told numbers alone.
+
+use crate::memory::{MemoryEntry, RememberedEdit};
+use crate::prompts::text::one_line;
+use serde::{Deserialize, Serialize};
+use skill_core::{ItemId, RolloutResult};
+use std::collections::BTreeMap;
+
+/// The most edits that are told of.
+const MOST_EDITS: usize = 12;
+/// The most items that are named for an edit.
+const MOST_ITEMS: usize = 6;
+
+/// What a step leaves for the credit of its edits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StepCredit {
+    /// Items of the selection split that the candidate won and lost; absent if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub won_lost: Option<[usize; 2]>,
+    /// The edits that were tried.
+    pub edits: Vec<EditCredit>,
+    /// Items of the batch that were solved, before the edits.
+    pub solved: Vec<ItemId>,
+    /// Items of the batch that failed.
+    pub failed: Vec<ItemId>,
+}
+
+/// An edit and what it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditCredit {
+    /// The edit.
+    pub edit: RememberedEdit,
+    /// The training items whose failures are behind it.
+    pub items: Vec<ItemId>,
+}
+
+impl StepCredit {
+    /// Takes in a batch; an item that was tried several times is solved if every attempt solved it.
+    pub fn of_batch(results: &[RolloutResult]) -> Self {
+        let mut outcomes: BTreeMap<&ItemId, bool> = BTreeMap::new();
+        for result in results {
+            *outcomes.entry(&result.id).or_insert(true) &= result.is_success();
+        }
+        let with = |outcome: bool| {
+            outcomes.iter().filter(|(_, solved)| **solved == outcome).map(|(id, _)| (*id).clone()).collect()
+        };
+        Self { solved: with(true), failed: with(false), ..Self::default() }
+    }
+
+    /// How the prompt names an edit of a step that was tried in vain.
+    pub(crate) fn tried(&self) -> String {
+        let n_others = self.edits.len().saturating_sub(1);
+        if n_others == 0 {
+            return "Tried alone".to_owned();
+        }
+        let with = format!("Tried with {n_others} {}", if n_others == 1 { "other" } else { "others" });
+        match self.won_lost {
+            Some([won, lost]) => format!("{with}, {won} held-out tasks won and {lost} lost together"),
+            None => with,
+        }
+    }
+}
+
+/// What is known of the edits that were kept, a line each: those first that broke something.
+pub(crate) fn standing<'a>(entries: impl Iterator<Item = &'a MemoryEntry> + Clone) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, entry) in entries.clone().enumerate() {
+        let Some(credit) = entry.credit.as_ref().filter(|_| entry.action.is_accept()) else { continue };
+        let before = outcomes(entries.clone().take(at + 1));
+        let after = outcomes(entries.clone().skip(at + 1));
+        let changed = |was: bool, is: bool| -> Vec<&ItemId> {
+            let is_changed = |(id, now): (&&'a ItemId, &bool)| *now == is && before.get(*id) == Some(&was);
+            after.iter().filter(|(id, now)| is_changed((id, now))).map(|(id, _)| *id).collect()
+        };
+        let (solved, failing, broken) = (changed(false, true), changed(false, false), changed(true, false));
+        for EditCredit { edit, items } in &credit.edits {
+            let own = |ids: &[&ItemId]| -> Vec<ItemId> {
+                ids.iter().filter(|id| items.contains(id)).map(|id| (*id).clone()).collect()
+            };
+            let parts = [
+                ("fixed", own(&solved)),
+                ("still failing", own(&failing)),
+                ("failing since", broken.iter().map(|id| (*id).clone()).collect()),
+            ];
+            let told: Vec<String> = parts
+                .iter()
+                .filter(|(_, ids)| !ids.is_empty())
+                .map(|(name, ids)| format!("{name} {}", named(ids)))
+                .collect();
+            if !told.is_empty() {
+                let json = serde_json::to_string(edit).unwrap_or_default();
+                lines.push((
+                    broken.len(),
+                    format!("- Kept since step {}, {}: {json}", entry.step, told.join("; ")),
+                ));
+            }
+        }
+    }
+    // The newest of equals first.
+    lines.reverse();
+    lines.sort_by_key(|(n_broken, _)| std::cmp::Reverse(*n_broken));
+    lines.into_iter().take(MOST_EDITS).map(|(_, line)| line).collect()
+}
+
+/// The last outcome of each item.
+fn outcomes<'a>(entries: impl Iterator<Item = &'a MemoryEntry>) -> BTreeMap<&'a ItemId, bool> {
+    let mut outcomes = BTreeMap::new();
+    for credit in entries.filter_map(|entry| entry.credit.as_ref()) {
+        outcomes.extend(credit.solved.iter().map(|id| (id, true)));
+        outcomes.extend(credit.failed.iter().map(|id| (id, false)));
+    }
+    outcomes
+}
+
+fn named(ids: &[ItemId]) -> String {
+    let shown: Vec<String> = ids.iter().take(MOST_ITEMS).map(|id| one_line(id.as_str())).collect();
+    let rest = ids.len().saturating_sub(MOST_ITEMS);
+    let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    format!("{}{rest}", shown.join(", "))
+}
