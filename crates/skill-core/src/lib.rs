@@ -78,6 +78,7 @@ pub mod rollout;
 pub mod rule;
 pub mod rules;
 pub mod schedule;
+pub mod search_plan;
 pub mod secret;
 pub mod select;
 pub mod skill;

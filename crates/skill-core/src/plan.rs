@@ -82,6 +82,29 @@ pub fn plan_train_epoch(
         .collect()
 }
 
+/// A batch of an epoch whose batches differ in size: `size` items from `offset` on in the order of
+/// [`plan_train_epoch`], or what is left of the epoch where less than half a batch would be left behind it.
+///
+/// `batch_idx` counts the batches of the epoch from 0 and gives the seed; past the end of the epoch the batch is empty.
+pub fn batch_at(
+    n_items: usize,
+    epoch: EpochIdx,
+    offset: usize,
+    size: usize,
+    batch_idx: usize,
+    seed: u64,
+) -> BatchPlan {
+    let epoch_seed = seed.wrapping_add(u64::from(epoch.0).wrapping_mul(1000));
+    let order = shuffled((0..n_items).collect(), epoch_seed);
+    let left = n_items.saturating_sub(offset);
+    let size = size.max(1);
+    let n_taken = if left < size.saturating_add(size.div_ceil(2)) { left } else { size };
+    BatchPlan {
+        seed: epoch_seed.wrapping_add(batch_idx as u64).wrapping_add(1),
+        item_idx: order.into_iter().skip(offset).take(n_taken).collect(),
+    }
+}
+
 /// A batch's trajectories, as the analysts get them: indices into the batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Minibatches {
@@ -162,6 +185,27 @@ mod tests {
         let sizes: Vec<Vec<usize>> =
             plan.steps().map(|step| step.iter().map(|batch| batch.item_idx.len()).collect()).collect();
         assert_eq!(sizes, [vec![3, 3], vec![3, 1]]);
+    }
+
+    #[test]
+    fn batches_of_any_size_go_through_the_epoch_once_and_leave_no_small_rest() {
+        let epoch = EpochIdx(3);
+        let (mut offset, mut seen, mut sizes) = (0, Vec::new(), Vec::new());
+        for batch_idx in 0.. {
+            let batch = batch_at(40, epoch, offset, 12, batch_idx, 42);
+            if batch.item_idx.is_empty() {
+                break;
+            }
+            offset += batch.item_idx.len();
+            sizes.push(batch.item_idx.len());
+            seen.extend(batch.item_idx);
+        }
+        assert_eq!(sizes, [12, 12, 16]);
+        let whole = plan_train_epoch(40, epoch, 1, 1, 40, 42);
+        assert_eq!(
+            (seen, batch_at(40, epoch, 0, 12, 0, 42).seed),
+            (whole[0].item_idx.clone(), whole[0].seed)
+        );
     }
 
     #[track_caller]

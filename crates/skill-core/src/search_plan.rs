@@ -1,0 +1,297 @@
+//! Plans of a search under a budget: how many tasks a step works on, how many of them an analyst reads, how many edits
+//! it may apply, and whether there is a further step.
+//!
+//! A plan is a function of [`SearchFacts`], which are numbers that a run records. So a resumed run plans as it did
+//! before, and a budget that was raised gives a longer plan. The numbers were chosen on the bench of search
+//! (`docs/spending-a-budget.md`).
+
+/// Failures that a step should see at least: fewer say too little of what is common.
+const LEAST_FAILURES: f64 = 8.0;
+/// The least tasks of a step.
+const LEAST_BATCH: usize = 4;
+/// A plan has as many decisions as this, with smaller batches where the budget is small; but never with batches so small
+/// that a step is little more than the evaluation of its candidate.
+pub const LEAST_DECISIONS: u32 = 10;
+/// Trajectories that an analyst reads.
+const MINIBATCH: usize = 4;
+/// Edits of the first step.
+const FIRST_EDITS: u32 = 8;
+/// The least and the most edits of a step.
+const EDITS: [u32; 2] = [4, 10];
+/// Optimizer calls of a step besides the analysts: merging and ranking.
+const OTHER_CALLS: f64 = 2.0;
+/// The share of the selection split that a candidate takes before it is decided, while none was measured.
+const FIRST_SHARE: f64 = 0.9;
+/// The share of the budget that stays unplanned: calls in flight when a candidate is decided, and calls that are sent
+/// again, are paid for and are in no record.
+const SLACK: f64 = 0.02;
+
+/// Calls, tokens and money.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spending {
+    /// Calls of all models.
+    pub calls: f64,
+    /// Tokens of prompts and replies.
+    pub tokens: f64,
+    /// Money, by the prices of the models.
+    pub money: f64,
+}
+
+impl Spending {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            tokens: self.tokens + other.tokens,
+            money: self.money + other.money,
+        }
+    }
+
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { calls: self.calls * factor, tokens: self.tokens * factor, money: self.money * factor }
+    }
+}
+
+/// What a search may spend; `None` where there is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SearchBudget {
+    /// Calls of all models.
+    pub calls: Option<f64>,
+    /// Tokens of prompts and replies.
+    pub tokens: Option<f64>,
+    /// Money.
+    pub money: Option<f64>,
+}
+
+impl SearchBudget {
+    /// True if nothing is capped.
+    pub fn is_unlimited(&self) -> bool {
+        self.calls.is_none() && self.tokens.is_none() && self.money.is_none()
+    }
+
+    /// How many times a cost still fits after what is spent; infinite where nothing is capped.
+    pub fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
+        let parts = [
+            (self.calls, spent.calls, cost.calls),
+            (self.tokens, spent.tokens, cost.tokens),
+            (self.money, spent.money, cost.money),
+        ];
+        let times = |(cap, spent, cost): (Option<f64>, f64, f64)| {
+            let left = (cap? * (1.0 - SLACK) - spent).max(0.0);
+            (cost > 0.0).then_some(left / cost)
+        };
+        parts.into_iter().filter_map(times).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// How a step came out, for the plan of the next ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Its candidate was accepted.
+    Accepted,
+    /// Its candidate was rejected.
+    Rejected,
+    /// There was no candidate.
+    Skipped,
+}
+
+/// What a plan follows from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchFacts {
+    /// Training tasks.
+    pub n_train: usize,
+    /// Selection tasks, times the attempts at each.
+    pub n_draws: usize,
+    /// Attempts at each training task.
+    pub n_samples: usize,
+    /// The share of selection tasks that the current skill solves.
+    pub solved: f64,
+    /// The share of tasks whose outcome differs between two passes with one skill; `None` if it was not measured.
+    pub flip_rate: Option<f64>,
+    /// The share of the selection split that candidates took so far, and how many there were.
+    pub share_seen: Option<f64>,
+    /// What a rollout takes.
+    pub rollout: Spending,
+    /// What a call of the optimizer takes.
+    pub optimizer_call: Spending,
+    /// What the run may spend.
+    pub budget: SearchBudget,
+    /// What it has spent, with what its end will take.
+    pub spent: Spending,
+    /// How its steps came out.
+    pub decisions: Vec<Decision>,
+}
+
+/// What the next step is, and how many follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchPlan {
+    /// Training tasks of the step.
+    pub batch_size: usize,
+    /// Trajectories that an analyst reads.
+    pub minibatch_size: usize,
+    /// The most edits that the step applies, and that an analyst proposes.
+    pub edits: u32,
+    /// Steps that the budget has room for, this one among them.
+    pub steps_left: u32,
+}
+
+impl SearchFacts {
+    /// The plan of the next step; `None` where the budget has no room for one.
+    pub fn plan(&self) -> Option<SearchPlan> {
+        if self.n_train == 0 || self.n_draws == 0 {
+            return None;
+        }
+        let failing = (1.0 - self.solved).clamp(1.0 / self.n_draws as f64, 1.0);
+        // Where two passes differ much, an effect has to be larger to be seen: more failures, and more edits.
+        let noise = self.flip_rate.unwrap_or_default().clamp(0.0, 0.5);
+        let n_train = self.n_train;
+        let least = LEAST_BATCH.min(n_train);
+        // A candidate costs up to a pass over the selection split, and half as much again shows what to propose.
+        let balanced = self.n_draws.div_ceil(2 * self.n_samples.max(1));
+        let wanted = (LEAST_FAILURES * (1.0 + noise) / failing).ceil() as usize;
+        let mut batch_size = wanted.max(balanced).clamp(least, n_train);
+        // Most of a smaller step is the evaluation of its candidate: it buys few decisions, and each knows less.
+        let worthwhile = self.n_draws.div_ceil(4 * self.n_samples.max(1)).clamp(least, n_train);
+        let n_done = u32::try_from(self.decisions.len()).unwrap_or(u32::MAX);
+        let n_wanted = LEAST_DECISIONS.saturating_sub(n_done).max(1);
+        while self.steps_of(batch_size) < n_wanted && batch_size > worthwhile {
+            batch_size -= 1;
+        }
+        // The last step takes what is left.
+        while self.steps_of(batch_size) == 0 && batch_size > least {
+            batch_size -= 1;
+        }
+        let steps_left = self.steps_of(batch_size);
+        (steps_left > 0).then(|| SearchPlan {
+            batch_size,
+            minibatch_size: MINIBATCH,
+            edits: self.edits(),
+            steps_left,
+        })
+    }
+
+    /// Steps with such a batch that the budget has room for: the last one has to fit whatever it comes to.
+    fn steps_of(&self, batch_size: usize) -> u32 {
+        let most = self.cost(batch_size, 1.0);
+        if self.budget.times_left(self.spent, most) < 1.0 {
+            return 0;
+        }
+        let times = self.budget.times_left(self.spent.plus(most), self.cost(batch_size, self.share()));
+        // The cast saturates: a budget without a cap has room for all steps that there can be.
+        (times.floor() as u32).saturating_add(1)
+    }
+
+    fn share(&self) -> f64 {
+        self.share_seen.unwrap_or(FIRST_SHARE)
+    }
+
+    /// What a step with such a batch takes.
+    fn cost(&self, batch_size: usize, share: f64) -> Spending {
+        let n_rollouts = (batch_size * self.n_samples.max(1)) as f64;
+        let n_failures = n_rollouts * (1.0 - self.solved).clamp(0.0, 1.0);
+        let analysts = (n_failures / MINIBATCH as f64).ceil().max(1.0);
+        let rollouts = self.rollout.times(n_rollouts + share * self.n_draws as f64);
+        rollouts.plus(self.optimizer_call.times(analysts + OTHER_CALLS))
+    }
+
+    /// The edit budget: as a trust region, it grows where candidates are accepted and shrinks where they are not.
+    fn edits(&self) -> u32 {
+        let [least, most] = EDITS;
+        self.decisions.iter().fold(FIRST_EDITS, |edits, decision| match decision {
+            Decision::Accepted => (edits + 1).min(most),
+            Decision::Rejected => (edits - 1).max(least),
+            Decision::Skipped => edits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Spending = Spending { calls: 1.0, tokens: 100.0, money: 0.01 };
+
+    fn facts(calls: f64) -> SearchFacts {
+        SearchFacts {
+            n_train: 40,
+            n_draws: 40,
+            n_samples: 1,
+            solved: 0.2,
+            flip_rate: None,
+            share_seen: None,
+            rollout: ONE,
+            optimizer_call: ONE.times(5.0),
+            budget: SearchBudget { calls: Some(calls), ..SearchBudget::default() },
+            spent: ONE.times(40.0),
+            decisions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_small_budget_has_small_batches_and_as_many_decisions_as_it_can() {
+        let large = facts(2000.0).plan().unwrap();
+        let small = facts(750.0).plan().unwrap();
+        assert!(small.batch_size < large.batch_size, "{small:?} {large:?}");
+        assert!(small.steps_left >= LEAST_DECISIONS, "{small:?}");
+        // Of 40 selection tasks; ten decisions are out of reach, and batches of 4 would not bring them closer.
+        assert_eq!(facts(300.0).plan().unwrap().batch_size, 10);
+        assert_eq!(facts(105.0).plan().unwrap().batch_size, 5, "the last step takes what is left");
+    }
+
+    #[test]
+    fn a_large_selection_split_does_not_make_batches_tiny() {
+        let large =
+            |calls| SearchFacts { n_train: 120, n_draws: 120, spent: ONE.times(120.0), ..facts(calls) };
+        let batches = [600.0, 1000.0, 1500.0].map(|calls| large(calls).plan().unwrap().batch_size);
+        assert!(batches.iter().all(|batch| (30..=60).contains(batch)), "{batches:?}");
+    }
+
+    #[test]
+    fn a_budget_without_room_for_a_step_has_no_plan() {
+        assert_eq!(facts(60.0).plan(), None);
+        let tokens = SearchBudget { tokens: Some(1000.0), ..SearchBudget::default() };
+        assert_eq!(SearchFacts { budget: tokens, ..facts(0.0) }.plan(), None);
+        let money = SearchBudget { money: Some(0.5), ..SearchBudget::default() };
+        assert_eq!(SearchFacts { budget: money, ..facts(0.0) }.plan(), None);
+        assert_eq!(SearchFacts { n_train: 0, ..facts(1000.0) }.plan(), None);
+    }
+
+    #[test]
+    fn the_better_the_skill_the_larger_the_batch() {
+        let batch = |solved| SearchFacts { solved, ..facts(5000.0) }.plan().unwrap().batch_size;
+        assert!(batch(0.0) < batch(0.7) && batch(0.7) < batch(0.9), "{} {}", batch(0.0), batch(0.9));
+        assert_eq!(batch(1.0), 40);
+    }
+
+    #[test]
+    fn noise_asks_for_larger_batches() {
+        let batch =
+            |flip_rate| SearchFacts { flip_rate, solved: 0.6, ..facts(5000.0) }.plan().unwrap().batch_size;
+        assert!(batch(Some(0.4)) > batch(Some(0.0)));
+        assert_eq!(batch(Some(0.0)), batch(None));
+    }
+
+    #[test]
+    fn edits_grow_with_acceptances_and_shrink_with_rejections_within_limits() {
+        let edits = |decisions: &[Decision]| {
+            SearchFacts { decisions: decisions.to_vec(), ..facts(5000.0) }.plan().unwrap().edits
+        };
+        let first = edits(&[]);
+        assert!(edits(&[Decision::Accepted]) > first && edits(&[Decision::Rejected]) < first);
+        assert_eq!(edits(&[Decision::Skipped]), first);
+        assert_eq!(edits(&[Decision::Accepted; 50]), EDITS[1]);
+        assert_eq!(edits(&[Decision::Rejected; 50]), EDITS[0]);
+    }
+
+    #[test]
+    fn what_is_spent_shortens_the_plan_and_a_larger_budget_makes_it_longer() {
+        let steps = |spent: f64, calls| {
+            SearchFacts { spent: ONE.times(spent), ..facts(calls) }.plan().unwrap().steps_left
+        };
+        assert!(steps(40.0, 1000.0) > steps(500.0, 1000.0));
+        assert!(steps(500.0, 2000.0) > steps(500.0, 1000.0));
+    }
+}
