@@ -126,6 +126,7 @@ impl State {
                 }
             }
             Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
+            Event::SearchPlanned { sentence, .. } => self.line(&format!("plan: {sentence}")),
             Event::StepFinished { record } => self.line(&coloured_step_line(record, self.total_steps)),
             Event::TrialStarted { .. } => {
                 self.bar = None;
@@ -198,7 +199,9 @@ impl State {
                 self.line(&format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft));
             }
             Event::Warning { .. } => self.show_warning(event),
-            Event::StageStarted { .. } | Event::StepStarted { .. } | Event::RunFinished { .. } => {}
+            // A planned search learns how many steps there are.
+            Event::StepStarted { total_steps, .. } => self.total_steps = *total_steps,
+            Event::StageStarted { .. } | Event::RunFinished { .. } => {}
             other => tracing::debug!(event = ?other, "an event that has no line"),
         }
     }

@@ -3,7 +3,7 @@
 use skillrl::core::usage::dollars;
 use skillrl::core::{EpochIdx, GateMetric, Origin};
 use skillrl::llm::Spent;
-use skillrl::pipeline::run_dir::format::{StageTokens, StepAction, StepRecord, Summary};
+use skillrl::pipeline::run_dir::format::{SearchEnd, StageTokens, StepAction, StepRecord, Summary};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
 use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
@@ -208,6 +208,9 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
             ends.slow_accepts, ends.slow_rejects
         );
     }
+    if let Some(search) = &summary.search {
+        let _ = writeln!(text, "search:    {}; {}", search.plan, end_words(search.ended));
+    }
     let origin = match summary.best().origin {
         Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
         Origin::Step { step } if summary.is_best_measured_last => {
@@ -237,6 +240,15 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         );
     }
     text
+}
+
+/// Why a planned search ended.
+fn end_words(ended: SearchEnd) -> &'static str {
+    match ended {
+        SearchEnd::Budget => "no room for another step",
+        SearchEnd::Perfect => "every selection item is solved",
+        SearchEnd::Plateau => "no acceptance for as long as `train.patience` says",
+    }
 }
 
 /// The name of a metric behind a score that it made, where it is not the usual one.

@@ -107,6 +107,21 @@ pub enum Event {
         /// Its score under the gate's metric.
         gate_score: f64,
     },
+    /// A planned search has a plan for its next steps.
+    SearchPlanned {
+        /// The step that is next, from 1.
+        step: StepIdx,
+        /// Training tasks of the step.
+        batch_size: usize,
+        /// Trajectories that an analyst reads.
+        minibatch_size: usize,
+        /// The most edits that the step applies.
+        edits: u32,
+        /// Steps that the budget has room for, this one among them.
+        steps_left: u32,
+        /// The plan as a sentence.
+        sentence: String,
+    },
     /// A step begins.
     StepStarted {
         /// The step, from 1.

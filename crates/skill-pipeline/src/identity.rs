@@ -82,6 +82,7 @@ fn is_newer(name: &str) -> bool {
 fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" => Some(json!(1)),
+        "train.protocol" => Some(json!("paper")),
         "train.trajectory_chars" => Some(json!(MAX_TRAJECTORY_CHARS)),
         "train.turn_chars" => Some(json!(MAX_TURN_CHARS)),
         "train.field_chars" => Some(json!(MAX_FIELD_CHARS)),
@@ -332,5 +333,14 @@ mod tests {
             let own = identity(name, "0123456789abcdef");
             assert!(changes(&identity(name, before), &own), "{name}: a prompt of one's own now");
         }
+    }
+
+    #[test]
+    fn what_earlier_runs_did_without_saying_so_is_no_change() {
+        let (was, mut is) =
+            (RunIdentity::new(), RunIdentity::from([("train.protocol".to_owned(), json!("paper"))]));
+        assert!(check_identity(Path::new("run"), &was, &is).is_ok());
+        is.insert("train.protocol".to_owned(), json!("auto"));
+        assert!(check_identity(Path::new("run"), &was, &is).is_err());
     }
 }

@@ -75,8 +75,8 @@ pub use run_dir::RunReader;
 pub use run_dir::epoch_format::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
 pub use run_dir::format::{StepAction, StepRecord, Summary};
 pub use settings::{
-    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, SettingsError, SkillAware, SlowUpdate,
-    StopSignal, TaskTexts, TrainSettings,
+    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SettingsError,
+    SkillAware, SlowUpdate, StopSignal, TaskTexts, TrainSettings,
 };
 pub use trainer::{RunConfig, Trainer};
 pub use warning::{Advice, Warning};

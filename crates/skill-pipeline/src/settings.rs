@@ -2,11 +2,14 @@
 
 mod epoch_end;
 mod error;
+mod protocol;
 mod rule;
 mod task;
 
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
 pub use error::SettingsError;
+pub(crate) use protocol::first_optimizer_call;
+pub use protocol::{Protocol, SearchLimits};
 pub use rule::Evidence;
 pub use task::{MAX_TASK_CHARS, TaskTexts};
 
@@ -30,6 +33,11 @@ pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
 pub struct TrainSettings {
     /// Seed of every shuffle.
     pub seed: u64,
+    /// Who says how large a step is and how many there are; [`Protocol::Auto`] takes the place of the sizes below and
+    /// of the ends of epochs.
+    pub protocol: Protocol,
+    /// What a planned search may spend.
+    pub search: SearchLimits,
     /// What people say of the task.
     pub task: TaskTexts,
     /// The most characters of a trajectory in a prompt, and of its parts.
@@ -89,6 +97,8 @@ impl Default for TrainSettings {
     fn default() -> Self {
         Self {
             seed: 42,
+            protocol: Protocol::default(),
+            search: SearchLimits::default(),
             task: TaskTexts::default(),
             trajectories: TrajectoryLimits::default(),
             epochs: 4,
@@ -171,15 +181,8 @@ impl TrainSettings {
         let may_edit = self.front_matter != FrontMatterEdits::Never;
         [
             ("run.seed", json!(self.seed)),
-            ("train.batch_size", json!(self.batch_size)),
-            ("train.accumulation", json!(self.accumulation)),
-            ("train.minibatch_size", json!(self.minibatch_size)),
             ("train.merge_batch_size", json!(self.merge_batch_size)),
             ("train.update_mode", json!(self.update_mode)),
-            ("train.edit_budget", json!(self.edit_budget.max)),
-            ("train.min_edit_budget", json!(self.edit_budget.min)),
-            ("train.schedule", json!(self.edit_budget.schedule)),
-            ("train.budget_control", json!(self.budget_control)),
             ("train.failure_only", json!(self.failure_only)),
             ("train.skill_aware", json!(self.skill_aware.is_some())),
             ("train.appendix_source", json!(self.skill_aware.map(|aware| aware.source.as_str()))),
@@ -194,12 +197,13 @@ impl TrainSettings {
             ("gate.early_stop", json!(self.early_stop.as_str())),
         ]
         .into_iter()
+        .chain(self.protocol_identity())
         .chain(self.task.identity())
         .chain(self.trajectories_identity())
         .chain(self.evidence.identity())
         .chain((self.samples > 1).then(|| ("train.samples", json!(self.samples))))
         .chain((self.acceptance == Acceptance::Always).then(|| ("gate.enabled", json!(false))))
-        .chain(self.epoch_end.identity())
+        .chain(self.effective().epoch_end.identity())
         .chain(may_edit.then(|| ("skill.edit_front_matter", json!(true))))
     }
 }

@@ -20,6 +20,7 @@ pub use worlds::{max_turns, world, world_with};
 
 use crate::config::keys::declare::{Carry as _, Fill as _};
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode};
+use crate::cost::prices;
 use crate::engine::{Engine, simulated_models};
 use crate::error::Error;
 use crate::hint::CommandHints;
@@ -27,6 +28,7 @@ use crate::not_a_skill::NotASkill;
 use elsewhere::{elsewhere, with_runner, with_their_trouble, with_workers};
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
+use skill_core::search_plan::SearchBudget;
 use skill_core::{GateKind, GateMode, SkillDoc};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
@@ -395,6 +397,13 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
         }
         false => FrontMatterEdits::Never,
     };
+    settings.search.budget = SearchBudget {
+        calls: config.budget.calls.map(|calls| calls as f64),
+        tokens: config.budget.tokens.map(|tokens| tokens as f64),
+        money: config.budget.money,
+    };
+    settings.search.target_prices = prices(&config.models.target);
+    settings.search.optimizer_prices = prices(&config.models.optimizer);
     settings.acceptance = if gate.enabled { Acceptance::Gate } else { Acceptance::Always };
     settings.evidence.mode = gate_mode(gate);
     settings.max_reply_tokens =

@@ -23,6 +23,7 @@ use crate::cost::usage_cost;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
+use skill_envs::{Env, Split};
 use skill_pipeline::{Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
@@ -292,6 +293,12 @@ fn sum(stages: &[StageEstimate]) -> StageEstimate {
             (cost, None) | (None, cost) => cost,
         },
     })
+}
+
+/// The settings of a run as far as they are known before it: a planned search has those of the plan that it would begin
+/// with, if half of the tasks were solved and each took one call.
+pub fn foreseen(settings: &TrainSettings, env: &dyn Env) -> TrainSettings {
+    settings.foreseen(Split::ALL.map(|split| env.items(split).len()), 1.0)
 }
 
 /// How many steps a run over these items has.

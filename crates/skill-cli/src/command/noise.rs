@@ -11,7 +11,7 @@ use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
-use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, n_steps, probe};
+use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, foreseen, n_steps, probe};
 use skillrl::llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::RunDir;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };
     let passes = measure(&engine, &loaded, &env, &skill, target, &settings, show)?;
     let rule = settings.evidence.rule(settings.gate, 1);
-    let steps = n_steps(env.items(Split::Train).len(), &settings);
+    let steps = n_steps(env.items(Split::Train).len(), &foreseen(&settings, env.as_ref()));
     let question =
         NoiseQuestion { effect: args.effect, n_candidates: usize::try_from(steps).unwrap_or(usize::MAX) };
     let [first, second] = &passes;

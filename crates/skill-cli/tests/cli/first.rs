@@ -136,6 +136,20 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
 }
 
 #[test]
+fn a_planned_run_says_why_it_ended_and_keeps_its_budget() {
+    let context = TestContext::with_demo();
+    let planned = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.protocol=auto"];
+    let said = context.succeed(&[planned.as_slice(), &["--set", "budget.calls=420"]].concat());
+    let summary = context.json("demo/run/summary.json");
+    assert_eq!(summary["search"]["ended"], "budget");
+    let line = format!("\nsearch:    {}", summary["search"]["plan"].as_str().unwrap());
+    assert!(said.contains(&line), "{said}");
+    let stages = summary["token_summary"].as_object().unwrap();
+    let n_calls: u64 = stages.values().map(|used| used["calls"].as_u64().unwrap()).sum();
+    assert!((300..=420).contains(&n_calls), "{n_calls}");
+}
+
+#[test]
 fn a_background_of_100_kb_is_refused_by_name() {
     let (_server, context) = context();
     context.append(CONFIG, &format!("[task]\nbackground = \"{}\"\n", "x".repeat(100_000)));

@@ -6,7 +6,7 @@
 //! byte for byte.
 
 use super::paired_format::PairedRecord;
-pub use super::summary_format::Summary;
+pub use super::summary_format::{SearchEnd, SearchRecord, Summary};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -192,7 +192,9 @@ impl LiveState {
             bank.apply(event);
         }
         match event {
-            Event::StepStarted { step, .. } => self.step = Some(*step),
+            Event::StepStarted { step, total_steps, .. } => {
+                (self.step, self.total_steps) = (Some(*step), *total_steps);
+            }
             Event::StageStarted { step, stage, total } => {
                 self.step = *step;
                 self.stage = Some(stage.as_str().to_owned());

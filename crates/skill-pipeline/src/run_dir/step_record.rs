@@ -84,6 +84,7 @@ impl Summary {
             test_delta_hard: None,
             test_paired: None,
             token_summary: TokensByStage::new(),
+            search: None,
             extras: Map::new(),
         }
     }

@@ -88,9 +88,34 @@ pub struct Summary {
     /// Calls and tokens by stage, of everything that the files of the run show: all finished steps and the
     /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,
+    /// How a planned search went; absent under the paper's protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
     /// What people's scripts may add; kept when the file is read and written.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extras: Map<String, Value>,
+}
+
+/// How a planned search went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SearchRecord {
+    /// What it could spend, as a sentence.
+    pub plan: String,
+    /// Why it ended.
+    pub ended: SearchEnd,
+}
+
+skill_core::named_enum! {
+    /// Why a planned search ended.
+    pub enum SearchEnd {
+        /// The budget has no room for another step.
+        Budget = "budget",
+        /// The current skill solves every item of the selection split.
+        Perfect = "perfect",
+        /// Nothing was accepted for so long that an improvement would have been seen.
+        Plateau = "plateau",
+    }
 }
 
 impl Summary {

@@ -105,6 +105,7 @@ impl Run<'_> {
             test_delta_hard: delta,
             test_paired,
             token_summary: tokens,
+            search: self.search_record(state)?,
             extras: serde_json::Map::new(),
         };
         self.dir.write_best_folder(&state.best.skill)?;

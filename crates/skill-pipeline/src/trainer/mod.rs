@@ -1,5 +1,6 @@
 //! The trainer: it owns the state of a run, calls the stages in order, writes the run directory and emits events.
 
+mod auto;
 mod epoch;
 mod evidence;
 mod finish;

@@ -11,7 +11,7 @@ use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
 use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
-use crate::settings::{SettingsError, StopSignal, TrainSettings};
+use crate::settings::{Protocol, SettingsError, StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::Rollouts;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
@@ -30,7 +30,7 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
-    let settings = &trainer.settings;
+    let settings = &trainer.settings.effective();
     settings.validate()?;
     check_items(trainer.env.as_ref(), settings.eval_test)?;
     settings.evidence.check_split(settings.gate, trainer.env.items(Split::Val).len())?;
@@ -71,6 +71,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         timings: TimingsLog::open(path)?,
         started: Instant::now(),
         length: trainer.steps(),
+        planned: None,
         has_lost_journal,
         is_on_record: false,
         warned: Warned::default(),
@@ -141,14 +142,19 @@ fn claim(
 impl Trainer {
     /// The length of the run in steps: of an epoch, and of all.
     fn steps(&self) -> (usize, u32) {
-        let n_train = self.env.items(Split::Train).len();
-        let per_epoch = steps_per_epoch(n_train, self.settings.batch_size, self.settings.accumulation);
-        (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(self.settings.epochs))
+        let n_items = Split::ALL.map(|split| self.env.items(split).len());
+        let settings = self.settings.foreseen(n_items, 1.0);
+        let per_epoch = steps_per_epoch(n_items[0], settings.batch_size, settings.accumulation);
+        (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(settings.epochs))
     }
 
     /// A run can be extended, not shortened.
     fn check_length(&self, state: &RuntimeState) -> Result<(), PipelineError> {
         let (_, total_steps) = self.steps();
+        if self.settings.protocol == Protocol::Auto {
+            // What a smaller budget has no room for is not planned, and what is done stays.
+            return Ok(());
+        }
         if state.last_completed_step.0 <= total_steps {
             return Ok(());
         }
@@ -167,8 +173,9 @@ impl Trainer {
         };
         prompts.validate()?;
         let settings = &self.settings;
-        // What the score rewards is said where people say something of the task.
-        let reward = self.env.reward().filter(|_| !settings.task.is_empty());
+        // What the score rewards is said where people say something of the task, and to planned searches.
+        let is_told = settings.protocol == Protocol::Auto || !settings.task.is_empty();
+        let reward = self.env.reward().filter(|_| is_told);
         Ok(prompts
             .with_update_mode(settings.update_mode)
             .with_limits(settings.trajectories)
@@ -216,6 +223,8 @@ pub(super) struct Run<'run> {
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
+    /// The sizes that were planned last.
+    pub(super) planned: Option<(usize, u32)>,
     /// Whether the journal does not hold all that it has held.
     has_lost_journal: bool,
     /// Whether the timings have begun with this process: before that they are those of others.
@@ -275,9 +284,9 @@ impl StageWatch {
 
 impl Run<'_> {
     async fn work(&mut self) -> Result<Summary, PipelineError> {
-        let n_train = self.env.items(Split::Train).len();
-        let (_, total_steps) = self.length;
         let stored = TrainState::read(&self.dir, &self.initial_skill)?;
+        self.plan_length(stored.as_ref())?;
+        let (_, total_steps) = self.length;
         let finished = stored.as_ref().map_or(StepIdx(0), |state| state.last_step);
         if finished.0 < total_steps {
             self.dir.remove_summary()?;
@@ -310,7 +319,21 @@ impl Run<'_> {
         };
         self.warn_of_what_cannot_be_shown(&state, total_steps);
         self.end_epoch_if_due(&mut state).await?;
-        let last_step = state.last_step;
+        match self.settings.protocol {
+            Protocol::Paper => self.follow_the_settings(&mut state).await?,
+            Protocol::Auto => self.follow_the_plan(&mut state).await?,
+        }
+        self.check_stop(state.last_step, self.length.1)?;
+        let summary = self.finish(&state).await.map_err(|error| self.or_stopped(error, state.last_step))?;
+        self.write_timings()?;
+        self.log.emit(&Event::RunFinished { summary: Box::new(summary.clone()) });
+        Ok(summary)
+    }
+
+    /// Makes the steps that the settings ask for.
+    async fn follow_the_settings(&mut self, state: &mut TrainState) -> Result<(), PipelineError> {
+        let (last_step, total_steps) = (state.last_step, self.length.1);
+        let n_train = self.env.items(Split::Train).len();
         let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
         while let Some(mut plan) = plans.next() {
             // The end of an epoch may change the skill that the next step starts from.
@@ -318,14 +341,10 @@ impl Run<'_> {
             plan.upcoming = plans.peek().filter(is_likely).map(|next| (next.step, next.batches.clone()));
             self.check_stop(state.last_step, total_steps)?;
             let span = spans::of_step(&plan);
-            self.make_step(&mut state, plan).instrument(span).await?;
-            self.end_epoch_if_due(&mut state).await?;
+            self.make_step(state, plan).instrument(span).await?;
+            self.end_epoch_if_due(state).await?;
         }
-        self.check_stop(state.last_step, total_steps)?;
-        let summary = self.finish(&state).await.map_err(|error| self.or_stopped(error, state.last_step))?;
-        self.write_timings()?;
-        self.log.emit(&Event::RunFinished { summary: Box::new(summary.clone()) });
-        Ok(summary)
+        Ok(())
     }
 
     /// All steps of the run.
@@ -386,6 +405,7 @@ impl Run<'_> {
         // What the state stands on is on the disk before the state is.
         self.journal.flush().await?;
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
+        self.measure_noise().await?;
         let gate_score = self.settings.gate.score(evaluation.score);
         let mut state = TrainState::after_baseline(skill, &evaluation, gate_score);
         if self.settings.skill_aware.is_some() {
@@ -401,7 +421,11 @@ impl Run<'_> {
         Ok(state)
     }
 
-    async fn make_step(&mut self, state: &mut TrainState, plan: StepPlan) -> Result<(), PipelineError> {
+    pub(super) async fn make_step(
+        &mut self,
+        state: &mut TrainState,
+        plan: StepPlan,
+    ) -> Result<(), PipelineError> {
         self.prompts.set_meta_skill(&state.meta_skill);
         self.log.emit(&Event::StepStarted {
             step: plan.step,

@@ -22,7 +22,7 @@ use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{GateKind, PairPolicy, named_enum};
 use skill_llm::{BudgetCaps, RetryPolicy};
-use skill_pipeline::{AppendixSource, EarlyStop, SlowUpdate, TrainSettings};
+use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TrainSettings};
 
 const SECONDS: ValueType = number(0.0, MAX_SECONDS);
 
@@ -190,6 +190,14 @@ settings! {
         /// What is trained. document: a skill, by edits. bank: many small skills, of which each task is shown a few.
         /// weights: a local model, with a bank in its prompts.
         mode: TrainMode = decisive(choice::<TrainMode>(), Value("\"document\""));
+        /// Who says how large a step is and how many there are. paper: the keys below, whose defaults are the paper's.
+        /// auto: a plan that follows from the tasks, their noise, the caps of [budget] and what is accepted; the sizes
+        /// below, the schedule, slow_update and meta_skill are not read then, and without caps the calls of the paper's
+        /// protocol for as many epochs are the budget (docs/spending-a-budget.md).
+        protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
+        /// With auto: after how many measured candidates in a row without an acceptance the search ends. 0 never
+        /// ends it.
+        patience: u32 = process(integer(0, MAX_COUNT), Value("0")) => search.patience;
         /// How often the training split is gone through. A run can go on with more.
         epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
         /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.

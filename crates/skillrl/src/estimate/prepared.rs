@@ -1,6 +1,6 @@
 //! From a configuration to an estimate of its run.
 
-use super::{Assumptions, Estimate, MAX_STEPS, estimate, n_steps, probe};
+use super::{Assumptions, Estimate, MAX_STEPS, estimate, foreseen, n_steps, probe};
 use crate::config::{Config, LoadedConfig};
 use crate::engine::Engine;
 use crate::{Error, assemble};
@@ -34,6 +34,7 @@ impl Prepared {
             Some(skill) => skill,
             None => env.initial_skill().unwrap_or_default(),
         };
+        let settings = foreseen(&settings, env.as_ref());
         let steps = n_steps(env.items(Split::Train).len(), &settings);
         if steps > MAX_STEPS {
             return Err(Error::TooManySteps { steps });

@@ -1,0 +1,205 @@
+//! By which protocol a run searches, and what a planned search may spend.
+
+use super::{EpochEnd, TrainSettings};
+use serde_json::{Value, json};
+use skill_core::editor::EditRules;
+use skill_core::search_plan::{SearchBudget, SearchFacts, Spending};
+use skill_core::{BudgetControl, EditBudget, Schedule, Usage, named_enum, steps_per_epoch};
+use skill_llm::Prices;
+
+/// The batch of the paper's protocol, by which a planned run without caps is as long as one of that protocol.
+const PAPER_BATCH: usize = 40;
+/// Items that the paper's protocol compares at the end of an epoch, each under two skills.
+const PAPER_COMPARISONS: usize = 40;
+/// Calls of the optimizer in a step of that protocol.
+const PAPER_OPTIMIZER_CALLS: usize = 8;
+/// What a call of the optimizer takes besides the trajectories that it reads, while none was made: tokens of the prompt,
+/// and of the reply.
+const OPTIMIZER_TOKENS: [f64; 2] = [3_000.0, 600.0];
+/// Trajectories that an analyst reads, while none has read any.
+const READ_AT_ONCE: f64 = 4.0;
+/// The share of the selection split that is taken to be solved before anything is measured, and tokens of a rollout.
+const FORESEEN_SOLVED: f64 = 0.5;
+const FORESEEN_TOKENS: [u64; 2] = [900, 100];
+
+named_enum! {
+    /// Who says how large a step is, and how many there are.
+    #[derive(Default)]
+    pub enum Protocol {
+        /// The settings, whose defaults are the paper's.
+        #[default]
+        Paper = "paper",
+        /// A plan that follows from the number of items, the noise, the budget and what is accepted.
+        Auto = "auto",
+    }
+}
+
+/// What a planned search may spend, and what models cost; changes of it change no decision that is made already.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SearchLimits {
+    /// Caps on calls, tokens and money of the whole run. Without any the calls of the paper's protocol are planned with.
+    pub budget: SearchBudget,
+    /// What tokens of the agent cost.
+    pub target_prices: Prices,
+    /// What tokens of the optimizer cost.
+    pub optimizer_prices: Prices,
+    /// Steps in a row without an acceptance after which the search ends, where each could have shown an improvement;
+    /// 0 never ends it.
+    pub patience: u32,
+}
+
+impl TrainSettings {
+    /// The settings that a run goes by: a planned search has one micro-batch per step and no ends of epochs.
+    pub(crate) fn effective(&self) -> Self {
+        match self.protocol {
+            Protocol::Paper => self.clone(),
+            Protocol::Auto => Self {
+                accumulation: 1,
+                epoch_end: EpochEnd::OFF,
+                budget_control: BudgetControl::Fixed,
+                edit_rules: EditRules { tight_lists: true, ..self.edit_rules },
+                ..self.clone()
+            },
+        }
+    }
+
+    /// The settings of the paper's protocol that come nearest to the plan that a run would begin with, for forecasts; the
+    /// settings themselves without a plan. `n_items` are the items of train, val and test, and a rollout is taken to be
+    /// so many calls.
+    pub fn foreseen(&self, n_items: [usize; 3], calls_per_rollout: f64) -> Self {
+        let [n_train, n_val, n_test] = n_items;
+        if self.protocol == Protocol::Paper {
+            return self.clone();
+        }
+        let [input, output] = FORESEEN_TOKENS;
+        let usage = Usage { input, output, ..Usage::default() };
+        let rollout = Spending {
+            calls: calls_per_rollout,
+            tokens: (input + output) as f64 * calls_per_rollout,
+            money: self.search.target_prices.cost(usage) * calls_per_rollout,
+        };
+        let n_draws = n_val * self.evidence.selection_repeats.max(1);
+        let n_end = self.n_rollouts_of_end(n_draws, n_test);
+        let facts = SearchFacts {
+            n_train,
+            n_draws,
+            n_samples: self.samples,
+            solved: FORESEEN_SOLVED,
+            flip_rate: None,
+            share_seen: None,
+            rollout,
+            optimizer_call: first_optimizer_call(rollout, self.search.optimizer_prices),
+            budget: self.search_budget(n_train, n_draws, n_end, rollout),
+            spent: rollout.times((n_draws + n_end) as f64),
+            decisions: Vec::new(),
+        };
+        let effective = Self { protocol: Protocol::Paper, failure_only: true, ..self.effective() };
+        let Some(plan) = facts.plan() else { return Self { epochs: 0, ..effective } };
+        let rollouts = plan.batch_size as u64 * u64::from(plan.steps_left);
+        Self {
+            batch_size: plan.batch_size,
+            minibatch_size: plan.minibatch_size,
+            edit_budget: EditBudget { schedule: Schedule::Constant, max: plan.edits, min: plan.edits },
+            epochs: u32::try_from(rollouts.div_ceil(n_train.max(1) as u64)).unwrap_or(u32::MAX),
+            ..effective
+        }
+    }
+
+    /// Rollouts of the end of a run: two skills on the selection split once more, and two on the test split.
+    pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize) -> usize {
+        2 * (usize::from(self.evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
+    }
+
+    /// What a planned search may spend: the caps, or else the calls of the paper's protocol for as many epochs.
+    pub(crate) fn search_budget(
+        &self,
+        n_train: usize,
+        n_draws: usize,
+        n_end: usize,
+        rollout: Spending,
+    ) -> SearchBudget {
+        if !self.search.budget.is_unlimited() {
+            return self.search.budget;
+        }
+        let epochs = self.epochs as usize;
+        let steps = steps_per_epoch(n_train, PAPER_BATCH, 1);
+        let of_epochs = epochs * (n_train * self.samples.max(1) + steps * n_draws);
+        let of_ends = epochs.saturating_sub(1) * (PAPER_COMPARISONS.min(2 * n_train) + n_draws);
+        let rollouts = n_draws + of_epochs + of_ends + n_end;
+        let of_optimizer = epochs * steps * PAPER_OPTIMIZER_CALLS;
+        let calls = rollouts as f64 * rollout.calls.max(1.0) + of_optimizer as f64;
+        SearchBudget { calls: Some(calls), ..SearchBudget::default() }
+    }
+
+    /// What decides results and is a matter of the protocol, by name: a plan takes the place of the sizes.
+    pub(super) fn protocol_identity(&self) -> Vec<(&'static str, Value)> {
+        match self.protocol {
+            Protocol::Paper => vec![
+                ("train.batch_size", json!(self.batch_size)),
+                ("train.accumulation", json!(self.accumulation)),
+                ("train.minibatch_size", json!(self.minibatch_size)),
+                ("train.edit_budget", json!(self.edit_budget.max)),
+                ("train.min_edit_budget", json!(self.edit_budget.min)),
+                ("train.schedule", json!(self.edit_budget.schedule)),
+                ("train.budget_control", json!(self.budget_control)),
+            ],
+            Protocol::Auto => vec![("train.protocol", json!(self.protocol.as_str()))],
+        }
+    }
+}
+
+/// What a call of the optimizer takes, before one was made, by the trajectories that it will read.
+pub(crate) fn first_optimizer_call(rollout: Spending, prices: Prices) -> Spending {
+    let [prompt, reply] = OPTIMIZER_TOKENS;
+    let prompt = prompt + READ_AT_ONCE * rollout.tokens;
+    let usage = Usage { input: prompt as u64, output: reply as u64, ..Usage::default() };
+    Spending { calls: 1.0, tokens: prompt + reply, money: prices.cost(usage) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn auto(budget: SearchBudget) -> TrainSettings {
+        let search = SearchLimits { budget, ..SearchLimits::default() };
+        TrainSettings { protocol: Protocol::Auto, search, ..TrainSettings::default() }
+    }
+
+    #[test]
+    fn a_plan_without_caps_has_ten_steps_where_the_papers_protocol_has_four() {
+        let foreseen = auto(SearchBudget::default()).foreseen([40, 40, 40], 1.0);
+        let steps = steps_per_epoch(40, foreseen.batch_size, 1) * foreseen.epochs as usize;
+        assert!(steps >= 10, "{steps} steps of {}", foreseen.batch_size);
+        assert_eq!(foreseen.epoch_end, EpochEnd::OFF);
+        let paper = TrainSettings::default();
+        assert_eq!(paper.foreseen([40, 40, 40], 1.0), paper);
+    }
+
+    #[test]
+    fn each_cap_limits_the_plan_and_one_without_room_has_no_steps() {
+        let steps = |budget| {
+            let foreseen = auto(budget).foreseen([40, 40, 40], 1.0);
+            foreseen.epochs as usize * steps_per_epoch(40, foreseen.batch_size, 1)
+        };
+        let calls = |cap| SearchBudget { calls: Some(cap), ..SearchBudget::default() };
+        let tokens = |cap| SearchBudget { tokens: Some(cap), ..SearchBudget::default() };
+        assert!(steps(calls(2_000.0)) > steps(calls(900.0)));
+        assert!(steps(tokens(3e6)) > steps(tokens(1e6)));
+        assert_eq!(steps(calls(100.0)), 0);
+    }
+
+    #[test]
+    fn the_budget_and_the_sizes_are_no_part_of_a_planned_runs_identity() {
+        let names = |settings: &TrainSettings| -> Vec<&'static str> {
+            settings.identity().map(|(name, _)| name).collect()
+        };
+        let planned = auto(SearchBudget::default());
+        let larger =
+            TrainSettings { batch_size: 7, ..auto(SearchBudget { calls: Some(9.0), ..Default::default() }) };
+        assert_eq!(planned.identity().collect::<Vec<_>>(), larger.identity().collect::<Vec<_>>());
+        assert!(
+            names(&planned).contains(&"train.protocol") && !names(&planned).contains(&"train.batch_size")
+        );
+        assert!(!names(&TrainSettings::default()).contains(&"train.protocol"));
+    }
+}

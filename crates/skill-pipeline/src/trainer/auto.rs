@@ -1,0 +1,264 @@
+//! A planned search: each step is as large as the budget, the noise and what was accepted so far make it.
+//!
+//! The plan of a step follows from the items, the budget of the settings and what the files of the run hold
+//! ([`SearchFacts`]): never from a clock, from requests that were repeated, or from what was in flight. So a resumed
+//! run plans as it did before, whatever stopped it and however many workers it has.
+
+use super::TrainState;
+use super::finish::Place;
+use super::run::{Reading, Run, StepPlan};
+use super::spans;
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink as _, Stage};
+use crate::run_dir::EvaluationDir;
+use crate::run_dir::format::{SearchEnd, SearchRecord, StageTokens, StepRecord, TokensByStage};
+use crate::settings::{Protocol, first_optimizer_call};
+use skill_core::plan::batch_at;
+use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
+use skill_core::stats::flip_rate;
+use skill_core::{EpochIdx, ItemScore, StepIdx, Usage};
+use skill_envs::Split;
+use skill_llm::Prices;
+use tracing::Instrument as _;
+
+/// The stages whose calls are the optimizer's.
+const OPTIMIZER_STAGES: [Stage; 5] =
+    [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix];
+/// Candidates from which on their mean share of the selection split says what the next one will take.
+const LEAST_SHARES: usize = 2;
+
+impl Run<'_> {
+    /// Makes steps for as long as the plan has any.
+    pub(super) async fn follow_the_plan(&mut self, state: &mut TrainState) -> Result<(), PipelineError> {
+        loop {
+            let Some(plan) = self.next_step(state)? else {
+                self.length.1 = state.last_step.0;
+                return Ok(());
+            };
+            self.check_stop(state.last_step, self.length.1)?;
+            let span = spans::of_step(&plan);
+            self.make_step(state, plan).instrument(span).await?;
+        }
+    }
+
+    /// The length of a planned run as far as it is known: what is finished, and what the budget has room for.
+    pub(super) fn plan_length(&mut self, stored: Option<&TrainState>) -> Result<(), PipelineError> {
+        if self.settings.protocol == Protocol::Paper {
+            return Ok(());
+        }
+        let Some(state) = stored else { return Ok(()) };
+        let left = match self.end_of(state) {
+            Some(_) => None,
+            None => self.facts(state)?.plan(),
+        };
+        self.length.1 = state.last_step.0.saturating_add(left.map_or(0, |plan| plan.steps_left));
+        Ok(())
+    }
+
+    /// Measures the initial skill on the selection split once more, if the end of the run would do so anyway: the
+    /// difference is the noise.
+    ///
+    /// It comes before the first state is written, so that a run without a state begins it again.
+    pub(super) async fn measure_noise(&mut self) -> Result<(), PipelineError> {
+        if self.settings.protocol == Protocol::Paper || !self.settings.evidence.fresh {
+            return Ok(());
+        }
+        let initial = self.initial_skill.clone();
+        self.measure(Place::FRESH_BASELINE, &initial, &mut TokensByStage::new())
+            .await
+            .map(drop)
+            .map_err(|error| self.or_stopped(error, StepIdx(0)))
+    }
+
+    /// The next step; `None` where the search is over.
+    fn next_step(&mut self, state: &TrainState) -> Result<Option<StepPlan>, PipelineError> {
+        if self.end_of(state).is_some() {
+            return Ok(None);
+        }
+        let facts = self.facts(state)?;
+        let Some(plan) = facts.plan() else { return Ok(None) };
+        let step = StepIdx(state.last_step.0.saturating_add(1));
+        self.length.1 = state.last_step.0.saturating_add(plan.steps_left);
+        if self.planned != Some((plan.batch_size, plan.edits)) {
+            self.planned = Some((plan.batch_size, plan.edits));
+            self.log.emit(&Event::SearchPlanned {
+                step,
+                batch_size: plan.batch_size,
+                minibatch_size: plan.minibatch_size,
+                edits: plan.edits,
+                steps_left: plan.steps_left,
+                sentence: sentence(&plan, &facts),
+            });
+        }
+        Ok(Some(self.step_plan(state, step, &plan)))
+    }
+
+    fn step_plan(&self, state: &TrainState, step: StepIdx, plan: &SearchPlan) -> StepPlan {
+        let n_train = self.env.items(Split::Train).len();
+        let epoch = state.history.last().map_or(EpochIdx(1), |record| record.epoch);
+        let of_epoch: Vec<&StepRecord> =
+            state.history.iter().filter(|record| record.epoch == epoch).collect();
+        let offset: usize = of_epoch.iter().map(|record| record.batch_item_ids.len()).sum();
+        let (epoch, offset, batch_idx) = match offset < n_train {
+            true => (epoch, offset, of_epoch.len()),
+            false => (EpochIdx(epoch.0.saturating_add(1)), 0, 0),
+        };
+        let batch = batch_at(n_train, epoch, offset, plan.batch_size, batch_idx, self.settings.seed);
+        StepPlan {
+            step,
+            epoch,
+            step_in_epoch: batch_idx,
+            total_steps: self.length.1,
+            batches: vec![batch],
+            upcoming: None,
+            reading: Reading {
+                minibatch_size: plan.minibatch_size,
+                edit_budget: plan.edits,
+                failure_only: true,
+                shows_solved: true,
+                keeps_credit: true,
+            },
+            edit_budget: self.settings.update_mode.has_budget().then_some(plan.edits),
+        }
+    }
+
+    /// Why there is no further step, whatever the budget.
+    fn end_of(&self, state: &TrainState) -> Option<SearchEnd> {
+        // No candidate is strictly better than a skill that solves everything.
+        if state.current.score >= 1.0 {
+            return Some(SearchEnd::Perfect);
+        }
+        let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
+        if patience == 0 {
+            return None;
+        }
+        let since = state.history.iter().rev().take_while(|record| !record.action.is_accept());
+        // A step without a candidate has shown nothing.
+        let n_shown = since.filter(|record| record.selection_n_seen.is_some()).count();
+        (n_shown >= patience).then_some(SearchEnd::Plateau)
+    }
+
+    /// How a planned search went.
+    pub(super) fn search_record(&self, state: &TrainState) -> Result<Option<SearchRecord>, PipelineError> {
+        if self.settings.protocol == Protocol::Paper {
+            return Ok(None);
+        }
+        let facts = self.facts(state)?;
+        let plan = format!("{} steps within {}", state.history.len(), budget_text(&facts));
+        let ended = self.end_of(state).unwrap_or(SearchEnd::Budget);
+        Ok(Some(SearchRecord { plan, ended }))
+    }
+
+    /// What the plan of the next step follows from.
+    fn facts(&self, state: &TrainState) -> Result<SearchFacts, PipelineError> {
+        let settings = self.settings;
+        let n_items = |split| self.env.items(split).len();
+        let n_draws = self.n_draws();
+        let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
+        let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
+        let target = settings.search.target_prices;
+        let rollout = spending(of_baseline, target).times(1.0 / n_draws.max(1) as f64);
+        let fresh = match settings.evidence.fresh {
+            true => self.dir.read_evaluation(EvaluationDir::FreshBaseline)?,
+            false => None,
+        };
+        let flip_rate = match &fresh {
+            Some(_) => Some(flip_rate(
+                &self.scores(EvaluationDir::Baseline)?,
+                &self.scores(EvaluationDir::FreshBaseline)?,
+            )),
+            None => None,
+        };
+
+        let (mut spent, mut of_optimizer) = (spending(of_baseline, target), StageTokens::default());
+        for (stage, used) in state.tokens() {
+            if OPTIMIZER_STAGES.iter().any(|own| own.as_str() == stage) {
+                of_optimizer += used;
+                spent = spent.plus(spending(used, settings.search.optimizer_prices));
+            } else {
+                spent = spent.plus(spending(used, target));
+            }
+        }
+        // The end of the run is paid for first: two skills once more, and two on the test split.
+        let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test));
+        spent = spent.plus(rollout.times(n_end as f64));
+
+        let shares = state.history.iter().filter_map(|record| {
+            Some(record.selection_n_seen? as f64 / (record.selection_n? as f64).max(1.0))
+        });
+        let shares: Vec<f64> = shares.collect();
+        let share_seen =
+            (shares.len() >= LEAST_SHARES).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
+        let scores = &state.current.item_scores;
+        let n_solved = scores.iter().filter(|score| score.is_success()).count();
+        Ok(SearchFacts {
+            n_train: n_items(Split::Train),
+            n_draws,
+            n_samples: settings.samples,
+            solved: n_solved as f64 / scores.len().max(1) as f64,
+            flip_rate,
+            share_seen,
+            rollout,
+            optimizer_call: optimizer_call(of_optimizer, rollout, settings.search.optimizer_prices),
+            budget: settings.search_budget(n_items(Split::Train), n_draws, n_end, rollout),
+            spent,
+            decisions: state.history.iter().map(decision).collect(),
+        })
+    }
+
+    fn scores(&self, place: EvaluationDir) -> Result<Vec<ItemScore>, PipelineError> {
+        Ok(self.dir.read_results(place)?.iter().map(ItemScore::from).collect())
+    }
+}
+
+fn decision(record: &StepRecord) -> Decision {
+    match record.action {
+        action if action.is_accept() => Decision::Accepted,
+        action if action.is_skip() => Decision::Skipped,
+        _ => Decision::Rejected,
+    }
+}
+
+fn spending(used: StageTokens, prices: Prices) -> Spending {
+    let usage = Usage {
+        input: used.prompt_tokens,
+        cached: used.cached_tokens,
+        output: used.completion_tokens,
+        ..Usage::default()
+    };
+    Spending { calls: used.calls as f64, tokens: used.tokens() as f64, money: prices.cost(usage) }
+}
+
+/// What a call of the optimizer takes: by those that were made, else by the trajectories that it will read.
+fn optimizer_call(used: StageTokens, rollout: Spending, prices: Prices) -> Spending {
+    if used.calls > 0 {
+        return spending(used, prices).times(1.0 / used.calls as f64);
+    }
+    first_optimizer_call(rollout, prices)
+}
+
+/// `18 steps of 20 tasks, 4 for each analyst and up to 6 edits, within 750 calls, of which 40 are spent or kept for the
+/// end; 20 % are solved, 5 % differ between two passes`.
+fn sentence(plan: &SearchPlan, facts: &SearchFacts) -> String {
+    let noise = facts.flip_rate.map_or_else(String::new, |rate| {
+        format!(", {:.0} % come out otherwise in a second pass", 100.0 * rate)
+    });
+    format!(
+        "{} more steps of {} tasks, {} for each analyst and up to {} edits, within {}; {:.0} % of the selection split is solved{noise}",
+        plan.steps_left,
+        plan.batch_size,
+        plan.minibatch_size,
+        plan.edits,
+        budget_text(facts),
+        100.0 * facts.solved
+    )
+}
+
+fn budget_text(SearchFacts { budget, spent, .. }: &SearchFacts) -> String {
+    let caps = [
+        budget.calls.map(|cap| format!("{cap:.0} calls ({:.0} spent or kept for the end)", spent.calls)),
+        budget.tokens.map(|cap| format!("{cap:.0} tokens ({:.0} spent or kept for the end)", spent.tokens)),
+        budget.money.map(|cap| format!("{cap:.2} in money ({:.2} spent or kept for the end)", spent.money)),
+    ];
+    caps.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}

@@ -1,0 +1,148 @@
+//! A planned search: `Protocol::Auto`.
+
+use crate::run_files::files;
+use crate::world::{Job, settings, stubborn_optimizer, target};
+use skill_core::search_plan::SearchBudget;
+use skill_pipeline::run_dir::format::SearchEnd;
+use skill_pipeline::{Evidence, PipelineError, Protocol, RunReader, SearchLimits, Summary, TrainSettings};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+fn planned(calls: f64) -> TrainSettings {
+    let budget = SearchBudget { calls: Some(calls), ..SearchBudget::default() };
+    let evidence = Evidence { fresh: true, ..settings().evidence };
+    let search = SearchLimits { budget, ..SearchLimits::default() };
+    TrainSettings { protocol: Protocol::Auto, search, evidence, ..settings() }
+}
+
+fn train(calls: f64, dir: &Path) -> Summary {
+    Job { settings: planned(calls), ..Job::default() }.run(dir).unwrap()
+}
+
+fn n_calls(summary: &Summary) -> u64 {
+    summary.token_summary.values().map(|used| used.calls).sum()
+}
+
+#[track_caller]
+fn check_same(dir: &Path, undisturbed: &Path, what: &str) {
+    let (own, other) = (files(dir), files(undisturbed));
+    let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+    let differing: Vec<&String> =
+        names.into_iter().filter(|name| own.get(*name) != other.get(*name)).collect();
+    assert!(
+        differing.is_empty(),
+        "{what}: {differing:?}\n{:?}\n{:?}",
+        own.get(differing[0]),
+        other.get(differing[0])
+    );
+}
+
+#[test]
+fn a_planned_run_keeps_its_budget_and_says_why_it_ended() {
+    for calls in [110.0, 160.0, 240.0, 400.0] {
+        let dir = tempfile::tempdir().unwrap();
+        let counted = target(usize::MAX);
+        let job = Job { settings: planned(calls), target: counted.clone(), ..Job::default() };
+        let summary = job.run(dir.path()).unwrap();
+        assert!(n_calls(&summary) as f64 <= calls, "{calls}: {}", n_calls(&summary));
+        assert!(counted.n_calls.load(Ordering::Relaxed) > 0);
+        let search = summary.search.unwrap();
+        assert_eq!(search.ended == SearchEnd::Perfect, summary.best_selection_score >= 1.0, "{calls}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(train(50.0, dir.path()).total_steps, 0, "there is no room for a step beside the end");
+}
+
+#[test]
+fn a_planned_run_that_is_stopped_after_any_step_resumes_to_the_files_of_an_undisturbed_one() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let n_steps = train(300.0, undisturbed.path()).total_steps;
+    assert!(n_steps >= 3, "{n_steps}");
+    for stop_after in 1..u32::try_from(n_steps).unwrap() {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = Job { settings: planned(300.0), stop_after, ..Job::default() }.run(dir.path());
+        assert!(matches!(stopped, Err(PipelineError::Stopped { .. })), "{stopped:?}");
+        train(300.0, dir.path());
+        check_same(dir.path(), undisturbed.path(), &format!("stopped after step {stop_after}"));
+    }
+}
+
+#[test]
+fn a_planned_run_goes_on_after_a_fault_at_any_call_to_the_same_files() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let whole = target(usize::MAX);
+    Job { settings: planned(200.0), target: whole.clone(), ..Job::default() }
+        .run(undisturbed.path())
+        .unwrap();
+    for fails_from in (0..whole.n_calls.load(Ordering::Relaxed)).step_by(7) {
+        let dir = tempfile::tempdir().unwrap();
+        let job = |target| Job { settings: planned(200.0), target, ..Job::default() };
+        job(target(fails_from)).run(dir.path()).unwrap_err();
+        job(target(usize::MAX)).run(dir.path()).unwrap();
+        check_same(dir.path(), undisturbed.path(), &format!("failed from call {fails_from} on"));
+    }
+}
+
+#[test]
+fn the_number_of_workers_changes_no_plan() {
+    let [one, many] = [1, 1000].map(|workers| {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = TrainSettings { workers, ..planned(300.0) };
+        Job { settings, ..Job::default() }.run(dir.path()).unwrap();
+        files(dir.path())
+    });
+    assert_eq!(one, many);
+}
+
+#[test]
+fn a_finished_planned_run_makes_no_call_and_goes_on_with_a_larger_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let stubborn = |calls: f64, dir: &Path| {
+        let counted = target(usize::MAX);
+        let job = Job {
+            settings: planned(calls),
+            target: counted.clone(),
+            optimizer: stubborn_optimizer(),
+            ..Job::default()
+        };
+        let summary = job.run(dir).unwrap();
+        (summary.total_steps, counted.n_calls.load(Ordering::Relaxed))
+    };
+    let (n_steps, _) = stubborn(200.0, dir.path());
+    assert_eq!(stubborn(200.0, dir.path()), (n_steps, 0));
+    let (more_steps, n_calls) = stubborn(500.0, dir.path());
+    assert!(more_steps > n_steps && n_calls > 0, "{n_steps} {more_steps}");
+    // A smaller budget takes nothing back.
+    assert_eq!(stubborn(200.0, dir.path()), (more_steps, 0));
+}
+
+#[test]
+fn a_search_ends_on_a_plateau_and_goes_on_with_more_patience() {
+    let dir = tempfile::tempdir().unwrap();
+    let with_patience = |patience| {
+        let base = planned(5_000.0);
+        let settings = TrainSettings { search: SearchLimits { patience, ..base.search }, ..base };
+        Job { settings, optimizer: stubborn_optimizer(), ..Job::default() }.run(dir.path()).unwrap()
+    };
+    let first = with_patience(3);
+    assert_eq!(first.search.unwrap().ended, SearchEnd::Plateau);
+    assert_eq!(first.total_rejects, 3);
+    let second = with_patience(5);
+    assert_eq!(second.total_rejects, 5);
+}
+
+#[test]
+fn every_plan_is_in_the_records_and_batches_go_through_the_training_tasks() {
+    let dir = tempfile::tempdir().unwrap();
+    train(300.0, dir.path());
+    let history = RunReader::open(dir.path()).unwrap().history().unwrap();
+    let of_first_epoch = history.iter().filter(|record| record.epoch.0 == 1);
+    let mut seen: Vec<String> =
+        of_first_epoch.flat_map(|record| record.batch_item_ids.iter().map(ToString::to_string)).collect();
+    let n_seen = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), n_seen, "no task twice in an epoch");
+    assert!(history.iter().all(|record| record.edit_budget.is_some()));
+}
