@@ -25,6 +25,36 @@ pub const MAX_REMEMBERED_EDITS: usize = 12;
 /// The most characters of one text of an entry: a description, a target, a content.
 pub const MAX_TEXT_CHARS: usize = 400;
 
+skill_core::named_enum! {
+    /// The names that analysts have for ways to fail, so that what several of them saw adds up.
+    pub enum FailureType {
+        /// The skill says nothing of it.
+        RuleMissing = "rule_missing",
+        /// The skill says something wrong.
+        RuleWrong = "rule_wrong",
+        /// The skill says it, and the agent did not keep to it.
+        RuleIgnored = "rule_ignored",
+        /// The skill says it in words that can be misread.
+        RuleUnclear = "rule_unclear",
+        /// The answer was right in substance.
+        AnswerFormat = "answer_format",
+        /// The agent did not know a fact of the domain.
+        Knowledge = "knowledge",
+        /// A tool was used wrongly.
+        Tool = "tool",
+        /// The task or its world is at fault.
+        Environment = "environment",
+    }
+}
+
+impl FailureType {
+    /// The type that a reply means, however it spells it; other names stay what they are.
+    pub fn read(name: &str) -> Option<Self> {
+        let spelled = name.trim().to_lowercase().replace([' ', '-'], "_");
+        Self::parse(&spelled)
+    }
+}
+
 /// The part of the memory's room that kept edits may take: a third.
 const STANDING_PART: usize = 3;
 
@@ -38,6 +68,20 @@ pub struct FailurePattern {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+}
+
+impl FailurePattern {
+    /// Adds what another analyst says of failures of this type.
+    fn add_description(&mut self, more: &str) {
+        let n_chars = self.description.chars().count() + more.chars().count() + 2;
+        if more.is_empty() || self.description.contains(more) || n_chars > MAX_TEXT_CHARS {
+            return;
+        }
+        if !self.description.is_empty() {
+            self.description.push_str("; ");
+        }
+        self.description.push_str(more);
+    }
 }
 
 /// An edit that a step tried.
@@ -168,7 +212,7 @@ impl StepTrace {
         self.n_total = results.len();
         self.n_fail = results.iter().filter(|result| !result.is_success()).count();
         let patterns = if patterns.is_empty() { patterns_of_reasons(results) } else { patterns };
-        self.failure_patterns = folded(patterns);
+        self.failure_patterns = folded(patterns, self.credit.is_some());
     }
 
     /// Takes in what is tried.
@@ -203,13 +247,22 @@ fn patterns_of_reasons(results: &[RolloutResult]) -> Vec<FailurePattern> {
 }
 
 /// Patterns of the same name as one, the commonest first.
-fn folded(patterns: Vec<FailurePattern>) -> Vec<FailurePattern> {
+///
+/// Where they were asked for by the names of [`FailureType`], these are read however they are spelled, and what several
+/// analysts say of a type is kept of each.
+fn folded(patterns: Vec<FailurePattern>, has_types: bool) -> Vec<FailurePattern> {
     let mut folded: Vec<FailurePattern> = Vec::new();
     for pattern in patterns {
         let shortened = |text: &str| clip(&one_line(text), MAX_TEXT_CHARS).into_owned();
-        let name = shortened(&pattern.failure_type);
+        let known = FailureType::read(&pattern.failure_type).filter(|_| has_types);
+        let name = known.map_or_else(|| shortened(&pattern.failure_type), |known| known.as_str().to_owned());
         match folded.iter_mut().find(|known| known.failure_type.eq_ignore_ascii_case(&name)) {
-            Some(known) => known.count = known.count.saturating_add(pattern.count),
+            Some(known) => {
+                known.count = known.count.saturating_add(pattern.count);
+                if has_types {
+                    known.add_description(&shortened(&pattern.description));
+                }
+            }
             None => folded.push(FailurePattern {
                 failure_type: name,
                 count: pattern.count,

@@ -268,3 +268,36 @@ fn a_hundred_findings_of_a_kind_are_summed_up() {
     assert_eq!(findings.len(), 20);
     assert!(findings[19].message.ends_with(" (and 80 more of this kind in the file)"), "{findings:?}");
 }
+
+#[test]
+fn a_fact_that_several_training_items_need_is_no_copied_answer_and_that_of_one_is() {
+    let training: Vec<TrainingText> = [
+        item(
+            "q-1",
+            "Which code has the berth of the barque Meridian at the northern quay?",
+            &["KX-4471-NORTH-QUAY"],
+        ),
+        item(
+            "q-2",
+            "Which code has the berth of the ketch Perdita at the northern quay?",
+            &["KX-4471-NORTH-QUAY"],
+        ),
+        item(
+            "q-3",
+            "Which code has the berth of the sloop Amity at the northern quay?",
+            &["KX-4471-NORTH-QUAY"],
+        ),
+        item(
+            "q-4",
+            "Which code has the berth of the brig Fortune at the southern quay?",
+            &["KX-9000-SOUTH-QUAY"],
+        ),
+    ]
+    .into();
+    let rules = |line: &str| -> Vec<String> {
+        let package = SkillPackage { main: format!("# S\n{line}\n"), ..SkillPackage::default() };
+        lint(&package, Form::Document, &training).into_iter().map(|finding| finding.rule).collect()
+    };
+    assert_eq!(rules("- The northern quay has the code KX-4471-NORTH-QUAY."), [""; 0]);
+    assert_eq!(rules("- The southern quay has the code KX-9000-SOUTH-QUAY."), ["copied-answer"]);
+}

@@ -7,6 +7,7 @@ use super::context::{
 use super::name::{PromptName, Templates};
 use super::text::escape_closing;
 use super::trajectory::TrajectoryLimits;
+use crate::settings::Protocol;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
@@ -75,6 +76,8 @@ pub struct Background {
     pub size_limit: String,
     /// What people say of the task, and what its score rewards; see [`PromptLibrary::with_task`].
     pub task: String,
+    /// Whether the search is planned; see [`PromptLibrary::with_protocol`].
+    pub planned: bool,
 }
 
 /// The variables of a template.
@@ -106,6 +109,19 @@ impl PromptLibrary {
     #[must_use]
     pub fn with_update_mode(self, update_mode: UpdateMode) -> Self {
         Self { update_mode, ..self }
+    }
+
+    /// The same prompts for a search by this protocol: a planned one asks for facts of the domain too, and for failures by
+    /// the names of [`FailureType`](crate::memory::FailureType).
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: Protocol) -> Self {
+        self.background.planned = protocol == Protocol::Auto;
+        self
+    }
+
+    /// By which protocol they ask.
+    pub fn protocol(&self) -> Protocol {
+        if self.background.planned { Protocol::Auto } else { Protocol::Paper }
     }
 
     /// The same prompts with trajectories of at most this length.
@@ -202,6 +218,7 @@ impl PromptLibrary {
             meta_skill: "Short rules are followed.".to_owned(),
             size_limit: "The skill has 5 tokens.".to_owned(),
             task: "Tasks of a harbour.".to_owned(),
+            planned: true,
         };
         for background in [Background::default(), sample] {
             for mode in UpdateMode::ALL {

@@ -3,6 +3,8 @@
 //! They keep to what OpenAI's strict mode takes: every object lists all of its properties as required and allows
 //! no others. The properties stand in the order in which a model should write them: the argument before the edits.
 
+use crate::memory::FailureType;
+use crate::settings::Protocol;
 use serde_json::{Value, json};
 use skill_core::autonomous::LEARNING_RATE;
 use skill_core::rewrite::UpdateMode;
@@ -13,9 +15,19 @@ use skill_llm::ResponseSchema;
 ///
 /// `writes_notes` adds the notes for the appendix. In the rewriting modes there is one reply for both kinds of
 /// trajectories.
-pub fn analyst_schema(mode: UpdateMode, source: SourceType, writes_notes: bool) -> ResponseSchema {
-    let failures =
-        || list(object(vec![("failure_type", string()), ("count", integer()), ("description", string())]));
+pub fn analyst_schema(
+    mode: UpdateMode,
+    source: SourceType,
+    writes_notes: bool,
+    protocol: Protocol,
+) -> ResponseSchema {
+    let failures = || {
+        list(object(vec![
+            ("failure_type", failure_type(protocol)),
+            ("count", integer()),
+            ("description", string()),
+        ]))
+    };
     let (name, summary_key, summary) = match (mode, source) {
         (UpdateMode::Patch, SourceType::Failure) => ("analyst_error", "failure_summary", failures()),
         (UpdateMode::Patch, SourceType::Success) => ("analyst_success", "success_patterns", list(string())),
@@ -86,6 +98,13 @@ fn proposal(mode: UpdateMode) -> Value {
         UpdateMode::Patch => edit(),
         UpdateMode::RewriteFromSuggestions => titled("instruction"),
         UpdateMode::FullRewriteMinibatch => titled("new_skill"),
+    }
+}
+
+fn failure_type(protocol: Protocol) -> Value {
+    match protocol {
+        Protocol::Paper => string(),
+        Protocol::Auto => json!({"type": "string", "enum": FailureType::ALL.map(FailureType::as_str)}),
     }
 }
 

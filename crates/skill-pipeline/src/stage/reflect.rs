@@ -186,7 +186,10 @@ impl Analysts<'_> {
             false => prompts.analyst(*source, skill, settings.edit_budget, trajectories)?,
             true => prompts.skill_aware_analyst(*source, skill, settings.edit_budget, trajectories)?,
         };
-        let schema = naming_files(analyst_schema(prompts.update_mode(), *source, writes_notes), skill);
+        let schema = naming_files(
+            analyst_schema(prompts.update_mode(), *source, writes_notes, prompts.protocol()),
+            skill,
+        );
         optimizer.ask(messages, schema, name, &ctx.at_batch(*batch_idx)).await
     }
 

@@ -178,6 +178,7 @@ impl Trainer {
         let reward = self.env.reward().filter(|_| is_told);
         Ok(prompts
             .with_update_mode(settings.update_mode)
+            .with_protocol(settings.protocol)
             .with_limits(settings.trajectories)
             .with_task(&settings.task.told(reward.as_deref())))
     }

@@ -5,6 +5,7 @@
 use serde_json::Value;
 use skill_core::SourceType;
 use skill_core::rewrite::UpdateMode;
+use skill_pipeline::Protocol;
 use skill_pipeline::prompts::schema::{
     analyst_schema, appendix_schema, budget_schema, merge_schema, meta_skill_schema, ranking_schema,
     rewrite_schema, slow_update_schema,
@@ -99,33 +100,50 @@ fn every_prompt_says_what_a_reply_needs() {
 #[test]
 fn the_examples_are_valid_json_of_the_reply_shape() {
     use UpdateMode::{FullRewriteMinibatch as Full, Patch, RewriteFromSuggestions as Suggest};
-    let schemas = [
-        analyst_schema(Patch, SourceType::Failure, false),
-        analyst_schema(Patch, SourceType::Success, false),
-        analyst_schema(Suggest, SourceType::Failure, false),
-        analyst_schema(Full, SourceType::Success, false),
-        merge_schema(Patch),
-        merge_schema(Patch),
-        merge_schema(Patch),
-        merge_schema(Suggest),
-        merge_schema(Full),
-        budget_schema(),
-        ranking_schema(),
-        ranking_schema(),
-        rewrite_schema(),
-        appendix_schema(),
-        slow_update_schema(),
-        meta_skill_schema(),
-    ];
-    assert_eq!(embedded_sources().len(), schemas.len());
-    for ((name, source), schema) in embedded_sources().into_iter().zip(schemas) {
-        let replies: Vec<&str> = source.lines().filter(|line| line.starts_with("{\"")).collect();
-        assert_eq!(replies.len(), 2, "{name}: a shape and an example");
-        for reply in replies {
-            let reply: Value = serde_json::from_str(reply).unwrap_or_else(|error| panic!("{name}: {error}"));
-            check_against(&schema.schema, &reply, name);
+    let schemas = |protocol| {
+        [
+            analyst_schema(Patch, SourceType::Failure, false, protocol),
+            analyst_schema(Patch, SourceType::Success, false, protocol),
+            analyst_schema(Suggest, SourceType::Failure, false, protocol),
+            analyst_schema(Full, SourceType::Success, false, protocol),
+            merge_schema(Patch),
+            merge_schema(Patch),
+            merge_schema(Patch),
+            merge_schema(Suggest),
+            merge_schema(Full),
+            budget_schema(),
+            ranking_schema(),
+            ranking_schema(),
+            rewrite_schema(),
+            appendix_schema(),
+            slow_update_schema(),
+            meta_skill_schema(),
+        ]
+    };
+    for protocol in Protocol::ALL {
+        assert_eq!(embedded_sources().len(), schemas(protocol).len());
+        for ((name, source), schema) in embedded_sources().into_iter().zip(schemas(protocol)) {
+            let replies: Vec<&str> = source.lines().filter(|line| line.starts_with("{\"")).collect();
+            assert_eq!(replies.len(), 2, "{name}: a shape and an example");
+            for reply in replies {
+                let reply = said(reply, protocol);
+                let reply: Value =
+                    serde_json::from_str(&reply).unwrap_or_else(|error| panic!("{name}: {error}"));
+                check_against(&schema.schema, &reply, name);
+            }
         }
     }
+}
+
+/// A line of a prompt as it is said by a protocol: `{{ 'one' if planned else 'the other' }}` is one of both.
+fn said(line: &str, protocol: Protocol) -> String {
+    let mut parts = line.split("{{ '");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |said, part| {
+        let (choice, rest) = part.split_once("' }}").unwrap();
+        let (planned, other) = choice.split_once("' if planned else '").unwrap();
+        said + if protocol == Protocol::Auto { planned } else { other } + rest
+    })
 }
 
 /// As much of JSON schema as ours use; objects in strict style have all properties and no other.
@@ -157,10 +175,20 @@ fn check_against(schema: &Value, value: &Value, place: &str) {
 }
 
 #[test]
+fn planned_searches_take_failures_of_eight_types() {
+    let schema = |protocol| analyst_schema(UpdateMode::Patch, SourceType::Failure, false, protocol).schema;
+    let types = |schema: Value| {
+        let summary = &schema["properties"]["failure_summary"]["items"]["properties"]["failure_type"];
+        summary["enum"].as_array().map(Vec::len)
+    };
+    assert_eq!([Protocol::Paper, Protocol::Auto].map(|protocol| types(schema(protocol))), [None, Some(8)]);
+}
+
+#[test]
 fn reply_schemas() {
     let schemas = [
-        analyst_schema(UpdateMode::Patch, SourceType::Failure, false),
-        analyst_schema(UpdateMode::Patch, SourceType::Success, false),
+        analyst_schema(UpdateMode::Patch, SourceType::Failure, false, Protocol::Paper),
+        analyst_schema(UpdateMode::Patch, SourceType::Success, false, Protocol::Paper),
         merge_schema(UpdateMode::Patch),
         ranking_schema(),
         slow_update_schema(),

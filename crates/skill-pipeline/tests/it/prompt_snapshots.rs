@@ -11,6 +11,7 @@ use skill_core::{
     comparison_pairs, inject_slow_update, replace_slow_update,
 };
 use skill_llm::Message;
+use skill_pipeline::Protocol;
 use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, TrajectoryLimits};
 use skill_pipeline::prompts::{BatchScore, PromptLibrary, trajectory::render_trajectories};
 
@@ -317,6 +318,23 @@ fn prompts_of(mode: UpdateMode, [first, second]: [Patch; 2]) -> String {
         texts.push(whole(library.rewrite(&skill, &edits).unwrap()));
     }
     texts.join("\n\n################\n\n")
+}
+
+/// The prompts of the paper's protocol ask for neither.
+#[test]
+fn planned_searches_ask_for_facts_and_for_failures_of_a_closed_list() {
+    let (result, skill) = (failure(), SkillDoc::new(SKILL));
+    let asked =
+        |library: PromptLibrary| whole(library.analyst(SourceType::Failure, &skill, 4, &[&result]).unwrap());
+    insta::assert_snapshot!(asked(library().with_protocol(Protocol::Auto)));
+    for mode in UpdateMode::ALL {
+        for (protocol, is_asked) in [(Protocol::Paper, false), (Protocol::Auto, true)] {
+            let text = asked(library().with_update_mode(mode).with_protocol(protocol));
+            for part in ["`rule_missing`", "a quirk of an API"] {
+                assert_eq!(text.contains(part), is_asked, "{} {mode:?} {part}", protocol.as_str());
+            }
+        }
+    }
 }
 
 #[test]

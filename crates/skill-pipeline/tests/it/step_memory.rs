@@ -7,7 +7,7 @@ use skill_pipeline::memory::{
     EditIssue, EditNote, FailurePattern, MAX_MEMORY_STEPS, MAX_PATTERNS, MAX_TEXT_CHARS, MemoryEntry,
     RememberedEdit, StepMemory,
 };
-use skill_pipeline::{PromptLibrary, StepAction};
+use skill_pipeline::{PromptLibrary, StepAction, StepRecord};
 
 fn entry(step: u32, action: StepAction) -> MemoryEntry {
     MemoryEntry {
@@ -181,4 +181,29 @@ fn kept_edits_take_a_third_of_the_room_at_most() {
     let text = StepMemory::new([kept, later]).render(10, 3_000);
     assert!(text.contains("Step 2") && text.contains("fixed t1"), "{text}");
     assert!(text.chars().count() <= 3_000);
+}
+
+#[test]
+fn what_several_analysts_say_of_a_type_adds_up_in_planned_searches() {
+    let pattern = |name: &str, description: &str| FailurePattern {
+        failure_type: name.to_owned(),
+        count: 2,
+        description: description.to_owned(),
+    };
+    let seen = || {
+        vec![pattern("rule_missing", "no units"), pattern("Rule missing", "no dates"), pattern("odd", "x")]
+    };
+    let patterns = |is_planned: bool| {
+        let mut trace = skill_pipeline::memory::StepTrace::default();
+        if is_planned {
+            trace.keep_credit(&[]);
+        }
+        trace.observe(&[], seen());
+        let record = StepRecord::begun(StepIdx(1), EpochIdx(1));
+        let patterns = MemoryEntry::of(&record, trace).failure_patterns;
+        patterns.into_iter().map(|one| (one.failure_type, one.count, one.description)).collect::<Vec<_>>()
+    };
+    let row = |name: &str, count, description: &str| (name.to_owned(), count, description.to_owned());
+    assert_eq!(patterns(true), [row("rule_missing", 4, "no units; no dates"), row("odd", 2, "x")]);
+    assert_eq!(patterns(false).len(), 3);
 }

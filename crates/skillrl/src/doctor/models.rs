@@ -16,6 +16,7 @@ use skill_llm::{
     AgentKind, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason,
     LlmError, Message, Sampling,
 };
+use skill_pipeline::Protocol;
 use skill_pipeline::prompts::schema::analyst_schema;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,8 +67,8 @@ pub(super) async fn examine(
             if config.is_paid() || matches!(config, ModelConfig::Local(_)) {
                 let model = (asked.network == Network::Allowed && is_reached).then_some(model);
                 let max_reply_tokens = config.max_tokens().unwrap_or(loaded.config.limits.max_reply_tokens);
-                let skill_aware = loaded.config.train.skill_aware;
-                let examined = Examined { role, config, asked, max_reply_tokens, skill_aware };
+                let (skill_aware, protocol) = (loaded.config.train.skill_aware, loaded.config.train.protocol);
+                let examined = Examined { role, config, asked, max_reply_tokens, skill_aware, protocol };
                 examined.answers(model.as_deref(), first_request.as_ref(), &mut found).await;
             }
         }
@@ -269,6 +270,7 @@ struct Examined<'run> {
     max_reply_tokens: u32,
     /// Whether the schema has notes for the appendix.
     skill_aware: bool,
+    protocol: Protocol,
 }
 
 impl Examined<'_> {
@@ -286,7 +288,9 @@ impl Examined<'_> {
             return;
         };
         let request = match (self.role, first_request) {
-            (ModelRole::Optimizer, _) => optimizer_request(self.max_reply_tokens, self.skill_aware),
+            (ModelRole::Optimizer, _) => {
+                optimizer_request(self.max_reply_tokens, self.skill_aware, self.protocol)
+            }
             (ModelRole::Target, Some(request)) => request.clone(),
             (ModelRole::Target, None) | (ModelRole::Judge | ModelRole::Teacher, _) => {
                 ChatRequest::new(vec![Message::user(QUESTION)])
@@ -389,11 +393,11 @@ impl Examined<'_> {
     }
 }
 
-fn optimizer_request(max_reply_tokens: u32, skill_aware: bool) -> ChatRequest {
+fn optimizer_request(max_reply_tokens: u32, skill_aware: bool, protocol: Protocol) -> ChatRequest {
     ChatRequest {
         sampling: Sampling { max_tokens: Some(max_reply_tokens), ..Sampling::default() },
         // What is said to it asks for edits, whatever the run asks for.
-        response_schema: Some(analyst_schema(UpdateMode::Patch, SourceType::Failure, skill_aware)),
+        response_schema: Some(analyst_schema(UpdateMode::Patch, SourceType::Failure, skill_aware, protocol)),
         ..ChatRequest::new(vec![Message::system(OPTIMIZER_SYSTEM), Message::user(OPTIMIZER_USER)])
     }
 }

@@ -232,7 +232,7 @@ fn probe_analysts(
         trajectory_bytes.push(sum.div_ceil(trajectories.len().max(1) as u64));
     }
     let writes_notes = settings.skill_aware.is_some();
-    let schema = analyst_schema(settings.update_mode, SourceType::Failure, writes_notes);
+    let schema = analyst_schema(settings.update_mode, SourceType::Failure, writes_notes, settings.protocol);
     let schema = schema_bytes(&schema);
     found.analyst_bytes = span_of(&overheads).plus(Span::new(0, schema)).plus(memory_bytes(settings));
     found.trajectory_bytes = span_of(&trajectory_bytes);
