@@ -80,6 +80,8 @@ pub enum Check {
     Skill,
     /// The prompts.
     Prompts,
+    /// Whether the run makes enough decisions to find anything.
+    Decisions,
     /// What the run will take.
     Cost,
     /// Whether this machine can fine-tune the target.
@@ -284,6 +286,7 @@ async fn task(
         }
     };
     if let (Some(prompts), Ok(settings)) = (&prompts, &settings) {
+        findings.extend(plan::decisions(&loaded.config, env, settings));
         findings.extend(plan::cost(loaded, env, prompts, &skill, settings).await);
     }
     data::first_request(loaded, env, &skill).await

@@ -136,6 +136,18 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
 }
 
 #[test]
+fn a_plan_with_few_decisions_is_a_warning_and_a_planned_search_has_more() {
+    let (_server, context) = context();
+    let found = doctor(&context, &["--offline", "--set", "train.epochs=1", "--set", "train.batch_size=4"]);
+    assert_found(&found, "warning decisions", "1 decision planned");
+    let planned = ["--offline", "--set", "train.protocol=auto", "--set", "budget.calls=400"];
+    let found = doctor(&context, &planned);
+    assert!(!found.iter().any(|line| line.contains("decisions")), "{found:?}");
+    let found = doctor(&context, &[planned.as_slice(), &["--set", "budget.calls=20"]].concat());
+    assert_found(&found, "warning decisions", "fewer than 10");
+}
+
+#[test]
 fn a_planned_run_says_why_it_ended_and_keeps_its_budget() {
     let context = TestContext::with_demo();
     let planned = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.protocol=auto"];

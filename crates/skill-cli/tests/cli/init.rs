@@ -124,4 +124,7 @@ fn flags_and_pipes_are_not_asked() {
     assert!(!screen.text.contains("questions"), "{}", screen.text);
     assert!(context.succeed(&["init", "b.toml"]).starts_with("wrote b.toml\n"));
     assert!(context.read("b.toml").contains("kind = \"qa\""));
+    for file in ["a.toml", "b.toml"] {
+        assert!(context.read(file).contains("\nprotocol = \"auto\"\n"), "{file}");
+    }
 }

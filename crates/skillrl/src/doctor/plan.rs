@@ -7,9 +7,10 @@ use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
     ApproximateCap, Assumptions, MAX_STEPS, Span, StageEstimate, approximate_caps, bank_estimate, estimate,
-    n_steps, probe, weights_estimate,
+    foreseen, n_steps, probe, weights_estimate,
 };
 use skill_core::SkillDoc;
+use skill_core::search_plan::LEAST_DECISIONS;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
@@ -18,7 +19,7 @@ use skill_pipeline::rl::record::is_rl_run;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
 use skill_pipeline::sft::record::is_sft_run;
-use skill_pipeline::{PipelineError, TrainSettings};
+use skill_pipeline::{PipelineError, Protocol, TrainSettings};
 use std::path::Path;
 
 /// How often an edit without effect may pass a test.
@@ -103,6 +104,27 @@ pub(super) fn selection(env: &dyn Env, asked: &Examination, settings: Option<&Tr
     Finding::warning(Check::Selection, format!("{smallest}{coarse}"), hint)
 }
 
+/// Whether the run makes enough decisions to find anything: each is one try.
+pub(super) fn decisions(config: &Config, env: &dyn Env, settings: &TrainSettings) -> Option<Finding> {
+    if config.train.mode != TrainMode::Document {
+        return None;
+    }
+    let planned = n_steps(env.items(Split::Train).len(), &foreseen(settings, env));
+    let message = format!("{} planned", counted(usize::try_from(planned).unwrap_or(usize::MAX), "decision"));
+    if planned >= u64::from(LEAST_DECISIONS) {
+        return None;
+    }
+    let message =
+        format!("{message}, fewer than {LEAST_DECISIONS}: the search has little chance to find what helps");
+    let hint = match settings.protocol {
+        Protocol::Paper => {
+            "set `train.protocol = \"auto\"`, or lower `train.batch_size`, or raise `train.epochs`"
+        }
+        Protocol::Auto => "raise the caps of [budget], or `train.epochs` where there are none",
+    };
+    Some(Finding::warning(Check::Decisions, message, hint))
+}
+
 /// What the run will take, and whether its caps allow it.
 pub(super) async fn cost(
     loaded: &LoadedConfig,
@@ -111,6 +133,7 @@ pub(super) async fn cost(
     skill: &SkillDoc,
     settings: &TrainSettings,
 ) -> Vec<Finding> {
+    let settings = &foreseen(settings, env);
     if n_steps(env.items(Split::Train).len(), settings) > MAX_STEPS {
         let hint = "lower `train.epochs`, or raise `train.batch_size`";
         return vec![Finding::error(Check::Cost, format!("the run has more than {MAX_STEPS} steps"), hint)];

@@ -10,6 +10,9 @@ use skillrl::demo::DemoWorld;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
+/// What a new file says of the search: a plan serves people better than the sizes of the paper.
+const PLANNED: &str = "train.protocol=auto";
+
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.demo {
         write_demo(dir, args.world(), args.force)?;
@@ -37,6 +40,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
         None | Some("qa") => Vec::new(),
         Some(kind) => vec![format!("env.kind={kind}")],
     };
+    settings.push(PLANNED.to_owned());
     if let Some(model) = &args.local {
         settings.extend(local::settings(model, parent)?);
     }
@@ -61,7 +65,8 @@ fn interviewed<R: BufRead, W: Write>(
     // Before anybody has answered anything in vain.
     super::check_absent(&args.path, args.force)?;
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let settings = interview::ask(questions, parent, &is_set)?;
+    let mut settings = interview::ask(questions, parent, &is_set)?;
+    settings.push(PLANNED.to_owned());
     let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
     let path = args.path.display();
     questions.say(&format!("\n{path} will say, beside the defaults and what each setting means:\n"))?;
