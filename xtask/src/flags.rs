@@ -51,6 +51,10 @@ xflags::xflags! {
             optional --runs
             /// Measures on three seeds instead what `demo --weights` reaches. Half an hour.
             optional --weights
+            /// Compares ways of searching on simulated families of tasks instead; with `--quick` on two seeds.
+            optional --search
+            /// With `--search`: a Python that has the packages gepa 0.1.4 and skillrl 1.0.0, which search there too.
+            optional --search-python python: PathBuf
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }

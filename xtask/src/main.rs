@@ -48,15 +48,16 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }
+        XtaskCmd::Bench(flags::Bench { search: true, quick, search_python, .. }) => {
+            let python = search_python.map(path_from_here).transpose()?;
+            search_bench(&sh, quick, python.as_deref())
+        }
         XtaskCmd::Bench(flags::Bench { quick, worlds, runs, alfworld_python, .. }) => {
             let alone = [(worlds, "--worlds"), (runs, "--runs")];
             let mut args: Vec<OsString> =
                 alone.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, flag)| flag.into()).collect();
             if let Some(python) = alfworld_python {
-                // A bare name is looked for, a path is meant from here; the link of a virtual environment stays one.
-                let is_path = python.components().count() > 1;
-                let python = if is_path { std::path::absolute(python)? } else { python };
-                args.extend(["--alfworld-python".into(), python.into()]);
+                args.extend(["--alfworld-python".into(), path_from_here(python)?.into()]);
             }
             bench(&sh, quick, &args)
         }
@@ -112,6 +113,26 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
     };
     let program = built(sh, directory, "skillrl-bench");
     cmd!(sh, "{program} {quick...} {args...}").quiet().run()?;
+    Ok(())
+}
+
+/// A bare name is looked for, a path is meant from here; the link of a virtual environment stays one.
+fn path_from_here(program: PathBuf) -> anyhow::Result<PathBuf> {
+    let is_path = program.components().count() > 1;
+    Ok(if is_path { std::path::absolute(program)? } else { program })
+}
+
+/// The bench of search: on small data, and on larger data with a larger budget.
+fn search_bench(sh: &Shell, quick: bool, python: Option<&Path>) -> anyhow::Result<()> {
+    let profile = if quick { "dev" } else { "release" };
+    cmd!(sh, "cargo build --profile {profile} --quiet --package search-bench").run()?;
+    let program = built(sh, if quick { "debug" } else { "release" }, "search-bench");
+    let python = python.map(|python| [OsString::from("--python"), python.into()]).into_iter().flatten();
+    let args: Vec<OsString> = quick.then(|| "--quick".into()).into_iter().chain(python).collect();
+    let (args, sizes) = (&args, [("40,40", "750"), ("120,120", "1500")]);
+    for (items, calls) in sizes.into_iter().take(if quick { 1 } else { sizes.len() }) {
+        cmd!(sh, "{program} --items {items} --calls {calls} {args...}").quiet().run()?;
+    }
     Ok(())
 }
 
