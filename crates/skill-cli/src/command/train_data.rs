@@ -106,6 +106,7 @@ fn settings(
     if !is_mock || args.model.is_some() || args.target.is_some() {
         settings.extend(models(args, is_set)?);
     }
+    settings.push(super::init::PLANNED.to_owned());
     if let Some(budget) = args.budget {
         if !budget.is_finite() || budget <= 0.0 {
             return Err(UsageError::new("--budget takes an amount above 0, such as 2 or 0.5").into());

@@ -11,7 +11,7 @@ use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
 /// What a new file says of the search: a plan serves people better than the sizes of the paper.
-const PLANNED: &str = "train.protocol=auto";
+pub(super) const PLANNED: &str = "train.protocol=auto";
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.demo {
