@@ -51,7 +51,7 @@ impl<'run> Evolving<'run> {
                 self.state.measurements.insert(place, open);
             }
             Err(error) => {
-                self.record.notes.push(format!("{skill} is not measured after its admission: {error}"))
+                self.record.notes.push(format!("{skill} is not measured after its admission: {error}"));
             }
         }
     }
