@@ -1,6 +1,7 @@
 //! A small decoder that is fine-tuned and then trained by GRPO with a bank in the loop.
 
 use crate::built;
+use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
@@ -17,21 +18,64 @@ pub(crate) fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Resul
     }
     build(sh)?;
     let dir = sh.current_dir().join("target/household-weights");
-    let took = run(sh, &dir, SEEDS[0])?;
+    let (took, games) = run(sh, &dir, SEEDS[0])?;
+    eprintln!("GRPO: {}", Gain::of(&[games]).describe());
     eprintln!("all of it took {took} s after the build; the run is in {}", dir.join("run").display());
     Ok(())
 }
 
-/// The same from three seeds.
+/// The same from three seeds, each and together.
 pub(crate) fn bench(sh: &Shell) -> anyhow::Result<()> {
     build(sh)?;
+    let mut all = Vec::new();
     for seed in SEEDS {
         eprintln!("\nseed {seed}");
         let dir = sh.current_dir().join(format!("target/household-weights-{seed}"));
-        let took = run(sh, &dir, seed)?;
-        eprintln!("seed {seed} took {took} s");
+        let (took, games) = run(sh, &dir, seed)?;
+        eprintln!("seed {seed} took {took} s; GRPO: {}", Gain::of(&[games]).describe());
+        all.push(games);
     }
+    eprintln!("\n{} seeds together; GRPO: {}", all.len(), Gain::of(&all).describe());
     Ok(())
+}
+
+/// Test games with the bank that were won before and after GRPO, and how many were played each time.
+#[derive(Debug, Clone, Copy)]
+struct Games {
+    won: [f64; 2],
+    played: f64,
+}
+
+/// What GRPO added to the share of won games.
+struct Gain {
+    won: [f64; 2],
+    played: f64,
+    interval: [f64; 2],
+}
+
+impl Gain {
+    /// The gain of all games together with its 95 % interval: Agresti and Caffo (2000), which takes the two measurements
+    /// for independent and so is wider than the truth, since both play the same games.
+    fn of(all: &[Games]) -> Self {
+        let sum = |of: fn(&Games) -> f64| all.iter().map(of).sum::<f64>();
+        let (won, played) =
+            ([sum(|games| games.won[0]), sum(|games| games.won[1])], sum(|games| games.played));
+        let share = |won: f64| (won + 1.0) / (played + 2.0);
+        let variance = |won: f64| share(won) * (1.0 - share(won)) / (played + 2.0);
+        let half = 1.959_964 * (variance(won[0]) + variance(won[1])).sqrt();
+        let difference = share(won[1]) - share(won[0]);
+        Self { won, played, interval: [difference - half, difference + half] }
+    }
+
+    fn describe(&self) -> String {
+        let [before, after] = self.won.map(|won| 100.0 * won / self.played);
+        let [low, high] = self.interval.map(|share| 100.0 * share);
+        format!(
+            "{before:.1} to {after:.1} % of {} test games, {:+.1} points (95 % interval {low:+.1} to {high:+.1})",
+            self.played,
+            after - before
+        )
+    }
 }
 
 /// How often a run is killed.
@@ -111,8 +155,8 @@ fn build(sh: &Shell) -> anyhow::Result<()> {
 }
 
 /// Trains in this directory, after it is emptied, and plays the test games before and after GRPO. Returns the seconds
-/// that all of it took.
-fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<u64> {
+/// that all of it took, and the games with the bank.
+fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
     let start = std::time::Instant::now();
     let (program, example) = (built(sh, "release", "skillrl"), example(sh));
     sh.remove_path(dir)?;
@@ -127,13 +171,18 @@ fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<u64> {
     let config = &config;
     let test = |policy: &str, bank: &str| {
         eprintln!("\nthe test games with {policy}, without the bank and with it:");
-        let measured = ["--policy", policy, "--bank", bank, "--split", "test"];
-        cmd!(sh, "{program} eval {config...} {measured...}").run()
+        let measured = ["--policy", policy, "--bank", bank, "--split", "test", "--json"];
+        let found = cmd!(sh, "{program} eval {config...} {measured...}").read()?;
+        let found: serde_json::Value = serde_json::from_str(&found).context("eval printed something else")?;
+        let number = |path: &str| found.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_default();
+        let [without, with] = ["/without/hard", "/with/hard"].map(number);
+        eprintln!("{:.1} % and {:.1} % of {GAMES} games", 100.0 * without, 100.0 * with);
+        anyhow::Ok((with * number("/with/n"), number("/with/n")))
     };
-    test("sft", "bank")?;
+    let (before, played) = test("sft", "bank")?;
     cmd!(sh, "{program} rl {config...} --quiet").run()?;
-    test("run/policy", "run/bank")?;
-    Ok(start.elapsed().as_secs())
+    let (after, _) = test("run/policy", "run/bank")?;
+    Ok((start.elapsed().as_secs(), Games { won: [before, after], played }))
 }
 
 /// The example, where the build has put it.
@@ -141,4 +190,21 @@ fn example(sh: &Shell) -> PathBuf {
     let program = built(sh, "release", "household_sft");
     let name = program.file_name().unwrap_or_default().to_owned();
     program.parent().map(|parent| parent.join("examples").join(name)).unwrap_or(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gain_of_two_seeds_has_the_interval_of_both() {
+        let games = |before: f64, after: f64| Games { won: [before, after], played: 200.0 };
+        let gain = Gain::of(&[games(128.0, 144.0), games(128.0, 141.0)]);
+        assert_eq!((gain.won, gain.played), ([256.0, 285.0], 400.0));
+        assert!(
+            (gain.interval[0] - 0.0077).abs() < 5e-4 && (gain.interval[1] - 0.1366).abs() < 5e-4,
+            "{:?}",
+            gain.interval
+        );
+    }
 }
