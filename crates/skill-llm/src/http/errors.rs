@@ -175,7 +175,9 @@ impl Reader<'_> {
 
     fn classified(&self, status: u16, complaint: &Complaint, response: &HttpResponse) -> LlmError {
         let kind = complaint.kind(status);
-        if status == 404 && kind == Kind::BadRequest {
+        // A server that knows no such model is there, and its address is right.
+        let is_about_model = complaint.message.to_lowercase().contains("model");
+        if status == 404 && kind == Kind::BadRequest && !is_about_model {
             let colon = if complaint.message.is_empty() { "" } else { ": " };
             let message = format!("nothing at {}{colon}{}", self.endpoint.shown_url(), complaint.message);
             return self.by_class(status, kind, &message, response);

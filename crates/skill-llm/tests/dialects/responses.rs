@@ -178,8 +178,8 @@ fn errors_by_class() {
     );
     check_reply(
         404,
-        r#"{"error": {"message": "no such model"}}"#,
-        &["BadRequest: ", "HTTP 404", "/responses", ": no such model"],
+        r#"{"error": {"message": "no such path"}}"#,
+        &["BadRequest: ", "HTTP 404", "/responses", ": no such path"],
     );
     check_reply(
         401,

@@ -344,7 +344,7 @@ fn other_failures() {
     check_status(
         404,
         r#"{"error": {"message": "The model does not exist"}}"#,
-        "BadRequest: nothing at http://llm.example/v1/chat/completions: The model does not exist",
+        "BadRequest: The model does not exist",
     );
     check_status(404, "<html>", "BadRequest: nothing at http://llm.example/v1/chat/completions: <html>");
     check_status(408, "", "Timeout: http://llm.example/v1 gave no reply within 300 s");
