@@ -141,6 +141,10 @@ fn models(args: &DataArgs, is_set: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<
         if let Some(url) = &args.base_url {
             add("base_url", url);
             add("model", name);
+            // Many small servers know no schemas, and JSON is read from any text.
+            if role == "optimizer" {
+                add("response_format", "off");
+            }
             continue;
         }
         let (provider, model) = provider_of(name)?;
