@@ -190,10 +190,10 @@ settings! {
         /// What is trained. document: a skill, by edits. bank: many small skills, of which each task is shown a few.
         /// weights: a local model, with a bank in its prompts.
         mode: TrainMode = decisive(choice::<TrainMode>(), Value("\"document\""));
-        /// Who says how large a step is and how many there are. paper: the keys below, whose defaults are the paper's.
-        /// auto: a plan that follows from the tasks, their noise, the caps of [budget] and what is accepted; the sizes
-        /// below, the schedule, slow_update and meta_skill are not read then, and without caps the calls of the paper's
-        /// protocol for as many epochs are the budget (docs/spending-a-budget.md).
+        /// What decides the size and number of steps. paper: the keys below, whose defaults are the paper's.
+        /// auto: a plan from the tasks, their noise, the caps of the run and what is accepted; the sizes below,
+        /// the schedule, slow_update and meta_skill are not read then. Without caps, the calls that the paper's
+        /// protocol takes for as many epochs are the budget (docs/spending-a-budget.md).
         protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
         /// With auto: after how many measured candidates in a row without an acceptance the search ends. 0 never
         /// ends it.

@@ -120,7 +120,7 @@ pub(super) fn decisions(config: &Config, env: &dyn Env, settings: &TrainSettings
         Protocol::Paper => {
             "set `train.protocol = \"auto\"`, or lower `train.batch_size`, or raise `train.epochs`"
         }
-        Protocol::Auto => "raise the caps of [budget], or `train.epochs` where there are none",
+        Protocol::Auto => "raise the caps of `[budget]`, or `train.epochs` where there are none",
     };
     Some(Finding::warning(Check::Decisions, message, hint))
 }
