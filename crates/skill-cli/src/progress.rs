@@ -42,6 +42,8 @@ struct State {
     n_val: usize,
     /// Where the training of a bank is, for a run that trains one.
     bank: Option<BankProgress>,
+    /// True once the plan of a search was shown.
+    is_plan_told: bool,
     is_stdout_closed: bool,
 }
 
@@ -126,7 +128,11 @@ impl State {
                 }
             }
             Event::StageFinished { .. } | Event::RunStopped { .. } => self.bar = None,
-            Event::SearchPlanned { sentence, .. } => self.line(&format!("plan: {sentence}")),
+            // Each step has a plan; the events hold all of them.
+            Event::SearchPlanned { sentence, .. } if !self.is_plan_told => {
+                self.is_plan_told = true;
+                self.line(&format!("plan: {sentence}"));
+            }
             Event::StepFinished { record } => self.line(&coloured_step_line(record, self.total_steps)),
             Event::TrialStarted { .. } => {
                 self.bar = None;
