@@ -1,7 +1,6 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod bank;
-mod data;
 pub(crate) mod distill;
 mod first;
 pub(crate) mod journal;
@@ -11,10 +10,10 @@ mod prune;
 mod rl;
 mod sft;
 mod start;
+mod train;
 mod train_server;
 mod worker;
 
-pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
@@ -25,6 +24,7 @@ pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
 pub(crate) use start::{Start, StartArgs, StartOption};
+pub(crate) use train::{DataArgs, TrainArgs};
 pub(crate) use train_server::TrainServerArgs;
 pub(crate) use worker::WorkerArgs;
 
@@ -246,36 +246,6 @@ pub(crate) fn as_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TrainArgs {
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// Writes events to standard output, one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Prints only errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-
-    /// Takes over finished phases of this run, where their settings are the same; for `train.mode` "weights".
-    #[arg(long, value_name = "RUN")]
-    pub(crate) reuse: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-
-    /// Agrees to what the run may cost: nothing is asked before it begins.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-
-    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
-    /// paid for again where it is needed. Not for banks.
-    #[arg(long)]
-    pub(crate) new_journal: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,38 @@
-//! What `skillrl train` takes with a data file in the place of a configuration.
+//! The arguments of `skillrl train`: a configuration, or a data file in its place.
 
+use super::StartArgs;
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) config: StartArgs,
+
+    /// Writes events to standard output, one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Prints only errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Takes over finished phases of this run, where their settings are the same; for `train.mode` "weights".
+    #[arg(long, value_name = "RUN")]
+    pub(crate) reuse: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    /// Agrees to what the run may cost: nothing is asked before it begins.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
+    /// paid for again where it is needed. Not for banks.
+    #[arg(long)]
+    pub(crate) new_journal: bool,
+}
 
 /// The settings that most people set, for a data file without a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
