@@ -2,7 +2,7 @@
 //!
 //! It understands the prompts of skillrl, of the Python package skillrl 1.0 and of GEPA, by a few of their headings. It
 //! errs as models do: it reads a rule wrongly that one task alone shows, takes a rule of one kind of task for one of
-//! all, proposes habits that harm, and says again what stands there already.
+//! all, proposes habits that harm, and repeats what the skill says already.
 
 use crate::statement::{ANY_KIND, Mark, Place, Shown, Statement};
 use crate::world::World;

@@ -43,7 +43,7 @@ enum Question {
 ///
 /// # Errors
 ///
-/// A line that cannot be read or written. A line that is no question is answered by an `error`.
+/// A line that cannot be read or written. Any line that is not a question gets an `error` as its answer.
 pub fn serve(world: &World, questions: impl BufRead, mut answers: impl Write) -> io::Result<()> {
     let (target, optimizer) = (Count::default(), Count::default());
     for line in questions.lines() {

@@ -1,8 +1,8 @@
-//! The marks by which texts say something in these worlds: what stands around a mark says nothing.
+//! Marks: the only parts of a text that have a meaning in these worlds; the words around them are ignored.
 //!
 //! A skill states rules in braces, such as `{B:f03=v7}`. A trajectory shows what was wanted and what was answered
-//! without braces, such as `t012/B:f03=v7` and `t012/B:f03->?`. So a reply can depend on what a prompt shows, whoever
-//! wrote the words around it.
+//! without braces, such as `t012/B:f03=v7` and `t012/B:f03->?`. So a reply can depend on what a prompt shows, in
+//! whatever words its author put around it.
 
 use std::fmt;
 

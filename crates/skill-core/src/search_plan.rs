@@ -55,7 +55,7 @@ impl Spending {
     }
 }
 
-/// What a search may spend; `None` where there is no cap.
+/// The caps of a search; `None` means no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SearchBudget {
     /// Calls of all models.

@@ -1,7 +1,7 @@
 //! Requests that another process sends.
 //!
 //! All layers of a model stay where its run is: its journal, retries, caps and pace. [`Elsewhere`] is the innermost
-//! part of such a model, and hands each request to whoever works on the call ([`CallCtx::sender`]).
+//! part of such a model, and hands each request to the worker that has the call ([`CallCtx::sender`]).
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};

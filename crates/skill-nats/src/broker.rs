@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A connection to a broker.
 #[async_trait]
 pub trait Broker: Send + Sync {
-    /// Sends a message to whoever is subscribed now.
+    /// Sends a message to the current subscribers.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ pub trait Delivery: Send + Sync {
     /// The content.
     fn payload(&self) -> &Bytes;
 
-    /// It is worked on: the time to acknowledge it begins anew.
+    /// Work on it continues: restarts the time in which it has to be acknowledged.
     async fn progress(&self);
 
     /// It is done with.
@@ -108,7 +108,7 @@ pub struct QueueConfig {
     pub name: String,
     /// The subject of its messages.
     pub subject: String,
-    /// The time after which a message comes back that nobody acknowledged.
+    /// The time after which an unacknowledged message is delivered again.
     pub ack_wait: Duration,
     /// The time in which messages with one id are one.
     pub duplicate_window: Duration,
@@ -133,7 +133,7 @@ pub struct BrokerFacts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokerError {
-    /// There is no connection, or no answer on it.
+    /// The connection failed, or no answer arrived in time.
     #[error("cannot reach the broker: {message}")]
     Unreachable {
         /// What happened.

@@ -245,7 +245,7 @@ struct NatsDelivery {
 }
 
 impl NatsDelivery {
-    /// An acknowledgement that is lost brings the message back, which is no harm.
+    /// A lost acknowledgement only causes another delivery, which the driver recognises.
     async fn acknowledge(&self, kind: AckKind) {
         if let Err(error) = self.message.ack_with(kind).await {
             tracing::debug!(%error, "an acknowledgement could not be sent");

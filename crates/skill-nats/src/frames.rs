@@ -47,7 +47,7 @@ struct Incomplete {
 }
 
 impl Assembler {
-    /// The whole message that this payload is, or completes. What is no part of anything is dropped; the oldest
+    /// The whole message that this payload is, or completes. Parts of an unknown message are dropped; the oldest
     /// incomplete messages give way.
     pub(crate) fn take(&mut self, payload: Bytes) -> Option<Bytes> {
         let Some(rest) = payload.strip_prefix(MARK) else { return Some(payload) };

@@ -8,7 +8,7 @@
 //! use skill_nats::{BrokerAddress, Connect, DriverConfig, NatsRunner};
 //! use std::sync::Arc;
 //!
-//! /// Workers make the rollouts of whoever gets this runner; nothing is sent before the first one.
+//! /// Has workers make the rollouts; sends nothing before the first one.
 //! fn runner(connect: Arc<dyn Connect>, config: DriverConfig) -> NatsRunner {
 //!     NatsRunner::new(connect, config)
 //! }
@@ -25,7 +25,7 @@
 //! own. Each model call is a question to the driver: its journal answers, or the worker sends the request, with the keys
 //! of its machine, and the reply is in the driver's journal before the worker goes on. So the models keep all their
 //! layers in one process (journal, caps, pace, retries), the files of a run are those of a run on one machine, and
-//! whoever dies loses at most the calls that are out.
+//! a process that dies loses at most its calls in flight.
 //!
 //! The broker is a pump and no record: whether a job is done is decided by the driver's journal.
 //!

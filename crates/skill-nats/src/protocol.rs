@@ -199,7 +199,7 @@ pub(crate) enum Answer {
     Take(Box<JobSpec>),
     /// Another worker makes it.
     Held,
-    /// The result of the job is there, or nobody wants it.
+    /// The job has its result, or was given up.
     NoJob,
     /// The content of this hash is shown; what deciding it used.
     Shown { hash: String, used: MeterReading },
@@ -209,7 +209,7 @@ pub(crate) enum Answer {
     Reply(Box<ChatReply>),
     /// The reply that this worker sent is in the journal.
     Recorded,
-    /// There is no reply.
+    /// The call failed.
     Failed(Box<WireError>),
     /// The result of the job is in the journal.
     Committed,

@@ -44,7 +44,7 @@ pub(crate) fn snapshot(state: &WorkerState, now: tokio::time::Instant) -> Worker
     let workers: Vec<WorkerNow> = state
         .workers
         .values()
-        // Whoever has never said what it is may be anybody.
+        // A sender that never announced itself is not a worker.
         .filter(|worker| !worker.facts.version.is_empty())
         .map(|worker| WorkerNow {
             name: worker.facts.name.clone(),

@@ -284,7 +284,7 @@ impl<'config> Engine<'config> {
         provider
     }
 
-    /// A model with everything that stands between it and whoever is paid for its replies.
+    /// A model that costs money, in all its layers: pace, caps, retries and traces.
     fn paid(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
         let has_key = self.has_keys && !self.is_asked_elsewhere_alone(role);
         let dialect = self.dialect(role, config, has_key)?;

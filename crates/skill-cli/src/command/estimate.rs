@@ -55,7 +55,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The estimate of a run. What environments warn of while nothing is sent concerns nobody.
+/// The estimate of a run, without the warnings of environments: they are about replies that were never requested.
 pub(super) fn of(prepared: &Prepared) -> anyhow::Result<Estimate> {
     let work = || super::block_on(StopSignal::default(), "stopping", prepared.estimate());
     let silent = tracing::subscriber::NoSubscriber::default();

@@ -3,7 +3,7 @@
 use super::UsageError;
 use crate::table::grouped;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, TrainMode};
+use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, Origin, TrainMode};
 use skillrl::core::usage::dollars;
 use skillrl::estimate::{Estimate, Prepared, Span};
 use skillrl::llm::price_table::PRICES_AS_OF;
@@ -80,7 +80,6 @@ fn served_name(loaded: &LoadedConfig, role: ModelRole) -> Option<&str> {
 
 /// True if the prices of a model are those that are built in.
 fn uses_list_prices(loaded: &LoadedConfig, roles: &[ModelRole]) -> bool {
-    use skillrl::config::Origin;
     roles.iter().any(|role| {
         let key = format!("models.{}.price_input", role.as_str());
         loaded.origins.get(&key).is_some_and(|origin| matches!(origin, Origin::Preset))

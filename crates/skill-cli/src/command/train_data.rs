@@ -7,7 +7,7 @@ use skillrl::envs::tasks::{DataSample, labels};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::path::{Path, PathBuf};
 
-/// The model where nobody names one and the key of its provider is set.
+/// The default model of a provider whose key is set.
 const USUAL_MODELS: [(&str, &str); 2] = [("openai", "gpt-5-mini"), ("anthropic", "claude-haiku-4-5")];
 
 /// How the names of models begin, and whose they are.

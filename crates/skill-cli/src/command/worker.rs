@@ -103,7 +103,8 @@ mod with_broker {
         let of_variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = of_variable("XDG_CACHE_HOME").or_else(|| Some(of_variable("HOME")?.join(".cache")));
-        let caches = caches.context("there is no directory for caches; name one with --cache")?;
+        let caches = caches
+            .context("no cache directory: neither XDG_CACHE_HOME nor HOME is set; name one with --cache")?;
         Ok(caches.join("skillrl").join("worker"))
     }
 

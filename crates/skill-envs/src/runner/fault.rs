@@ -42,7 +42,7 @@ pub enum FaultKind {
     Program,
     /// The world broke, or the judge came to no number of points.
     Broken,
-    /// There is no way to whoever makes rollouts.
+    /// The workers cannot be reached.
     Unreachable,
 }
 

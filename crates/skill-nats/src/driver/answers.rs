@@ -118,7 +118,7 @@ impl Shared {
             send.and_then(|send| send.take_if(|open| open.attempt == attempt))
         };
         if let Some(open) = open {
-            // Whoever waited may have gone.
+            // The receiver may have been dropped.
             drop(open.outcome.send(outcome.map_err(LlmError::from)));
         }
     }
@@ -155,7 +155,7 @@ impl Shared {
         }
         match state.jobs.get(job).map(|entry| &entry.holder) {
             Some(Holder::Worker(_)) => Answer::Held,
-            // The queue is no record: nobody wants the job, or its result is there.
+            // The queue can be out of date: the job was given up, or its result has arrived.
             Some(Holder::Nobody | Holder::Delivered(_)) | None => Answer::NoJob,
         }
     }

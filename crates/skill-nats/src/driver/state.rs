@@ -153,7 +153,7 @@ impl JobEntry {
                 Ok(outcome) => Ok(outcome.clone()),
                 Err(error) => Err(EnvError::from(RolloutFault::from(error))),
             };
-            // Whoever does not wait any longer needs no result.
+            // A dropped receiver does not need the result.
             drop(other.send(copy));
         }
         drop(first.send(made));

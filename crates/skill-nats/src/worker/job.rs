@@ -201,7 +201,7 @@ fn unix_ms() -> u64 {
 enum Ended {
     /// Its result is recorded.
     Committed,
-    /// Nobody wants it from here.
+    /// This worker no longer has to make it.
     Dropped,
     /// Another worker makes it.
     Held,
@@ -221,7 +221,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when its handle is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> AbortOnDrop<T> {

@@ -202,7 +202,7 @@ impl RunLink {
             }
         };
         if let Some(line) = state.lines.get(&id) {
-            // Whoever asked may have gone.
+            // The receiver may have been dropped.
             drop(line.send(said));
         }
     }
@@ -273,7 +273,7 @@ impl Line {
         self.ask().await;
     }
 
-    /// What the driver says next that is no mere sign of life.
+    /// The driver's next message, heartbeats left out.
     pub(super) async fn next(&mut self) -> Said {
         let Times { first_poll, poll, .. } = self.link.times;
         loop {

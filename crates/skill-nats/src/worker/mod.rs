@@ -386,7 +386,7 @@ impl Run {
             }
         };
         let Some(bench) = bench else {
-            // Whoever looks at the run sees why.
+            // Views of the run show the reason.
             tokio::select! { () = beats => {}, () = self.drain.cancelled() => {} }
             return;
         };

@@ -126,7 +126,7 @@ impl DriverModel {
                     line.ask_again().await;
                 }
                 Said::Answer(_) => {
-                    // Somebody else makes the job, or nobody wants it.
+                    // Another worker has the job, or it was given up.
                     self.cancel.cancel();
                     return Err(LlmError::Cancelled);
                 }

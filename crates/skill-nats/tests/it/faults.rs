@@ -1,4 +1,4 @@
-//! Whoever dies: workers, the broker, the driver. What comes of it is the same, and at most the calls that were out are
+//! Deaths of workers, of the broker and of the driver. The results stay the same, and at most the calls that were out are
 //! sent again.
 
 use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, made_here, sending, start};

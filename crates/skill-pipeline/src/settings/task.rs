@@ -3,7 +3,7 @@
 use super::SettingsError;
 use serde_json::{Value, json};
 
-/// The most characters of one text: it stands in every prompt of the optimizer.
+/// The most characters of one text, since every prompt of the optimizer contains it.
 pub const MAX_TASK_CHARS: usize = 20_000;
 
 /// What people say of the task; every prompt of the optimizer shows it.

@@ -1,4 +1,4 @@
-//! From `run.runner` to whoever makes the rollouts.
+//! From `run.runner` to the runner of the rollouts.
 
 use crate::config::{LoadedConfig, Runner};
 use crate::error::Error;
@@ -16,7 +16,7 @@ pub(super) struct Elsewhere {
     read: ReadWorkers,
 }
 
-/// Whoever makes the rollouts of a configuration; `None` for this process.
+/// The runner that a configuration names; `None` for rollouts in this process.
 pub(super) fn elsewhere(loaded: &LoadedConfig) -> Result<Option<Elsewhere>, Error> {
     match loaded.config.run.runner {
         Runner::Local => Ok(None),
@@ -62,7 +62,7 @@ pub(super) fn with_their_trouble(trouble: ReadTrouble, elsewhere: Option<&Elsewh
     Arc::new(move || trouble().or_else(|| read().1))
 }
 
-/// The same trainer with whoever makes its rollouts.
+/// The same trainer with the configured runner.
 pub(super) fn with_runner(trainer: Trainer, elsewhere: Option<Elsewhere>) -> Trainer {
     match elsewhere {
         Some(Elsewhere { runner, .. }) => trainer.with_runner(runner),

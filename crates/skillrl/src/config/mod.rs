@@ -86,7 +86,7 @@ pub enum Origin {
     },
     /// An override on the command line.
     Set,
-    /// The preset that `env.preset` or `provider` names.
+    /// The preset that `env.preset` or `provider` names, or the list price of a known model.
     Preset,
     /// The run in `run.dir`, which was started when the default was another.
     Run,

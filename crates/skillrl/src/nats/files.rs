@@ -144,7 +144,7 @@ impl Contents for Pieces {
     }
 }
 
-/// Brings a tree into the cache, if it is not there; returns the path that stands for the driver's.
+/// Copies a tree into the cache unless it is cached; returns the local path that replaces the driver's.
 pub(super) async fn bring(tree: &Tree, cache: &Path, contents: &dyn FetchContent) -> Result<PathBuf, String> {
     let description = serde_json::to_vec(tree).map_err(|error| error.to_string())?;
     let place = cache.join(hex_sha256(&description));

@@ -77,7 +77,7 @@ fn the_units_of_systemd_are_sound() {
     systemd_analyze();
 }
 
-/// What systemd itself says, where it is installed; that programs are missing on this machine is no fault of a unit.
+/// Findings of systemd-analyze, where it is installed; programs that this machine lacks are ignored.
 fn systemd_analyze() {
     for name in ["skillrl-broker.service", "skillrl-worker@16.service"] {
         let dir = tempfile::tempdir().unwrap();
