@@ -185,6 +185,15 @@ impl RlSettings {
         Ok(())
     }
 
+    /// True if a group can be halved for a trial: an episode that is compared with its half alone needs another one there.
+    #[cfg(feature = "weights")]
+    pub(crate) fn can_halve_groups(&self) -> bool {
+        match self.baseline {
+            RlBaseline::Arm => self.group_size >= 4,
+            RlBaseline::Group => self.group_size >= 2,
+        }
+    }
+
     /// The settings that decide the weights, by name. A run can be extended by iterations.
     ///
     /// A switch that has its default is not named, so that runs of versions without it are continued.

@@ -266,6 +266,21 @@ async fn train_with(initial: Bank, settings: &RlSettings, hide_share: f64) -> (t
 }
 
 #[tokio::test]
+async fn groups_too_small_to_be_halved_stay_whole() {
+    let mut settings = settings();
+    settings.iterations = 6;
+    settings.withdraw_below = 2.0;
+    for group_size in [2, 3] {
+        settings.group_size = group_size;
+        let (mut bank, _) = unmeasured("Breathe");
+        candidate(&mut bank, "Shout");
+        let (run, summary) = train_with(bank, &settings, 0.5).await;
+        let summed = summary.bank.unwrap();
+        assert_eq!((summed.active, summed.trials, retired(run.path())), (1, [0, 0], Vec::new()));
+    }
+}
+
+#[tokio::test]
 async fn a_shown_skill_that_harms_is_found_by_hiding_it() {
     let (bank, skill) = unmeasured("Shout");
     let (run, summary) = train_with(bank.clone(), &settings(), 0.5).await;

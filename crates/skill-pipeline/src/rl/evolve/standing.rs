@@ -83,7 +83,7 @@ impl<'run> Evolving<'run> {
     /// The active skill whose withdrawal is measured next: the one for which that was done least, and the earliest in
     /// the bank of equal ones.
     fn next_to_withdraw(&self) -> Option<SkillRef> {
-        if self.settings.withdraw_below <= 0.0 {
+        if self.settings.withdraw_below <= 0.0 || !self.settings.can_halve_groups() {
             return None;
         }
         let bank = self.bank.bank();
@@ -188,7 +188,7 @@ impl<'run> Evolving<'run> {
         cancel: &CancellationToken,
     ) -> Result<Vec<Group<'run>>, PipelineError> {
         let view = self.bank.bank().view();
-        if view.skills().is_empty() {
+        if view.skills().is_empty() || !self.settings.can_halve_groups() {
             return Ok(items.map(Group::whole).collect());
         }
         let source = self.bank_source(view)?;

@@ -49,7 +49,7 @@ impl<'run> Evolving<'run> {
     ) -> Result<Vec<Group<'run>>, PipelineError> {
         let (n_groups, room) = (regular.len(), regular.len().div_ceil(2));
         self.drop_measurements();
-        if self.trial.is_none() && !self.measures_an_admission() {
+        if self.trial.is_none() && !self.measures_an_admission() && self.settings.can_halve_groups() {
             self.open_trial(iteration, cancel).await?;
         }
         if self.trial.is_none() {
