@@ -67,7 +67,7 @@ impl StepCredit {
 }
 
 /// What is known of the edits that were kept, a line each: those first that broke something.
-pub(crate) fn standing<'a>(entries: impl Iterator<Item = &'a MemoryEntry> + Clone) -> Vec<String> {
+pub(crate) fn kept_edits<'a>(entries: impl Iterator<Item = &'a MemoryEntry> + Clone) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, entry) in entries.clone().enumerate() {
         let Some(credit) = entry.credit.as_ref().filter(|_| entry.action.is_accept()) else { continue };

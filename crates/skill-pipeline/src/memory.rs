@@ -3,7 +3,7 @@
 //! Each step leaves a [`MemoryEntry`] in `trajectory_digest.json`. Entries are bounded when they are made, and so is
 //! what is shown of them: the newest steps that fit. The memory goes on over epochs and is read back on resume.
 
-use crate::credit::{EditCredit, StepCredit, standing};
+use crate::credit::{EditCredit, StepCredit, kept_edits};
 use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
 use crate::provenance::items_behind;
 use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
@@ -423,9 +423,9 @@ impl StepMemory {
     pub fn render(&self, n_steps: usize, max_chars: usize) -> String {
         let mut shown = Vec::new();
         let mut left = max_chars;
-        let standing = self.standing(n_steps, max_chars);
-        if !standing.is_empty() {
-            left = left.saturating_sub(standing.chars().count() + 2);
+        let kept = self.kept_edits(n_steps, max_chars);
+        if !kept.is_empty() {
+            left = left.saturating_sub(kept.chars().count() + 2);
         }
         for entry in self.entries.iter().rev().take(n_steps) {
             let text = entry.render();
@@ -435,18 +435,18 @@ impl StepMemory {
             shown.push(text);
         }
         shown.reverse();
-        shown.extend(Some(standing).filter(|text| !text.is_empty()));
+        shown.extend(Some(kept).filter(|text| !text.is_empty()));
         shown.join("\n\n")
     }
 
     /// What is known of edits that were kept, in a third of the room at most.
-    fn standing(&self, n_steps: usize, max_chars: usize) -> String {
+    fn kept_edits(&self, n_steps: usize, max_chars: usize) -> String {
         if n_steps == 0 {
             return String::new();
         }
         let mut left = max_chars / STANDING_PART;
         let mut lines = vec!["Edits that were kept, and training tasks since:".to_owned()];
-        for line in standing(self.entries.iter()) {
+        for line in kept_edits(self.entries.iter()) {
             let line = escape_in_memory(&line).into_owned();
             let Some(rest) = left.checked_sub(line.chars().count() + 1) else { break };
             left = rest;
