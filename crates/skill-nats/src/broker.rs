@@ -36,6 +36,9 @@ pub trait Broker: Send + Sync {
     /// True while there is a connection.
     fn is_connected(&self) -> bool;
 
+    /// The connections that were made so far: another number means that the broker was away, however briefly.
+    fn n_connections(&self) -> u64;
+
     /// The most bytes of one message.
     fn max_payload(&self) -> usize;
 
@@ -60,13 +63,12 @@ pub trait Broker: Send + Sync {
     /// A broker that is away or has no JetStream.
     async fn queues(&self, prefix: &str) -> Result<Vec<String>, BrokerError>;
 
-    /// Puts a message into the queue of this subject. Of messages with one id inside the window of the queue the first
-    /// is kept.
+    /// Puts a message into the queue of this subject. After an error it may be there all the same.
     ///
     /// # Errors
     ///
     /// A broker that is away or full, and a queue that is not there.
-    async fn put(&self, subject: &str, id: &str, payload: Bytes) -> Result<(), BrokerError>;
+    async fn put(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError>;
 
     /// Takes the next message of a queue; `None` if none came in this time.
     ///
@@ -110,8 +112,6 @@ pub struct QueueConfig {
     pub subject: String,
     /// The time after which an unacknowledged message is delivered again.
     pub ack_wait: Duration,
-    /// The time in which messages with one id are one.
-    pub duplicate_window: Duration,
 }
 
 /// What a broker says about itself.

@@ -12,12 +12,13 @@ use async_nats::jetstream::context::{CreateStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::AckKind;
 use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{ConnectErrorKind, ConnectOptions, HeaderMap, RequestErrorKind, Subscriber};
+use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -320,6 +321,10 @@ impl Broker for NatsClient {
         self.client.connection_state() == ConnectionState::Connected
     }
 
+    fn n_connections(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
     fn max_payload(&self) -> usize {
         self.client.max_payload()
     }
@@ -332,7 +337,6 @@ impl Broker for NatsClient {
             retention: RetentionPolicy::WorkQueue,
             discard: DiscardPolicy::New,
             storage: StorageType::File,
-            duplicate_window: queue.duplicate_window,
             num_replicas: 1,
             ..StreamConfig::default()
         };
@@ -381,16 +385,13 @@ impl Broker for NatsClient {
         Ok(found)
     }
 
-    async fn put(&self, subject: &str, id: &str, payload: Bytes) -> Result<(), BrokerError> {
+    async fn put(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
         self.unreachable()?;
         let (bytes, limit) = (payload.len(), self.max_payload());
         if bytes > limit {
             return Err(BrokerError::TooLarge { bytes, limit });
         }
-        let mut headers = HeaderMap::new();
-        headers.insert("Nats-Msg-Id", id);
-        let put =
-            async { self.streams.publish_with_headers(subject.to_owned(), headers, payload).await?.await };
+        let put = async { self.streams.publish(subject.to_owned(), payload).await?.await };
         put.await.map(drop).map_err(|error| match error.kind() {
             PublishErrorKind::StreamNotFound => BrokerError::NoQueue { name: subject.to_owned() },
             PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe => {

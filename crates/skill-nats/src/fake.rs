@@ -8,8 +8,8 @@ use crate::driver::Connect;
 use async_trait::async_trait;
 use bytes::Bytes;
 use skill_core::random::Dice;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
@@ -33,6 +33,8 @@ struct ServerShared {
 #[derive(Default)]
 struct ServerState {
     is_down: bool,
+    /// How often it was started again.
+    n_starts: u64,
     faults: Faults,
     subscriptions: Vec<Subscription>,
     queues: BTreeMap<String, FakeQueue>,
@@ -67,7 +69,6 @@ struct FakeQueue {
     config: QueueConfig,
     next: u64,
     messages: BTreeMap<u64, FakeMessage>,
-    ids: HashMap<String, Instant>,
     acknowledged: Vec<(Instant, u64, FakeMessage)>,
 }
 
@@ -108,7 +109,10 @@ impl FakeServer {
 
     /// Starts it again.
     pub fn start(&self) {
-        self.lock().is_down = false;
+        let mut state = self.lock();
+        state.is_down = false;
+        state.n_starts += 1;
+        drop(state);
         self.shared.changed.notify_waiters();
     }
 
@@ -151,7 +155,7 @@ impl FakeServer {
 
     /// A client of its own.
     pub fn client(&self) -> Arc<FakeClient> {
-        Arc::new(FakeClient { server: self.clone(), is_cut: Arc::default() })
+        Arc::new(FakeClient { server: self.clone(), is_cut: Arc::default(), n_cuts: AtomicU64::new(0) })
     }
 
     fn deliver(&self, subject: &str, payload: &Bytes) {
@@ -181,12 +185,14 @@ impl FakeQueue {
 pub struct FakeClient {
     server: FakeServer,
     is_cut: Arc<AtomicBool>,
+    n_cuts: AtomicU64,
 }
 
 impl FakeClient {
     /// Cuts this client off from the server, or ends that.
     pub fn set_cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::Relaxed);
+        self.n_cuts.fetch_add(u64::from(is_cut), Ordering::Relaxed);
         self.server.shared.changed.notify_waiters();
     }
 
@@ -321,6 +327,10 @@ impl Broker for FakeClient {
         self.reached().is_ok()
     }
 
+    fn n_connections(&self) -> u64 {
+        self.server.lock().n_starts + self.n_cuts.load(Ordering::Relaxed)
+    }
+
     fn max_payload(&self) -> usize {
         64 * 1024
     }
@@ -331,7 +341,6 @@ impl Broker for FakeClient {
             config: config.clone(),
             next: 0,
             messages: BTreeMap::new(),
-            ids: HashMap::new(),
             acknowledged: Vec::new(),
         };
         state.queues.entry(config.name.clone()).or_insert(empty);
@@ -349,7 +358,7 @@ impl Broker for FakeClient {
         Ok(state.queues.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
     }
 
-    async fn put(&self, subject: &str, id: &str, payload: Bytes) -> Result<(), BrokerError> {
+    async fn put(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
         let mut state = self.queues_reached()?;
         if state.faults.is_full {
             return Err(BrokerError::Full { message: "insufficient resources".to_owned() });
@@ -357,12 +366,7 @@ impl Broker for FakeClient {
         let no_queue = || BrokerError::NoQueue { name: subject.to_owned() };
         let queue =
             state.queues.values_mut().find(|queue| queue.config.subject == subject).ok_or_else(no_queue)?;
-        let now = Instant::now();
-        let window = queue.config.duplicate_window;
-        queue.ids.retain(|_, at| now.duration_since(*at) < window);
-        if queue.ids.insert(id.to_owned(), now).is_none() {
-            queue.add(payload);
-        }
+        queue.add(payload);
         state.n_put += 1;
         drop(state);
         self.server.shared.changed.notify_waiters();

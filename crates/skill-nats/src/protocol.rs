@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_envs::{RolloutFault, RolloutOutcome};
 use skill_llm::{CallPlace, ChatReply, ChatRequest, MeterReading, ModelId};
+use std::collections::BTreeSet;
 
 /// The version of the messages; drivers and workers of different versions do not work together.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The subjects and names of one run, under the name that drivers and workers share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,8 +94,8 @@ pub(crate) struct FromWorker {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerSays {
-    /// It is there, and works on these.
-    Beat { facts: WorkerFacts, jobs: Vec<Doing> },
+    /// It is there, works on these jobs, and waits for the answers to these questions.
+    Beat { facts: WorkerFacts, jobs: Vec<Doing>, open: OpenQuestions },
     /// It ends.
     Leave,
     /// A question, which is asked again until it is answered.
@@ -128,6 +129,22 @@ pub struct Doing {
     pub item: ItemId,
     /// The replies that it has had.
     pub calls: u32,
+}
+
+/// The questions whose answers a worker waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct OpenQuestions {
+    /// Their ids.
+    pub(crate) ids: BTreeSet<u64>,
+    /// The first id that was not used yet: later ones may be on their way.
+    pub(crate) next: u64,
+}
+
+impl OpenQuestions {
+    /// True for a question that the worker no longer waits for.
+    pub(crate) fn is_closed(&self, id: u64) -> bool {
+        id < self.next && !self.ids.contains(&id)
+    }
 }
 
 /// Whom a call is for.

@@ -68,9 +68,15 @@ impl Shared {
         }
         match body {
             WorkerSays::Leave => {}
-            WorkerSays::Beat { facts, jobs } => {
+            WorkerSays::Beat { facts, jobs, open } => {
                 let now = Instant::now();
                 let mut state = self.lock();
+                // An answer that nobody waits for would hold up those who wait for the same call.
+                for ((of, id), under_way) in &state.under_way {
+                    if *of == worker && open.is_closed(*id) {
+                        under_way.cancel.cancel();
+                    }
+                }
                 for doing in &jobs {
                     if state.live_holder(&doing.job).is_none_or(|holder| holder == worker) {
                         // A driver that was started again learns here who makes what.
@@ -186,7 +192,7 @@ impl Shared {
                                 || matches!(error, LlmError::BudgetExhausted { .. })
                         });
                         entry.resolve(Err(known.map_or_else(|| fault.into(), EnvError::Model)));
-                        state.jobs.remove(job);
+                        state.end_job(job);
                         Some(Answer::Committed)
                     }
                 }
@@ -203,7 +209,7 @@ impl Shared {
     /// Begins work on a question that takes time; a question that is asked again while it is worked on waits.
     async fn begin(self: &Arc<Self>, id: QuestionId, job: String, work: impl FnOnce(JobWork) -> Work) {
         enum Begun {
-            Work(Work),
+            Work(Work, u64),
             Working,
             Not(Answer),
         }
@@ -218,14 +224,17 @@ impl Shared {
                 let lost = state.workers.get(&id.0).map(|worker| worker.lost.clone()).unwrap_or_default();
                 match state.jobs.get(&job) {
                     Some(entry) => {
+                        let cancel = entry.cancel.child_token();
                         let of = JobWork {
                             link: entry.link.clone(),
                             item: entry.job.item.clone(),
-                            cancel: entry.cancel.clone(),
+                            cancel: cancel.clone(),
                             lost,
                         };
-                        state.under_way.insert(id.clone(), UnderWay { job: job.clone(), send: None });
-                        Begun::Work(work(of))
+                        let number = self.n_begun.fetch_add(1, Ordering::Relaxed);
+                        let under_way = UnderWay { number, job: job.clone(), cancel, send: None };
+                        state.under_way.insert(id.clone(), under_way);
+                        Begun::Work(work(of), number)
                     }
                     None => Begun::Not(Answer::NoJob),
                 }
@@ -234,11 +243,11 @@ impl Shared {
         match begun {
             Begun::Working => self.poll(id).await,
             Begun::Not(answer) => self.answer(&id, answer).await,
-            Begun::Work(work) => {
+            Begun::Work(work, number) => {
                 let shared = Arc::clone(self);
                 tokio::spawn(async move {
                     let answer = shared.work(&id, &job, work).await;
-                    shared.lock().under_way.remove(&id);
+                    shared.lock().end_work(&id, number);
                     shared.answered.notify_waiters();
                     shared.answer(&id, answer).await;
                 });
@@ -252,7 +261,9 @@ impl Shared {
                 Ok(answer) => answer,
                 Err(error) => {
                     let wire = Box::new(WireError::from(&error));
-                    if let Some(entry) = self.lock().jobs.get_mut(job) {
+                    if !of.cancel.is_cancelled()
+                        && let Some(entry) = self.lock().jobs.get_mut(job)
+                    {
                         entry.failed = Some(error);
                     }
                     Answer::Failed(wire)

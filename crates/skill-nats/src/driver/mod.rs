@@ -22,13 +22,9 @@ use skill_llm::LlmError;
 use state::{Holder, JobEntry, OpenSend, QuestionId, Queue, State, broker_fault};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
-
-/// Messages with one id are one for so long: longer than a driver needs to come back.
-const DUPLICATE_WINDOW: Duration = Duration::from_secs(300);
 
 /// Makes connections.
 #[async_trait]
@@ -83,6 +79,8 @@ pub(crate) struct Shared {
     /// Jobs are to be put into the queue.
     unqueued: Notify,
     n_messages: AtomicU64,
+    /// Questions whose work was begun.
+    n_begun: AtomicU64,
     n_waiting: AtomicU64,
     handle: Handle,
     end: CancellationToken,
@@ -132,6 +130,7 @@ impl NatsRunner {
             answered: Notify::new(),
             unqueued: Notify::new(),
             n_messages: AtomicU64::new(0),
+            n_begun: AtomicU64::new(0),
             n_waiting: AtomicU64::new(0),
             handle: Handle::current(),
             end: CancellationToken::new(),
@@ -259,7 +258,7 @@ impl Shared {
         // A result whose commit failed, or whose acknowledgement never came, is made again.
         let is_stale = state.jobs.get(&key).is_some_and(|known| known.waiting.is_empty());
         if is_stale {
-            state.jobs.remove(&key);
+            state.end_job(&key);
         }
         state.jobs.entry(key.clone()).or_insert(entry).waiting.push((number, sender));
         drop(state);
@@ -268,17 +267,19 @@ impl Shared {
 
     /// Puts a job into the queue; where that fails, the upkeep does it later.
     async fn enqueue(&self, key: &str) -> bool {
-        let n_queued = match self.lock().jobs.get(key) {
-            Some(JobEntry { holder: Holder::Nobody, queued: None, n_queued, .. }) => *n_queued,
-            Some(_) | None => return true,
-        };
+        let is_wanted =
+            matches!(self.lock().jobs.get(key), Some(JobEntry { holder: Holder::Nobody, queued: None, .. }));
+        if !is_wanted {
+            return true;
+        }
         let put = async {
             let subject = self.ensure_queue().await?;
             let queued = QueuedJob { protocol: PROTOCOL, job: key.to_owned() };
-            let id = format!("{}-{key}-{n_queued}", self.config.session);
             let payload = serde_json::to_vec(&queued)
                 .map_err(|error| BrokerError::Other { message: error.to_string() })?;
-            self.broker.put(&subject, &id, payload.into()).await
+            // A job that is in the queue twice is recognised when a worker claims it; one that the broker takes for a
+            // duplicate would be lost.
+            self.broker.put(&subject, payload.into()).await
         };
         let outcome = put.await;
         let mut state = self.lock();
@@ -287,7 +288,6 @@ impl Shared {
                 state.unqueued = None;
                 if let Some(entry) = state.jobs.get_mut(key) {
                     entry.queued = Some(tokio::time::Instant::now());
-                    entry.n_queued += 1;
                 }
                 true
             }
@@ -328,7 +328,6 @@ impl Shared {
             name: name.clone(),
             subject: subject.clone(),
             ack_wait: self.config.times.ack_wait,
-            duplicate_window: DUPLICATE_WINDOW,
         };
         self.broker.create_queue(&queue).await?;
         self.lock().queue = Some(Queue { name, subject: subject.clone() });
@@ -436,7 +435,7 @@ impl Shared {
             let mut state = self.lock();
             match state.jobs.get(key).map(|entry| entry.holder.clone()) {
                 Some(Holder::Delivered(question)) => {
-                    state.jobs.remove(key);
+                    state.end_job(key);
                     Some(question)
                 }
                 Some(Holder::Nobody | Holder::Worker(_)) | None => None,

@@ -55,8 +55,6 @@ pub(crate) struct JobEntry {
     pub(super) holder: Holder,
     /// When it was put into the queue; `None` if it has to be.
     pub(super) queued: Option<Instant>,
-    /// How often it was put there: each time it has another id.
-    pub(super) n_queued: u32,
     /// When a worker has last said something of it.
     pub(super) touched: Instant,
     /// Ends its calls.
@@ -84,7 +82,11 @@ pub(crate) struct WorkerEntry {
 }
 
 pub(super) struct UnderWay {
+    /// Tells it from earlier work on the same question.
+    pub(super) number: u64,
     pub(super) job: String,
+    /// Ends the work on it.
+    pub(super) cancel: CancellationToken,
     /// The request that the worker may send now.
     pub(super) send: Option<OpenSend>,
 }
@@ -116,7 +118,6 @@ impl JobEntry {
             shown,
             holder: Holder::Nobody,
             queued: None,
-            n_queued: 0,
             touched: Instant::now(),
             cancel,
             n_losses: 0,
@@ -200,6 +201,20 @@ impl State {
     pub(super) fn worker_with(&self, job: &str) -> Option<String> {
         let has_it = |worker: &WorkerEntry| worker.jobs.iter().any(|doing| doing.job == job);
         self.workers.iter().find(|(_, worker)| has_it(worker)).map(|(id, _)| id.clone())
+    }
+
+    /// Forgets a job, and ends the calls of it that are under way.
+    pub(super) fn end_job(&mut self, job: &str) {
+        if let Some(entry) = self.jobs.remove(job) {
+            entry.cancel.cancel();
+        }
+    }
+
+    /// Forgets work that is done, unless the question was asked again since its worker was lost.
+    pub(super) fn end_work(&mut self, id: &QuestionId, number: u64) {
+        if self.under_way.get(id).is_some_and(|under_way| under_way.number == number) {
+            self.under_way.remove(id);
+        }
     }
 
     /// Makes the worker the holder of a job that no other live worker has; false if one has.

@@ -20,13 +20,13 @@ pub(super) async fn answer_asks(shared: Arc<Shared>, mut asks: Box<dyn Inbox>) {
 pub(super) async fn keep(shared: Arc<Shared>) {
     let times = shared.config.times;
     let mut announced: Option<Instant> = None;
-    let mut was_connected = true;
+    let mut n_connections = shared.broker.n_connections();
     loop {
         let is_connected = shared.broker.is_connected();
-        if is_connected && !was_connected {
-            shared.come_back().await;
+        let n_made = shared.broker.n_connections();
+        if is_connected && n_made != n_connections && shared.come_back().await.is_ok() {
+            n_connections = n_made;
         }
-        was_connected = is_connected;
         let now = Instant::now();
         if is_connected && announced.is_none_or(|at| now.duration_since(at) >= times.announce) {
             shared.announce().await;
@@ -121,7 +121,11 @@ impl State {
 
 impl Shared {
     /// After a reconnect: the queue may be gone, and workers have time to be heard of.
-    async fn come_back(&self) {
+    ///
+    /// # Errors
+    ///
+    /// A broker that cannot say which queues it has.
+    async fn come_back(&self) -> Result<(), BrokerError> {
         let now = Instant::now();
         {
             let mut state = self.lock();
@@ -129,10 +133,8 @@ impl Shared {
                 worker.seen = now;
             }
         }
-        let Some(name) = self.lock().queue.as_ref().map(|queue| queue.name.clone()) else { return };
-        if let Ok(queues) = self.broker.queues(&name).await
-            && !queues.contains(&name)
-        {
+        let Some(name) = self.lock().queue.as_ref().map(|queue| queue.name.clone()) else { return Ok(()) };
+        if !self.broker.queues(&name).await?.contains(&name) {
             tracing::info!(name, "the broker has lost a stream; its jobs are put into another one");
             let mut state = self.lock();
             state.queue = None;
@@ -140,6 +142,7 @@ impl Shared {
                 entry.queued = None;
             }
         }
+        Ok(())
     }
 
     /// Puts jobs that nobody works on into the queue.

@@ -3,7 +3,8 @@
 use crate::broker::{Broker, Inbox};
 use crate::frames::{Assembler, split};
 use crate::protocol::{
-    Answer, Doing, DriverSays, FromDriver, FromWorker, Names, PROTOCOL, Question, WorkerFacts, WorkerSays,
+    Answer, Doing, DriverSays, FromDriver, FromWorker, Names, OpenQuestions, PROTOCOL, Question, WorkerFacts,
+    WorkerSays,
 };
 use crate::times::Times;
 use serde::Deserialize;
@@ -22,7 +23,6 @@ pub(super) struct RunLink {
     names: Names,
     worker: String,
     pub(super) times: Times,
-    n_questions: AtomicU64,
     n_messages: AtomicU64,
     state: Mutex<LinkState>,
     /// The worker is to say at once what it works on.
@@ -30,6 +30,7 @@ pub(super) struct RunLink {
 }
 
 struct LinkState {
+    n_questions: u64,
     /// Where what the driver says of each question goes.
     lines: HashMap<u64, mpsc::UnboundedSender<Said>>,
     jobs: BTreeMap<String, JobNow>,
@@ -60,6 +61,7 @@ impl RunLink {
     pub(super) fn new(broker: Arc<dyn Broker>, names: Names, worker: &str, times: Times) -> Self {
         let now = Instant::now();
         let state = LinkState {
+            n_questions: 0,
             lines: HashMap::new(),
             jobs: BTreeMap::new(),
             driver_seen: now,
@@ -70,7 +72,6 @@ impl RunLink {
             names,
             worker: worker.to_owned(),
             times,
-            n_questions: AtomicU64::new(0),
             n_messages: AtomicU64::new(0),
             state: Mutex::new(state),
             greet: Notify::new(),
@@ -149,8 +150,13 @@ impl RunLink {
             item: now.item.clone(),
             calls: now.calls,
         };
-        let jobs = self.lock().jobs.iter().map(doing).collect();
-        self.say(WorkerSays::Beat { facts: facts.clone(), jobs }).await;
+        let beat = {
+            let state = self.lock();
+            let jobs = state.jobs.iter().map(doing).collect();
+            let open = OpenQuestions { ids: state.lines.keys().copied().collect(), next: state.n_questions };
+            WorkerSays::Beat { facts: facts.clone(), jobs, open }
+        };
+        self.say(beat).await;
     }
 
     pub(super) async fn say(&self, body: WorkerSays) {
@@ -209,9 +215,14 @@ impl RunLink {
 
     /// Asks a question and keeps asking; the line says what the driver says.
     pub(super) async fn ask(self: &Arc<Self>, question: Question) -> Line {
-        let id = self.n_questions.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.lock().lines.insert(id, sender);
+        let id = {
+            let mut state = self.lock();
+            let id = state.n_questions;
+            state.n_questions += 1;
+            state.lines.insert(id, sender);
+            id
+        };
         let poll_at = Instant::now() + self.times.first_poll;
         let line = Line {
             link: Arc::clone(self),

@@ -171,12 +171,15 @@ impl Worker {
         let mut runs: HashMap<String, Attached> = HashMap::new();
         let mut tasks = JoinSet::new();
         let mut was_connected = true;
-        loop {
+        // A worker that drains hears its drivers until their jobs are done.
+        while !(stop.drain.is_cancelled() && tasks.is_empty()) {
             let tick = self.config.times.announce;
+            let is_draining = stop.drain.is_cancelled();
             tokio::select! {
                 biased;
                 () = stop.abort.cancelled() => break,
-                () = stop.drain.cancelled() => break,
+                () = stop.drain.cancelled(), if !is_draining => {}
+                Some(_) = tasks.join_next() => {}
                 announced = announcements.next() => match announced {
                     Some(payload) => self.hear(&payload, &broker, &slots, &mut runs, &mut tasks, &stop),
                     None => break,
@@ -191,7 +194,7 @@ impl Worker {
                 }
             }
         }
-        self.end(runs, tasks, &stop).await;
+        self.end(runs, tasks).await;
         Ok(())
     }
 
@@ -252,6 +255,9 @@ impl Worker {
             // The driver was started again with other data or another version.
             run.end.cancel();
         }
+        if stop.drain.is_cancelled() {
+            return;
+        }
         let names = Names::new(&self.config.name, &announced.run);
         let link = Arc::new(RunLink::new(Arc::clone(broker), names, &self.config.id, self.config.times));
         let (sender, queue) = watch::channel(announced.queue.clone());
@@ -289,13 +295,7 @@ impl Worker {
         });
     }
 
-    async fn end(&self, runs: HashMap<String, Attached>, mut tasks: JoinSet<()>, stop: &WorkerStop) {
-        let ended = async { while tasks.join_next().await.is_some() {} };
-        tokio::select! {
-            biased;
-            () = ended => {}
-            () = stop.abort.cancelled() => {}
-        }
+    async fn end(&self, runs: HashMap<String, Attached>, mut tasks: JoinSet<()>) {
         for run in runs.into_values() {
             run.end.cancel();
             run.link.say(WorkerSays::Leave).await;

@@ -1,12 +1,14 @@
 //! Deaths of workers, of the broker and of the driver. The results stay the same, and at most the calls that were out are
 //! sent again.
 
-use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, made_here, sending, start};
+use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, job, made_here, sending, start};
+use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_envs::runner::FaultKind;
 use skill_envs::{EnvError, RolloutRunner as _};
-use skill_llm::BudgetCaps;
+use skill_llm::{BudgetCaps, ChatRequest, Message};
 use skill_nats::fake::{FakeServer, Faults};
+use skill_nats::{Broker as _, PROTOCOL, Times};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,4 +200,91 @@ async fn a_rollout_that_nobody_waits_for_ends_and_sends_nothing_more() {
     assert_eq!(server.queue_names(), [] as [String; 0]);
     let made = driver.make(&env).await;
     check_same(made, &made_here(&env, &driver.source).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_asked_to_end_gives_up_jobs_whose_driver_is_gone() {
+    let (dir, server, sent, env) = cluster(2);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let worker = start(&server, "w", 2, &env, sending(CALL, &sent));
+    driver.live_for(Duration::from_millis(600), &env).await;
+    worker.stop.drain.cancel();
+    let ended = tokio::time::timeout(Times::default().abandon * 2, worker.ended()).await;
+    assert!(ended.is_ok(), "it waits for a driver that does not come back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_stream_that_is_lost_in_an_instant_are_queued_again_at_once() {
+    let (dir, server, sent, env) = cluster(N_ITEMS);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let _worker = start(&server, "w", 2, &env, sending(CALL, &sent));
+    let killing = async {
+        // Between two looks of the driver at its connection.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        server.kill();
+        server.lose_files();
+        server.start();
+    };
+    let begun = tokio::time::Instant::now();
+    let (made, ()) = tokio::join!(driver.make(&env), killing);
+    check_same(made, &made_here(&env, &driver.source).await);
+    assert!(begun.elapsed() < Times::default().requeue, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_wanted_again_is_queued_again() {
+    let (dir, server, sent, env) = cluster(1);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let first = start(&server, "first", 1, &env, sending(CALL, &sent));
+    drop(tokio::time::timeout(Duration::from_millis(600), driver.make(&env)).await);
+    first.kill().await;
+    let _second = start(&server, "second", 1, &env, sending(CALL, &sent));
+    let begun = tokio::time::Instant::now();
+    let made = driver.make(&env).await;
+    check_same(made, &made_here(&env, &driver.source).await);
+    assert!(begun.elapsed() < Times::default().requeue, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_its_worker_no_longer_waits_for_holds_up_no_other_one() {
+    let (dir, server, _, env) = cluster(1);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let job = job(&env.items[0], true);
+    let client = server.client();
+    let mut heard = client.subscribe("team.run.worker.ghost").await.unwrap();
+    let say = async |body: Value| {
+        let message = json!({ "protocol": PROTOCOL, "worker": "ghost", "body": body });
+        client.publish("team.run.driver", message.to_string().into()).await.unwrap();
+    };
+    let beat = |open: Value| {
+        let facts = json!({ "name": "ghost", "version": "1", "slots": 1 });
+        let jobs = json!([{ "job": &job.key, "item": "t0", "calls": 0 }]);
+        json!({ "beat": { "facts": facts, "jobs": jobs, "open": open } })
+    };
+    let call = |id: u64| {
+        let question = json!({
+            "job": &job.key, "role": "target", "place": &job.place, "occurrence": 0,
+            "request": ChatRequest::new(vec![Message::user("hello")]), "deadline_ms": null,
+        });
+        json!({ "ask": { "id": id, "question": { "call": question } } })
+    };
+    let ghost = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        say(json!({ "ask": { "id": 0, "question": { "claim": { "job": &job.key } } } })).await;
+        say(call(1)).await;
+        say(call(2)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // The first of the two equal calls is not waited for any longer.
+        say(beat(json!({ "ids": [2], "next": 3 }))).await;
+        while let Some(message) = heard.next().await {
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            if message.pointer("/body/send/id") == Some(&json!(2)) {
+                return;
+            }
+        }
+    };
+    let told = async {
+        tokio::select! { _ = driver.make(&env) => panic!("nobody has made it"), () = ghost => {} }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
 }
