@@ -31,6 +31,6 @@ pub(crate) use {
     live::LiveBank,
     run::MIN_STANDING_GROUPS,
     sets::{chosen, item_sets},
-    trials::{first_of_its_tier, tells_nothing, trial_design, trial_rule},
+    trials::{first_of_its_tier, longer_design, tells_nothing, trial_design, trial_rule},
     verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released},
 };

@@ -15,7 +15,7 @@ use skill_bank::trial::{
     TrialSettings, TrialState, TriedItems, preflight,
 };
 use skill_bank::{
-    BankEvent, BankView, Evidence, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill,
+    Bank, BankEvent, BankView, Evidence, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill,
 };
 use skill_core::stats::stratified::{TaskPrior, TrialRule};
 use skill_core::{ItemId, StepIdx};
@@ -256,19 +256,10 @@ impl BankRun<'_> {
         trial: &mut TrialRecord,
     ) -> Result<TrialNumbers, PipelineError> {
         let n_items = design.items().len().max(1) as u64;
-        // An interval needs so many groups.
-        let pass = GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
-        // Places after the last one of the trial have samples of their own.
-        let settings = TrialSettings {
-            max_rollouts: design.n_rollouts().saturating_add(pass * u64::from(design.shape().rollouts())),
-            ..self.trial_settings(design.rule())
-        };
-        let evidence = self.bank.bank().version(design.candidate()).map(|version| version.evidence.clone());
-        let items =
-            TriedItems::these(design.candidate(), &evidence.unwrap_or_default(), design.items().to_vec())
-                .map_err(|error| self.trial_error(&error))?;
-        let longer = TrialDesign::new(design.candidate().clone(), items, &settings, self.seed())
-            .map_err(|error| self.trial_error(&error))?;
+        // Whole passes.
+        let n_groups = GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
+        let longer =
+            longer_design(self.bank.bank(), design, n_groups).map_err(|error| self.trial_error(&error))?;
         let places = design.n_groups()..longer.n_groups();
         self.tell_fresh(round, trial, &longer, &places);
         let mut fresh = TrialGroups::new(&longer);
@@ -361,6 +352,27 @@ pub(crate) fn trial_design(
         rule => rule,
     };
     TrialDesign::new(candidate.clone(), items, &TrialSettings { rule, ..asked }, seed)
+}
+
+/// A trial's design with so many more groups, on which the skill is measured once the trial has admitted it: the places
+/// after the last one of the trial have samples of their own.
+pub(crate) fn longer_design(
+    bank: &Bank,
+    design: &TrialDesign,
+    n_groups: u64,
+) -> Result<TrialDesign, TrialError> {
+    let skill = design.candidate();
+    let size = design.shape().rollouts();
+    let settings = TrialSettings {
+        rollouts_per_group: size,
+        max_rollouts: design.n_rollouts().saturating_add(n_groups.saturating_mul(u64::from(size))),
+        rule: design.rule(),
+        outcome: design.outcome(),
+        ..TrialSettings::default()
+    };
+    let evidence = bank.version(skill).map(|version| version.evidence.clone()).unwrap_or_default();
+    let items = TriedItems::these(skill, &evidence, design.items().to_vec())?;
+    TrialDesign::new(skill.clone(), items, &settings, design.seed())
 }
 
 /// True where every task of the first look came out the same in both halves: more of the same would tell as little.

@@ -6,13 +6,12 @@
 
 use super::Evolving;
 use super::state::OpenMeasurement;
-use crate::bank::{GROUPS_PER_INTERVAL, MIN_STANDING_GROUPS, measured, obstacle};
+use crate::bank::{GROUPS_PER_INTERVAL, MIN_STANDING_GROUPS, longer_design, measured, obstacle};
 use crate::error::PipelineError;
 use crate::rl::record::{CHECKPOINT_FILE, RlMeasured};
 use crate::rl::rollout::{Group, Halved, Played, Purpose};
 use skill_bank::trial::{
-    Half, HideRule, Standing, StandingRollout, TrialDesign, TrialGroups, TrialNumbers, TrialResult,
-    TrialSettings, TriedItems, halves,
+    Half, HideRule, Standing, StandingRollout, TrialDesign, TrialGroups, TrialNumbers, TrialResult, halves,
 };
 use skill_bank::{BankEvent, BankSource, Occasion, Reason, SkillRef};
 use skill_core::stats::stratified::GroupShape;
@@ -26,18 +25,7 @@ const REMEMBERED_INTERVALS: usize = 4;
 impl<'run> Evolving<'run> {
     /// Has an admitted skill measured: the numbers that admitted it are too good on average.
     pub(super) fn measure_after_admission(&mut self, skill: &SkillRef, design: &TrialDesign) {
-        let n_rollouts = u64::from(design.shape().rollouts()).saturating_mul(GROUPS_PER_INTERVAL);
-        let settings = TrialSettings {
-            rollouts_per_group: design.shape().rollouts(),
-            max_rollouts: design.n_rollouts().saturating_add(n_rollouts),
-            rule: design.rule(),
-            outcome: design.outcome(),
-            ..TrialSettings::default()
-        };
-        let evidence = self.bank.bank().version(skill).map(|version| version.evidence.clone());
-        let items = TriedItems::these(skill, &evidence.unwrap_or_default(), design.items().to_vec());
-        let longer = items.and_then(|items| TrialDesign::new(skill.clone(), items, &settings, design.seed()));
-        match longer {
+        match longer_design(self.bank.bank(), design, GROUPS_PER_INTERVAL) {
             Ok(longer) => {
                 let of_admissions = |open: &&OpenMeasurement| open.occasion == Occasion::AfterAdmission;
                 let place = self.state.measurements.iter().take_while(of_admissions).count();
