@@ -5,7 +5,7 @@ use crate::skills::{propose, site_with};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_bank::distill::TeacherPrompts;
-use skill_bank::{Bank, State, Tier, Verdict};
+use skill_bank::{Bank, BankEvent, Occasion, State, Tier, Verdict};
 use skill_core::Usage;
 use skill_envs::Split;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
@@ -81,7 +81,51 @@ async fn a_candidate_that_helps_in_groups_of_a_trainer_is_admitted() {
     let utility = skill.active().unwrap().utility.unwrap();
     assert!(utility.difference > 0.2, "{utility:?}");
     let shown = site.get("/bank").await;
-    assert_eq!([&shown["trial"], &shown["version"]], [&json!(null), &json!(bank.view().version())]);
+    let (trial, version) = (&shown["trial"], &shown["version"]);
+    assert_eq!([&trial["occasion"], version], [&json!("after_admission"), &json!(bank.view().version())]);
+    site.end().await;
+}
+
+/// The differences of a skill by occasion.
+fn measured(path: &Path) -> Vec<(Occasion, f64)> {
+    let bank = read_bank(path).unwrap().bank;
+    let measured = bank.log().iter().filter_map(|record| match &record.event {
+        BankEvent::Measured { occasion, utility, .. } => Some((*occasion, utility.unwrap().difference)),
+        _ => None,
+    });
+    measured.collect()
+}
+
+#[tokio::test]
+async fn what_is_admitted_is_measured_on_further_groups_also_by_another_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    bank_with_candidate(&path);
+    let site = site_with(&path, settings(), None, None).await;
+    let mut client = site.session().await;
+    train(&site, &mut client, 1, true).await;
+    site.post("/bank/evolve", json!({})).await;
+    train(&site, &mut client, 50, true).await.unwrap();
+    assert_eq!(measured(&path).len(), 1);
+    // No other trial begins meanwhile, and a server that is started again goes on.
+    let (_, waiting) = site.post("/bank/evolve", json!({})).await;
+    assert_eq!(waiting["trial"]["occasion"], "after_admission", "{waiting}");
+    site.end().await;
+    let site = site_with(&path, settings(), None, None).await;
+    let shown = site.get("/bank").await;
+    let n_groups = shown["trial"]["max_groups"].as_u64().unwrap();
+    assert_eq!([&shown["trial"]["groups"], &json!(n_groups)], [&json!(0), &json!(8)]);
+    let mut client = site.session().await;
+    // From here on it does not help: what admitted it is not a part of the measurement.
+    for _ in 0..12 {
+        train(&site, &mut client, 1, false).await;
+    }
+    let found = measured(&path);
+    let [(Occasion::Trial, trial), (Occasion::AfterAdmission, fresh)] = found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(fresh < 0.0 && trial > 0.0, "{fresh} {trial}");
+    assert_eq!(site.get("/bank").await["trial"], json!(null));
     site.end().await;
 }
 

@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The file in the directory of a bank.
-pub(super) const RESULTS_FILE: &str = "results.jsonl";
+pub const RESULTS_FILE: &str = "results.jsonl";
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,16 @@ pub(super) enum Line {
         is_retirement: bool,
         /// Its design, as JSON.
         design: String,
+    },
+    /// What a trial has admitted is measured on further groups.
+    AfterAdmission {
+        /// The number of the trial.
+        trial: u32,
+        skill: SkillRef,
+        /// That of the trial, with more groups.
+        design: String,
+        /// The first place behind those of the trial.
+        first: u64,
     },
     /// What an episode came to.
     Result {

@@ -10,11 +10,13 @@
 mod episodes;
 mod error;
 mod file;
+mod groups;
 mod teach;
 mod trial;
 
 pub use episodes::{EpisodeEnd, EpisodeStart, Recorded};
 pub use error::OutsideError;
+pub use file::RESULTS_FILE;
 pub use teach::{EvolutionDraft, Proposed};
 pub use trial::{TrialDraft, TrialPlace, TrialReport};
 
@@ -267,7 +269,7 @@ impl OutsideBank {
         // A person may have decided about what is tried.
         let is_open = |trial: &Trial| {
             let state = self.bank.version(trial.candidate()).map(|version| version.state);
-            state == Some(if trial.is_retirement() { State::Active } else { State::Trial })
+            state == Some(trial.expected_state())
         };
         if !self.trial.as_ref().is_none_or(is_open) {
             self.trial = None;

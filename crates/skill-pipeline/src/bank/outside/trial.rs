@@ -1,12 +1,14 @@
-//! The trial under way: which episode is in which half, what they came to, and the verdict.
+//! The trial under way: which episode is in which half, what they came to, and the verdict. What it admits is measured
+//! on further groups, which are played like those of the trial.
 
 use super::OutsideBank;
 use super::error::OutsideError;
 use super::file::Line;
-use crate::bank::trials::{tells_nothing, trial_design, trial_rule};
+use super::groups::SeenGroups;
+use crate::bank::trials::{GROUPS_PER_INTERVAL, longer_design, trial_design, trial_rule};
 use crate::bank::verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released};
 use serde::{Deserialize, Serialize};
-use skill_bank::trial::{Half, ItemRate, TrialDesign, TrialResult, TrialSettings, TrialState};
+use skill_bank::trial::{Half, ItemRate, TrialDesign, TrialResult, TrialSettings};
 use skill_bank::{BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
 use skill_core::ItemId;
 use std::collections::BTreeMap;
@@ -44,6 +46,8 @@ pub struct TrialReport {
     pub candidate: SkillRef,
     /// Whether it is active already, and its retirement is tried.
     pub is_retirement: bool,
+    /// A trial, or the measurement of what a trial has admitted, which decides nothing.
+    pub occasion: Occasion,
     /// Its tasks.
     pub items: usize,
     /// Groups that count so far.
@@ -58,7 +62,7 @@ pub struct TrialReport {
     pub difference: f64,
     /// The interval of the difference at 95 %.
     pub interval: [f64; 2],
-    /// What was decided; none while it goes on.
+    /// What was decided; none while it goes on, and for a measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
@@ -79,36 +83,49 @@ pub struct TrialDraft {
 pub(super) struct Trial {
     number: u32,
     is_retirement: bool,
-    state: TrialState,
+    seen: SeenGroups,
     /// Without the candidate, and with it.
     views: [BankView; 2],
     /// How many episodes of each task were begun.
     begun: BTreeMap<ItemId, u64>,
-    /// Groups with results that are not in `state` yet.
+    /// Groups with results that are not in `seen` yet.
     open: BTreeMap<u64, Vec<Option<TrialResult>>>,
-    /// Groups of each task that are in `state` or complete, by task.
+    /// The pass that comes after the complete groups of each task.
     complete: BTreeMap<ItemId, u32>,
 }
 
 impl Trial {
-    fn new(number: u32, is_retirement: bool, design: TrialDesign, views: [BankView; 2]) -> Self {
-        Self {
+    fn new(number: u32, is_retirement: bool, seen: SeenGroups, views: [BankView; 2]) -> Self {
+        let mut trial = Self {
             number,
             is_retirement,
-            state: TrialState::new(design),
+            seen,
             views,
             begun: BTreeMap::new(),
             open: BTreeMap::new(),
             complete: BTreeMap::new(),
+        };
+        // The places before its first one are those of the trial before it.
+        let (first, size) = (trial.seen.first(), trial.group_size());
+        let items = trial.seen.design().items().to_vec();
+        for (item_idx, item) in (0_u64..).zip(&items) {
+            let passes = first.saturating_sub(item_idx).div_ceil(items.len() as u64);
+            trial.begun.insert(item.clone(), passes.saturating_mul(size));
+            trial.complete.insert(item.clone(), u32::try_from(passes).unwrap_or(u32::MAX));
         }
+        trial
     }
 
     pub(super) fn candidate(&self) -> &SkillRef {
-        self.state.design().candidate()
+        self.seen.design().candidate()
     }
 
-    pub(super) fn is_retirement(&self) -> bool {
-        self.is_retirement
+    /// The state that the candidate has in the bank meanwhile.
+    pub(super) fn expected_state(&self) -> State {
+        match self.seen.occasion() {
+            Occasion::Trial if !self.is_retirement => State::Trial,
+            _ => State::Active,
+        }
     }
 
     pub(super) fn view(&self, half: Half) -> &BankView {
@@ -120,17 +137,17 @@ impl Trial {
     }
 
     fn group_size(&self) -> u64 {
-        u64::from(self.state.design().shape().rollouts()).max(1)
+        u64::from(self.seen.design().shape().rollouts()).max(1)
     }
 
     /// The next place of an episode about this task; `None` if the task is none of the trial's, or has no place left.
     pub(super) fn take_place(&mut self, item: &ItemId) -> Option<TrialPlace> {
-        let design = self.state.design();
+        let design = self.seen.design();
         let item_idx = design.items().iter().position(|of| of == item)?;
         let (n_items, size) = (design.items().len() as u64, self.group_size());
         let begun = self.begun.entry(item.clone()).or_default();
         let group = (*begun / size).checked_mul(n_items)?.checked_add(item_idx as u64)?;
-        let planned = self.state.design().group(group).ok()?;
+        let planned = self.seen.design().group(group).ok()?;
         let sample = usize::try_from(*begun % size).ok()?;
         let half = *planned.halves.get(sample)?;
         *begun += 1;
@@ -144,7 +161,7 @@ impl Trial {
         place: &TrialPlace,
         outcome: TrialResult,
     ) -> Result<bool, OutsideError> {
-        if place.trial != self.number || place.group < self.state.n_seen() {
+        if place.trial != self.number || place.group < self.seen.next() {
             return Ok(false);
         }
         let size = usize::try_from(self.group_size()).unwrap_or(usize::MAX);
@@ -152,7 +169,7 @@ impl Trial {
         let Some(own) = results.get_mut(place.sample) else { return Ok(false) };
         *own = Some(outcome);
         if results.iter().all(Option::is_some) {
-            let item = self.state.design().group(place.group)?.item;
+            let item = self.seen.design().group(place.group)?.item;
             *self.complete.entry(item).or_default() += 1;
         }
         self.push_complete()?;
@@ -161,9 +178,9 @@ impl Trial {
 
     /// Hands over groups in the order of the design, as far as they are complete or given up.
     fn push_complete(&mut self) -> Result<(), OutsideError> {
-        while self.state.decision().is_none() && self.state.n_seen() < self.state.design().n_groups() {
-            let place = self.state.n_seen();
-            let planned = self.state.design().group(place)?;
+        while self.seen.decision().is_none() && self.seen.next() < self.seen.design().n_groups() {
+            let place = self.seen.next();
+            let planned = self.seen.design().group(place)?;
             let is_complete =
                 self.open.get(&place).is_some_and(|results| results.iter().all(Option::is_some));
             // Others are further: nobody plays this task any more, or its episodes were given up.
@@ -174,7 +191,7 @@ impl Trial {
             let size = usize::try_from(self.group_size()).unwrap_or(usize::MAX);
             let results = self.open.remove(&place).unwrap_or_else(|| vec![None; size]);
             let group = planned.of_rollouts(&results)?;
-            self.state.push(place, group)?;
+            self.seen.push(group)?;
         }
         Ok(())
     }
@@ -188,13 +205,14 @@ impl Trial {
     }
 
     fn report(&self, verdict: Option<Verdict>) -> TrialReport {
-        let (numbers, design) = (self.state.numbers(), self.state.design());
+        let (numbers, design, first) = (self.seen.numbers(), self.seen.design(), self.seen.first());
         TrialReport {
             candidate: self.candidate().clone(),
             is_retirement: self.is_retirement,
+            occasion: self.seen.occasion(),
             items: design.items().len(),
-            groups: self.state.n_seen(),
-            max_groups: design.n_groups(),
+            groups: self.seen.next().saturating_sub(first),
+            max_groups: design.n_groups().saturating_sub(first),
             group_size: design.shape().rollouts(),
             e_better: numbers.e_better,
             difference: numbers.difference,
@@ -322,24 +340,34 @@ impl OutsideBank {
         for view in &views {
             self.know(view.clone());
         }
-        self.trial = Some(Trial::new(number, is_retirement, design, views));
+        self.trial = Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views));
         Ok(self.trial_report())
     }
 
     /// Ends the trial under way if its results decide it; says where it is, or how it ended.
     pub(super) fn after_result(&mut self) -> Result<Option<TrialReport>, OutsideError> {
         let Some(trial) = &self.trial else { return Ok(None) };
-        let state = &trial.state;
-        let is_at_end = state.n_seen() >= state.design().n_groups();
-        if state.decision().is_none() && !is_at_end && !tells_nothing(state) {
+        if !trial.seen.is_over() {
             return Ok(Some(trial.report(None)));
         }
-        let verdict = state.decision().map_or(Verdict::Undecided, |decision| decision.verdict);
-        let report = trial.report(Some(verdict));
-        let (numbers, is_retirement) = (state.numbers(), trial.is_retirement);
-        let skill = trial.candidate().clone();
-        self.trial = None;
         let round = self.bank.round();
+        let (numbers, skill) = (trial.seen.numbers(), trial.candidate().clone());
+        if trial.seen.occasion() == Occasion::AfterAdmission {
+            let report = trial.report(None);
+            self.trial = None;
+            self.record(round, vec![measured(&skill, Occasion::AfterAdmission, &numbers, None)])?;
+            return Ok(Some(report));
+        }
+        let verdict = trial.seen.decision().map_or(Verdict::Undecided, |decision| decision.verdict);
+        let report = trial.report(Some(verdict));
+        let (number, is_retirement) = (trial.number, trial.is_retirement);
+        let design = trial.seen.design().clone();
+        // First, so that a process that takes over finds it with the admission.
+        let measurement = match verdict {
+            Verdict::Admit if !is_retirement => Some(self.plan_measurement(number, &design)?),
+            _ => None,
+        };
+        self.trial = None;
         self.record(round, vec![measured(&skill, Occasion::Trial, &numbers, Some(verdict))])?;
         if let Some(event) = consequence(&self.bank, &skill, verdict, is_retirement) {
             match obstacle_to_verdict(&self.bank, &skill, verdict, is_retirement) {
@@ -357,7 +385,28 @@ impl OutsideBank {
                 self.record(round, vec![BankEvent::Retired { skill, reason: Reason::OverCap }])?;
             }
         }
+        let is_active = self.bank.version(&skill).is_some_and(|version| version.state == State::Active);
+        if let Some(seen) = measurement.filter(|_| is_active) {
+            let views = self.arms(&skill, true);
+            for view in &views {
+                self.know(view.clone());
+            }
+            self.trial = Some(Trial::new(number, false, seen, views));
+        }
         Ok(Some(report))
+    }
+
+    /// Plans the measurement of a skill that is admitted, on further groups of its trial's tasks.
+    fn plan_measurement(&mut self, trial: u32, design: &TrialDesign) -> Result<SeenGroups, OutsideError> {
+        let longer = longer_design(&self.bank, design, GROUPS_PER_INTERVAL)?;
+        let first = design.n_groups();
+        self.results.append(&Line::AfterAdmission {
+            trial,
+            skill: design.candidate().clone(),
+            design: longer.to_json(),
+            first,
+        })?;
+        Ok(SeenGroups::after_admission(longer, first))
     }
 
     /// Takes up what earlier processes have recorded: their results, and the trial that was under way.
@@ -367,12 +416,17 @@ impl OutsideBank {
                 Line::Trial { trial, candidate, is_retirement, design } => {
                     self.trial = self.reopened(trial, &candidate, is_retirement, &design);
                 }
+                Line::AfterAdmission { trial, skill, design, first } => {
+                    if let Some(open) = self.reopened_measurement(trial, &skill, &design, first) {
+                        self.trial = Some(open);
+                    }
+                }
                 Line::Result { episode, item, skill_version, reward, outcome, trial } => {
                     if let (Some(place), Some(open)) = (&trial, &mut self.trial)
                         && place.trial == open.number
                     {
                         let size = open.group_size();
-                        let n_items = open.state.design().items().len().max(1) as u64;
+                        let n_items = open.seen.design().items().len().max(1) as u64;
                         let begun = open.begun.entry(item.clone()).or_default();
                         *begun = (*begun).max(place.group / n_items * size + place.sample as u64 + 1);
                     }
@@ -409,6 +463,22 @@ impl OutsideBank {
         if version.state != expected || last.flatten() != Some(design.sha256().as_str()) {
             return None;
         }
-        Some(Trial::new(number, is_retirement, design, self.arms(candidate, is_retirement)))
+        let views = self.arms(candidate, is_retirement);
+        Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views))
+    }
+
+    /// A measurement that an earlier process began, if it has not ended.
+    fn reopened_measurement(&self, trial: u32, skill: &SkillRef, design: &str, first: u64) -> Option<Trial> {
+        let version = self.bank.version(skill)?;
+        let design = TrialDesign::from_json(design, &version.evidence).ok()?.ok()?;
+        let last = self.bank.log().iter().rev().find_map(|record| match &record.event {
+            BankEvent::Measured { skill: of, occasion, .. } if of == skill => Some(*occasion),
+            _ => None,
+        });
+        if version.state != State::Active || last != Some(Occasion::Trial) {
+            return None;
+        }
+        let views = self.arms(skill, true);
+        Some(Trial::new(trial, false, SeenGroups::after_admission(design, first), views))
     }
 }
