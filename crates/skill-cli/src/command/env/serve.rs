@@ -21,8 +21,10 @@ mod served {
     use skillrl::config::LoadedConfig;
     use skillrl::engine::Engine;
     use skillrl::envs::{World, WorldEnv};
+    use skillrl::kept::KeptCalls;
     use skillrl::pipeline::StopSignal;
-    use skillrl::pipeline::bank::outside::OutsideBank;
+    use skillrl::pipeline::bank::outside::{OutsideBank, RESULTS_FILE};
+    use skillrl::pipeline::bank_dir::is_bank;
     use std::io::Write as _;
     use std::path::Path;
     use std::sync::Arc;
@@ -33,8 +35,11 @@ mod served {
         let loaded = super::super::play::configuration(&args.config, None)?;
         let mut engine = Engine::new(&loaded);
         let world = world(&loaded, &mut engine)?;
+        // Held until the server ends.
+        let kept = args.bank.as_deref().filter(|bank| is_bank(bank));
+        let kept = kept.map(|bank| KeptCalls::beside(&bank.join(RESULTS_FILE))).transpose()?;
         let (skills, teacher) = match args.bank.as_deref() {
-            Some(bank) => bank_of(&loaded, &mut engine, &world, bank)?,
+            Some(bank) => bank_of(&loaded, &mut engine, &world, bank, kept.as_ref())?,
             None => (None, None),
         };
         let frame = match assemble::initial_skill(&loaded)? {
@@ -70,7 +75,9 @@ mod served {
             writeln!(err, "serving over OpenEnv's protocol; Ctrl-C ends the server").unwrap_or_default();
             server.run(until).await;
             anyhow::Ok(())
-        })?
+        })??;
+        drop(kept);
+        Ok(())
     }
 
     fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> anyhow::Result<Arc<dyn World>> {
@@ -89,6 +96,7 @@ mod served {
         engine: &mut Engine<'_>,
         world: &Arc<dyn World>,
         path: &Path,
+        kept: Option<&KeptCalls>,
     ) -> anyhow::Result<(Option<ServedBank>, Option<TeacherOptions>)> {
         let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
         let (settings, seed) = (assemble::bank_settings(loaded), loaded.config.run.seed);
@@ -98,27 +106,78 @@ mod served {
         })?;
         let embedding = assemble::retrieval_model(loaded, engine)?;
         let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
-        let teacher = match engine.model(ModelRole::Teacher) {
-            Ok(model) => Some(TeacherOptions {
-                model,
-                prompts: assemble::teacher_prompts(loaded)?,
-                max_reply_tokens: loaded.config.limits.max_reply_tokens,
-            }),
+        let teacher = teacher(loaded, engine, kept)?;
+        Ok((Some(ServedBank { bank, retrieval, embedding }), teacher))
+    }
+
+    /// The teacher, whose replies are kept beside the results of the bank: an evolution that fails halfway, or whose server
+    /// dies, pays for none of them again.
+    fn teacher(
+        loaded: &LoadedConfig,
+        engine: &mut Engine<'_>,
+        kept: Option<&KeptCalls>,
+    ) -> anyhow::Result<Option<TeacherOptions>> {
+        let model = match engine.model(ModelRole::Teacher) {
+            Ok(model) => model,
             Err(error) => {
                 let error = skillrl::llm::error::with_causes(&error);
-                writeln!(
-                    anstream::stderr(),
-                    "warning: no skill will be proposed, since the teacher is missing: {error}"
-                )
-                .unwrap_or_default();
-                None
+                let warning = "warning: no skill will be proposed, since the teacher is missing";
+                writeln!(anstream::stderr(), "{warning}: {error}").unwrap_or_default();
+                return Ok(None);
             }
         };
-        Ok((Some(ServedBank { bank, retrieval, embedding }), teacher))
+        // Nothing is proposed for a bank of another system.
+        let model = match kept {
+            Some(kept) => {
+                kept.count_spent(engine);
+                kept.chat(model)
+            }
+            None => model,
+        };
+        let prompts = assemble::teacher_prompts(loaded)?;
+        let max_reply_tokens = loaded.config.limits.max_reply_tokens;
+        Ok(Some(TeacherOptions { model, prompts, max_reply_tokens }))
     }
 
     fn of_server(error: OpenEnvError) -> UsageError {
         let hint = error.hint();
         UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use skillrl::bank::Bank;
+        use skillrl::llm::journal::{CallFilter, JournalReader};
+        use skillrl::llm::{CallCtx, CallPlace, ChatRequest, Message};
+
+        /// Asks the teacher of a server that is started for this; returns the replies that are kept then.
+        async fn ask(config: &Path, bank: &Path) -> u64 {
+            let loaded = skillrl::config::Config::load(config, &[]).unwrap();
+            let kept = KeptCalls::beside(&bank.join(RESULTS_FILE)).unwrap();
+            let teacher = teacher(&loaded, &mut Engine::new(&loaded), Some(&kept)).unwrap().unwrap();
+            let call = CallCtx::new(CallPlace::new("round 1"));
+            let request = ChatRequest::new(vec![Message::user("What failed?")]);
+            assert_eq!(teacher.model.chat(&request, &call).await.unwrap().text, "Look first.");
+            kept.journal.flush().await.unwrap();
+            JournalReader::open(kept.journal.path()).unwrap().count(&CallFilter::default()).unwrap()
+        }
+
+        #[tokio::test]
+        async fn a_reply_of_the_teacher_is_kept_for_the_next_server() {
+            let dir = tempfile::tempdir().unwrap();
+            let path = |name: &str| dir.path().join(name);
+            let config = "[models]\ntarget = { kind = \"simulated\" }\n\
+                 optimizer = { kind = \"simulated\" }\n\
+                 teacher = { kind = \"scripted\", file = \"replies.json\" }\n\
+                 [env]\nkind = \"alfworld\"\nmax_train = 2\nmax_val = 1\nmax_test = 1\n";
+            std::fs::write(path("skillrl.toml"), config).unwrap();
+            drop(skillrl::pipeline::bank_dir::BankDir::create(&path("bank"), Bank::new(), None).unwrap());
+            let replies = r#"{ "version": 1, "rules": [], "otherwise": { "reply": "Look first." } }"#;
+            std::fs::write(path("replies.json"), replies).unwrap();
+            for _ in 0..2 {
+                assert_eq!(ask(&path("skillrl.toml"), &path("bank")).await, 1);
+            }
+        }
     }
 }
