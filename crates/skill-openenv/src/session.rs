@@ -105,11 +105,7 @@ impl Session {
             seen: seen.text.clone(),
         };
         let metadata = playing.metadata(item, &goal);
-        let text = match playing.skills.text.trim() {
-            "" => seen.text.clone(),
-            skills => format!("{skills}\n\n{}", seen.text),
-        };
-        let reply = observed(&text, &seen, None, &metadata);
+        let reply = observed(&first_text(&playing, &seen), &seen, None, &metadata);
         self.playing = Some(playing);
         Ok(reply)
     }
@@ -182,6 +178,19 @@ impl Session {
             self.app.end(playing.end(false));
         }
     }
+}
+
+/// What the agent reads first: the skills, the task where the world does not show it, and what is seen.
+fn first_text(playing: &Playing, seen: &Observation) -> String {
+    let skills = playing.skills.text.trim();
+    let task = playing.episode.task().unwrap_or_default().trim();
+    let task = if task.is_empty() || seen.text.contains(task) {
+        String::new()
+    } else {
+        format!("Task: {task}")
+    };
+    let parts = [skills, &task, &seen.text].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 impl Drop for Session {

@@ -2,13 +2,16 @@
 
 use crate::site::{Site, code, text};
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
+use skill_envs::live::{LiveConfig, LiveKind, LiveWorld};
 use skill_envs::qa::{QaEnv, QaItem, QaSettings};
 use skill_envs::tasks::{TasksConfig, TasksEnv, TasksWorld};
 use skill_envs::webshop::{WebshopConfig, WebshopWorld};
 use skill_envs::{AnswerWorld, EnvError, Episode, Item, Observation, Split, World};
+use skill_llm::{HttpRequest, HttpResponse, Transport, TransportError};
 use skill_openenv::{EnvOptions, Limits};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 async fn serve(world: Arc<dyn World>) -> Site {
@@ -156,5 +159,55 @@ async fn a_world_that_breaks_is_an_error_and_no_score() {
     // What is broken is no episode any longer.
     assert_eq!(code(&client.step("go").await), "EXECUTION_ERROR");
     assert_eq!(client.state().await["data"]["episode_id"], json!(null));
+    site.end().await;
+}
+
+/// A server with one household, whose task is done when something is put down.
+#[derive(Default)]
+struct Household {
+    is_away: AtomicBool,
+}
+
+#[async_trait]
+impl Transport for Household {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(TransportError::Connect { message: "refused".to_owned() });
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let answer = match body["action"].as_str() {
+            None => json!({"observation": "A room.", "available_actions": ["look", "put mug"],
+                           "task_description": "put a mug on a desk"}),
+            Some("put mug") => json!({"observation": "Done.", "done": true, "reward": 1}),
+            Some(_) => json!({"observation": "Nothing happens.", "done": false, "reward": 0}),
+        };
+        Ok(HttpResponse { status: 200, headers: Vec::new(), body: answer.to_string().into_bytes() })
+    }
+}
+
+#[tokio::test]
+async fn a_world_on_a_live_server_is_played_and_its_faults_are_no_scores() {
+    let config = LiveConfig {
+        kind: LiveKind::Alfworld,
+        servers: vec!["http://h:1".to_owned()],
+        tasks: [vec!["t1".to_owned()], vec![], vec![]],
+        timeout_s: 5.0,
+    };
+    let household = Arc::new(Household::default());
+    let transport = Arc::clone(&household) as Arc<dyn Transport>;
+    let site = serve(Arc::new(LiveWorld::with_transport(&config, transport).unwrap())).await;
+    let mut client = site.session().await;
+    let seen = client.reset(json!({})).await;
+    assert!(text(&seen).contains("put a mug on a desk"), "{seen}");
+    assert_eq!(seen["data"]["observation"]["admissible_commands"], json!(["look", "put mug"]));
+    let seen = client.step("look").await;
+    assert_eq!([&seen["data"]["reward"], &seen["data"]["done"]], [&json!(0.0), &json!(false)]);
+    let seen = client.step("put mug").await;
+    assert_eq!([&seen["data"]["done"], &seen["data"]["metadata"]["won"]], [&json!(true), &json!(true)]);
+    client.reset(json!({})).await;
+    household.is_away.store(true, Ordering::Relaxed);
+    assert_eq!(code(&client.step("look").await), "EXECUTION_ERROR");
+    household.is_away.store(false, Ordering::Relaxed);
+    assert!(text(&client.reset(json!({})).await).contains("put a mug on a desk"));
     site.end().await;
 }
