@@ -184,11 +184,8 @@ impl Session {
 fn first_text(playing: &Playing, seen: &Observation) -> String {
     let skills = playing.skills.text.trim();
     let task = playing.episode.task().unwrap_or_default().trim();
-    let task = if task.is_empty() || seen.text.contains(task) {
-        String::new()
-    } else {
-        format!("Task: {task}")
-    };
+    let task =
+        if task.is_empty() || seen.text.contains(task) { String::new() } else { format!("Task: {task}") };
     let parts = [skills, &task, &seen.text].into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n\n")
 }

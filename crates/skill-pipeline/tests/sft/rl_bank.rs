@@ -14,7 +14,8 @@ use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::source::document;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Message};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message};
+use skill_pipeline::PipelineError;
 use skill_pipeline::bank::BankSettings;
 use skill_pipeline::rl::record::{RlIteration, RlMeasured, RlSummary};
 use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
@@ -125,10 +126,17 @@ fn settings() -> RlSettings {
     settings
 }
 
-/// The teacher proposes the good skill, and counts how often it is asked.
-fn teacher(n_asked: &Arc<AtomicUsize>) -> Arc<dyn ChatModel> {
+/// The teacher proposes the good skill, and counts how often it is asked; it fails first, if it is away.
+fn teacher(n_asked: &Arc<AtomicUsize>, is_away: bool) -> Arc<dyn ChatModel> {
     let n_asked = Arc::clone(n_asked);
     Arc::new(ScriptedModel::from_fn("teacher", move |_: &ChatRequest, _: &CallCtx| {
+        if is_away {
+            return Err(LlmError::QuotaExhausted {
+                status: 402,
+                provider: "school".to_owned(),
+                message: "closed".to_owned(),
+            });
+        }
         n_asked.fetch_add(1, Ordering::Relaxed);
         let skill =
             json!({"title": "Knock", "principle": "Knock at every door.", "when_to_apply": "At a door."});
@@ -137,6 +145,10 @@ fn teacher(n_asked: &Arc<AtomicUsize>) -> Arc<dyn ChatModel> {
 }
 
 fn trainer(run: &Path, model: &Bigram, settings: &RlSettings, n_asked: &Arc<AtomicUsize>) -> RlTrainer {
+    trainer_with(run, model, settings, teacher(n_asked, false))
+}
+
+fn trainer_with(run: &Path, model: &Bigram, settings: &RlSettings, teacher: Arc<dyn ChatModel>) -> RlTrainer {
     let mut initial = Bank::new();
     candidate(&mut initial, "Shout");
     let retrieval = Retrieval::new(RetrievalSettings::default()).unwrap();
@@ -146,7 +158,7 @@ fn trainer(run: &Path, model: &Bigram, settings: &RlSettings, n_asked: &Arc<Atom
     evolution.hide_share = 0.25;
     let bank = RlBank::new(initial, retrieval, TeacherPrompts::embedded().unwrap())
         .with_settings(evolution)
-        .with_teacher(teacher(n_asked), 2_048);
+        .with_teacher(teacher, 2_048);
     with_bank(run, model, settings, bank)
 }
 
@@ -241,6 +253,27 @@ async fn a_run_with_a_bank_that_dies_ends_with_the_same_bytes_and_pays_no_reply_
         for (name, bytes) in &expected {
             assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_teacher_fails_continues_to_the_same_bytes_once_it_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.iterations = 8;
+    let (whole, run) = (dir.path().join("whole"), dir.path().join("run"));
+    let (_, _, n_expected) = train(&whole, &settings).await;
+    let away = teacher(&Arc::default(), true);
+    let error = trainer_with(&run, &bigram(&run), &settings, away).train(&run).await.unwrap_err();
+    assert!(
+        matches!(&error, PipelineError::Optimizer { source: LlmError::QuotaExhausted { .. }, .. }),
+        "{error:?}"
+    );
+    let (_, _, n_asked) = train(&run, &settings).await;
+    assert_eq!(n_asked, n_expected);
+    for name in ["bank/log.jsonl", "iterations.jsonl"] {
+        let read = |run: &Path| std::fs::read_to_string(run.join(name)).unwrap();
+        assert_eq!(read(&run), read(&whole), "{name}");
     }
 }
 
