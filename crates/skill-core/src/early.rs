@@ -13,7 +13,8 @@
 //! `U < current - margin`.
 //!
 //! A [`GateRule`] that asks for more than a higher score has a bound of its own beside this one, so that its candidates
-//! are lost no later; see `early/bound.rs`.
+//! are lost no later; see `early/bound.rs`. A candidate that may win by its tokens too
+//! ([`Objective::early`](crate::objective::Objective::early)) is lost when both ways are.
 //!
 //! - [`evaluation_order`] says which items to measure first, and [`FlipCounts`] what it knows of the past;
 //! - [`EarlyRejection`] takes results in that order;
@@ -24,6 +25,7 @@ mod bound;
 use crate::exact::ExactSum;
 use crate::gate::{Gate, ItemScore};
 use crate::ids::ItemId;
+use crate::objective::SavingBound;
 use crate::rule::{GateMode, GateRule};
 use bound::RuleBound;
 use serde::{Deserialize, Serialize};
@@ -122,6 +124,8 @@ pub struct EarlyRejection {
     bound: Option<RuleBound>,
     /// What the items together may lose, of a candidate that need not score higher.
     allowance: Option<ExactSum>,
+    /// What is left of another way to win: by fewer tokens.
+    saving: Option<SavingBound>,
 }
 
 impl EarlyRejection {
@@ -138,7 +142,13 @@ impl EarlyRejection {
             n_seen: 0,
             bound: None,
             allowance: None,
+            saving: None,
         }
+    }
+
+    /// The same of a candidate that may win by its tokens too.
+    pub(crate) fn or_saving(self, saving: SavingBound) -> Self {
+        Self { saving: Some(saving), ..self }
     }
 
     /// A candidate that stands if it loses no more than this; see [`NonInferiority`](crate::NonInferiority).
@@ -163,6 +173,11 @@ impl EarlyRejection {
 
     /// Takes the result of the next item; one that comes after the last item or after the rejection is ignored.
     pub fn push(&mut self, score: ItemScore) -> EarlyVerdict {
+        self.push_counted(score, 0)
+    }
+
+    /// The same with the tokens that the item took; 0 if they are not known.
+    pub fn push_counted(&mut self, score: ItemScore, tokens: u64) -> EarlyVerdict {
         if self.n_seen < self.n_items && self.verdict() == EarlyVerdict::Open {
             self.gate.add_to(&mut self.seen_total, score);
             let place = self.n_seen;
@@ -171,6 +186,9 @@ impl EarlyRejection {
             let ordering = self.seen_total.cmp(&self.current_total);
             if let Some(bound) = &mut self.bound {
                 bound.push(place, score, can_be_ahead, ordering);
+            }
+            if let Some(saving) = &mut self.saving {
+                saving.push(place, tokens);
             }
         }
         self.verdict()
@@ -183,7 +201,11 @@ impl EarlyRejection {
             Some(allowance) => self.most().plus_sum(allowance) < self.current_total,
             None => self.most() <= self.current_total || self.bound.as_ref().is_some_and(RuleBound::is_lost),
         };
-        if is_lost { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
+        let may_save = || match &self.saving {
+            Some(saving) => self.n_items > 0 && !saving.is_lost(self.most(), &self.current_total),
+            None => false,
+        };
+        if is_lost && !may_save() { EarlyVerdict::Rejected } else { EarlyVerdict::Open }
     }
 
     /// How many items there are.
@@ -212,7 +234,9 @@ impl EarlyRejection {
             None => self.most(),
         };
         let n_needed = most.whole_excess(&self.current_total);
-        self.n_seen.saturating_add(n_needed).min(self.n_items)
+        // By its tokens a candidate can be lost with any item, by its score not before so many.
+        let is_open = self.saving.is_some() && self.verdict() == EarlyVerdict::Open;
+        self.n_seen.saturating_add(n_needed.max(usize::from(is_open))).min(self.n_items)
     }
 
     /// The candidate's gate score if the items that are still open gave nothing, and if they gave 1 each: both in
@@ -242,7 +266,7 @@ impl EarlyRejection {
 pub struct PrefixFold {
     rejection: EarlyRejection,
     /// Results that arrived before one that stands before them, by position.
-    waiting: BTreeMap<usize, ItemScore>,
+    waiting: BTreeMap<usize, (ItemScore, u64)>,
 }
 
 impl PrefixFold {
@@ -255,13 +279,18 @@ impl PrefixFold {
     ///
     /// The first result of a position counts, and one that is not needed any more is ignored.
     pub fn push(&mut self, position: usize, score: ItemScore) -> EarlyVerdict {
+        self.push_counted(position, score, 0)
+    }
+
+    /// The same with the tokens that the item took; 0 if they are not known.
+    pub fn push_counted(&mut self, position: usize, score: ItemScore, tokens: u64) -> EarlyVerdict {
         if position >= self.rejection.n_seen() && position < self.rejection.n_items() {
-            self.waiting.entry(position).or_insert(score);
+            self.waiting.entry(position).or_insert((score, tokens));
         }
         while self.rejection.verdict() == EarlyVerdict::Open
-            && let Some(next) = self.waiting.remove(&self.rejection.n_seen())
+            && let Some((score, tokens)) = self.waiting.remove(&self.rejection.n_seen())
         {
-            self.rejection.push(next);
+            self.rejection.push_counted(score, tokens);
         }
         self.rejection.verdict()
     }

@@ -63,7 +63,7 @@ impl NonInferiority {
     ///
     /// The number nearest to 0.3 is a little less than 0.3, and three of ten items are meant to be a loss of 0.3: a
     /// margin is therefore taken as the next number above it, which is above what was written too.
-    fn allowance(&self, n_items: usize) -> ExactSum {
+    pub(crate) fn allowance(&self, n_items: usize) -> ExactSum {
         let margin = if self.margin > 0.0 { self.margin.next_up() } else { 0.0 };
         (0..n_items).fold(ExactSum::ZERO, |sum, _| sum.plus(margin))
     }

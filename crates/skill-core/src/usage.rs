@@ -18,6 +18,13 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
+impl Usage {
+    /// Tokens of prompt and reply.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);

@@ -7,4 +7,5 @@ mod decisions;
 mod oracle;
 mod order;
 mod removals;
+mod saving;
 mod sums;
