@@ -300,6 +300,9 @@ pub struct MemoryEntry {
     /// Of a candidate that was rejected before every item was measured: where its score would have been.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score_interval: Option<[f64; 2]>,
+    /// The share of the agent's tokens that the edits saved, where the gate looks at them; negative if they took more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_tokens: Option<f64>,
     /// Items that were measured of the candidate, and items of the selection split, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_measured: Option<[usize; 2]>,
@@ -338,6 +341,7 @@ impl MemoryEntry {
             score_before: record.score_before,
             score_after: record.candidate_gate_score,
             score_interval: record.selection_interval,
+            saved_tokens: record.saving.filter(|saving| saving.n > 0).map(|saving| saving.saved),
             n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
             rejected_edits: if is_in_vain { tried } else { Vec::new() },
             edit_notes,
@@ -350,6 +354,11 @@ impl MemoryEntry {
         let mut lines = vec![format!("Step {} (epoch {}): {}", self.step, self.epoch, self.outcome())];
         let tried = self.credit.as_ref().map_or_else(|| "Tried".to_owned(), StepCredit::tried);
         lines.extend(self.rejected_edits.iter().map(|edit| format!("- {tried}: {}", json(edit))));
+        if let Some(saved) = self.saved_tokens {
+            let percent = 100.0 * saved.abs();
+            let change = if saved < 0.0 { "more" } else { "fewer" };
+            lines.push(format!("- The agent took {percent:.1} % {change} tokens with the edits."));
+        }
         if self.n_fail > 0 {
             lines.push(format!("- {} of {} tasks failed.", self.n_fail, self.n_total));
         }

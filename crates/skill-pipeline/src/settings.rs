@@ -155,6 +155,9 @@ impl TrainSettings {
             return Err(SettingsError::TooLarge { setting: "memory_steps", found, most }.into());
         }
         self.task.validate()?;
+        if self.evidence.saving.is_some() && self.acceptance == Acceptance::Always {
+            return Err(SettingsError::SavingWithoutGate.into());
+        }
         self.evidence.validate().map_err(PipelineError::from)
     }
 

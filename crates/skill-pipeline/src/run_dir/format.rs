@@ -76,6 +76,12 @@ pub struct RuntimeState {
     /// The best skill; absent in format 1, where `best_step` and `best_slow_epoch` name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_skill: Option<SkillId>,
+    /// The skill whose scores the next candidate has to beat, if the current one took its place for its tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_reference: Option<SkillId>,
+    /// The same of the best skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_reference: Option<SkillId>,
     /// Lines of `files.jsonl` that the state relies on; absent if no hashes were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_lines: Option<u64>,
@@ -356,6 +362,10 @@ pub struct StepRecord {
     /// The candidate's score under that metric; absent if not every item was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_gate_score: Option<f64>,
+    /// Tokens of the candidate and of the current skill; absent where the gate does not look at them, or the candidate
+    /// was not evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saving: Option<SavingRecord>,
     /// What the step came to.
     pub action: StepAction,
     /// Notes for the appendix that this step's analysts wrote; absent without any.
@@ -386,6 +396,22 @@ pub struct StepRecord {
     /// What went wrong without stopping the step, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Tokens of a candidate and of the current skill on the same draws of the selection split.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SavingRecord {
+    /// Draws of which the tokens of both are known, as far as the candidate was measured.
+    pub n: usize,
+    /// Tokens of the candidate.
+    pub candidate_tokens: u64,
+    /// Tokens of the current skill.
+    pub current_tokens: u64,
+    /// The share that the candidate saves, to 6 digits; negative if it takes more.
+    pub saved: f64,
+    /// True if the candidate was accepted for its tokens: it does not score higher.
+    pub is_decisive: bool,
 }
 
 /// `summary.json` beside the results of an evaluation.

@@ -11,7 +11,7 @@ use super::path::{COMPARISON_PAIRS, RESULTS_FILE, SUMMARY_FILE, slow_update_path
 use super::read::{is_held, read_config, read_epoch_end, read_json, read_summary, read_versioned};
 use crate::error::PipelineError;
 use serde::Deserialize;
-use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx};
+use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx, Usage};
 use std::path::{Path, PathBuf};
 
 /// Reads the files of a run; what is not there yet is `None` or empty, what is not what it should be an error.
@@ -53,6 +53,8 @@ struct ResultBrief {
     id: ItemId,
     hard: f64,
     soft: f64,
+    #[serde(default)]
+    usage: Usage,
 }
 
 impl RunTotals {
@@ -259,6 +261,18 @@ impl RunReader {
         let briefs: Option<Vec<ResultBrief>> = read_json(&path)?;
         let scores = |brief: ResultBrief| (brief.id, ItemScore { hard: brief.hard, soft: brief.soft });
         Ok(briefs.map(|briefs| briefs.into_iter().map(scores).collect()))
+    }
+
+    /// The tokens of each result of an evaluation, prompts and replies, in the order of the split; 0 where they were not
+    /// counted. `None` if the evaluation was not made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`raw_patches`](Self::raw_patches).
+    pub fn tokens(&self, dir: EvaluationDir) -> Result<Option<Vec<u64>>, PipelineError> {
+        let briefs: Option<Vec<ResultBrief>> =
+            read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))?;
+        Ok(briefs.map(|briefs| briefs.iter().map(|brief| brief.usage.tokens()).collect()))
     }
 
     /// The results of an evaluation; `None` if it was not made.

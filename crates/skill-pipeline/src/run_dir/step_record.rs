@@ -44,6 +44,8 @@ impl RuntimeState {
             flips: FlipCounts::default(),
             current_skill: Some(initial),
             best_skill: Some(initial),
+            current_reference: None,
+            best_reference: None,
             files_lines: None,
         }
     }
@@ -154,6 +156,7 @@ impl StepRecord {
             gate_mode: None,
             paired: None,
             candidate_gate_score: None,
+            saving: None,
             action: StepAction::SkipNoPatches,
             n_execution_lapse_notes: None,
             n_appendix_notes_added: None,

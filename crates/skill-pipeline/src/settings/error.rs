@@ -50,6 +50,21 @@ pub enum SettingsError {
         /// The number.
         found: f64,
     },
+    /// The share of tokens to save is not between 0 and 1.
+    #[error("the share of tokens to save is {found}; it must be above 0 and below 1")]
+    TokenSaving {
+        /// The share.
+        found: f64,
+    },
+    /// The score that may be given up for tokens is not a share.
+    #[error("the score that may be given up for tokens is {found}; it must be at least 0 and below 1")]
+    ScoreMargin {
+        /// The margin.
+        found: f64,
+    },
+    /// Every candidate is accepted, and something is asked of candidates.
+    #[error("every candidate is accepted, so that none has to save tokens")]
+    SavingWithoutGate,
     /// On so few items the gate could accept nothing, however good a candidate is.
     #[error(
         "the gate \"{}\" accepts nothing unless at least {least} items differ, but the selection split has {n_items}",
@@ -84,8 +99,11 @@ impl SettingsError {
             Self::TooSmall { .. }
             | Self::TooLarge { .. }
             | Self::StandardErrors { .. }
+            | Self::TokenSaving { .. }
+            | Self::ScoreMargin { .. }
             | Self::Alpha { .. } => "change the setting",
             Self::TextTooLong { .. } => "keep what the optimizer needs in each of its prompts",
+            Self::SavingWithoutGate => "let the gate decide, or ask for no saving",
             Self::SmallSplit { .. } => "give the split more items, or ask for less evidence",
             Self::FewerSteps { .. } => "train as many epochs as before at least, or in another directory",
         }

@@ -3,13 +3,16 @@
 use super::SettingsError;
 use crate::error::PipelineError;
 use serde_json::{Value, json};
-use skill_core::{Gate, GateMode, GateRule};
+use skill_core::objective::Objective;
+use skill_core::{Gate, GateMode, GateRule, TokenSaving};
 
 /// The settings of the gate's evidence; the defaults are the paper's protocol, which asks for none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// What a candidate must show.
     pub mode: GateMode,
+    /// What else a candidate may be accepted for: fewer tokens at a score that is no worse. `None` for nothing.
+    pub saving: Option<TokenSaving>,
     /// Whether the decisions of the whole run share the mode's `alpha`, so that the later ones ask for more.
     pub spends_alpha: bool,
     /// Times that a skill is measured on each item of the selection split, at least 1; an item's draws count together.
@@ -21,7 +24,7 @@ pub struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { mode: GateMode::Strict, spends_alpha: false, selection_repeats: 1, fresh: false }
+        Self { mode: GateMode::Strict, saving: None, spends_alpha: false, selection_repeats: 1, fresh: false }
     }
 }
 
@@ -32,6 +35,11 @@ impl Evidence {
         GateRule { gate, mode, repeats: self.selection_repeats.max(1) }
     }
 
+    /// The rule for decision number `test`, with what else a candidate may be accepted for.
+    pub fn objective(&self, gate: Gate, test: u32) -> Objective {
+        Objective { rule: self.rule(gate, test), saving: self.saving }
+    }
+
     /// Refuses settings that cannot work.
     pub(super) fn validate(&self) -> Result<(), SettingsError> {
         if self.selection_repeats == 0 {
@@ -40,6 +48,15 @@ impl Evidence {
                 found: 0,
                 least: 1,
             });
+        }
+        if let Some(TokenSaving { least, margin }) = self.saving {
+            // Written so that what is not a number is refused too.
+            if !(least > 0.0 && least < 1.0) {
+                return Err(SettingsError::TokenSaving { found: least });
+            }
+            if !(0.0..1.0).contains(&margin) {
+                return Err(SettingsError::ScoreMargin { found: margin });
+            }
         }
         match self.mode {
             GateMode::Paired { standard_errors }
@@ -87,5 +104,8 @@ impl Evidence {
         ]
         .into_iter()
         .chain(own)
+        .chain(self.saving.into_iter().flat_map(|saving| {
+            [("gate.token_saving", json!(saving.least)), ("gate.score_margin", json!(saving.margin))]
+        }))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::SettingsError;
 use serde_json::{Value, json};
+use skill_core::TokenSaving;
 
 /// The most characters of one text, since every prompt of the optimizer contains it.
 pub const MAX_TASK_CHARS: usize = 20_000;
@@ -31,10 +32,14 @@ impl TaskTexts {
         self.parts().iter().all(|(_, _, text)| text.is_none())
     }
 
-    /// The texts under their names, and what the score rewards.
-    pub fn told(&self, reward: Option<&str>) -> String {
+    /// The texts under their names, what the score rewards, and what fewer tokens are worth.
+    pub fn told(&self, reward: Option<&str>, saving: Option<TokenSaving>) -> String {
         let texts = self.parts().into_iter().map(|(_, name, text)| (name, text));
-        let parts = texts.chain([("Score", reward.map(str::trim).filter(|text| !text.is_empty()))]);
+        let saving = saving.map(saving_text);
+        let parts = texts.chain([
+            ("Score", reward.map(str::trim).filter(|text| !text.is_empty())),
+            ("Tokens", saving.as_deref()),
+        ]);
         let parts = parts.filter_map(|(name, text)| text.map(|text| format!("{name}: {text}")));
         parts.collect::<Vec<_>>().join("\n\n")
     }
@@ -55,6 +60,21 @@ impl TaskTexts {
     pub(super) fn identity(&self) -> impl Iterator<Item = (&'static str, Value)> {
         self.parts().into_iter().filter_map(|(setting, _, text)| Some((setting, json!(text?))))
     }
+}
+
+/// What the optimizer is told of fewer tokens.
+fn saving_text(TokenSaving { least, margin }: TokenSaving) -> String {
+    let points = 100.0 * margin;
+    let score = match margin > 0.0 {
+        true => format!("scores at most {points:.3} points lower").replace(".000", ""),
+        false => "scores no lower".to_owned(),
+    };
+    format!(
+        "The score comes first. A changed skill is also kept if it {score} and the agent takes at least {:.0} % fewer \
+         tokens for each task: prompts, of which the skill is a part, and replies. Propose what shortens the skill \
+         without loss of a rule that tasks need, and rules that lead the agent to short answers and fewer turns.",
+        100.0 * least
+    )
 }
 
 /// A text without the white space around it, if anything is left.
@@ -82,8 +102,11 @@ mod tests {
     #[test]
     fn blank_texts_say_nothing_and_are_no_part_of_a_runs_identity() {
         let blank = texts(" \n");
-        assert!(blank.is_empty() && blank.told(None).is_empty());
+        assert!(blank.is_empty() && blank.told(None, None).is_empty());
         assert_eq!(blank.identity().count(), 0);
-        assert_eq!(texts("a").told(Some("1 if it is right")), "Background: a\n\nScore: 1 if it is right");
+        assert_eq!(
+            texts("a").told(Some("1 if it is right"), None),
+            "Background: a\n\nScore: 1 if it is right"
+        );
     }
 }

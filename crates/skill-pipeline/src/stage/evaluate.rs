@@ -178,7 +178,8 @@ pub async fn evaluate_candidate(
     let mut verdict = fold.as_ref().map_or(EarlyVerdict::Open, |fold| fold.rejection().verdict());
     for (position, known) in measured.iter().enumerate() {
         if let (Some(fold), Some(known)) = (&mut fold, known) {
-            verdict = fold.push(position, ItemScore::from(&known.result));
+            let tokens = known.result.usage.tokens();
+            verdict = fold.push_counted(position, ItemScore::from(&known.result), tokens);
         }
     }
     if verdict == EarlyVerdict::Open {
@@ -195,7 +196,8 @@ pub async fn evaluate_candidate(
         };
         let watch = |_, (position, _, rollout): &(usize, usize, Rollout)| {
             let Some(fold) = &mut fold else { return ControlFlow::Continue(usize::MAX) };
-            match fold.push(*position, ItemScore::from(&rollout.result)) {
+            let tokens = rollout.result.usage.tokens();
+            match fold.push_counted(*position, ItemScore::from(&rollout.result), tokens) {
                 EarlyVerdict::Rejected => ControlFlow::Break(()),
                 EarlyVerdict::Open => {
                     let n_startable = fold.n_startable(ctx.workers);

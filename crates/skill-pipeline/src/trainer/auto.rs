@@ -114,7 +114,8 @@ impl Run<'_> {
             reading: Reading {
                 minibatch_size: plan.minibatch_size,
                 edit_budget: plan.edits,
-                failure_only: true,
+                // What is solved may be solved with fewer tokens.
+                failure_only: self.settings.evidence.saving.is_none(),
                 shows_solved: true,
                 keeps_credit: true,
             },
@@ -125,7 +126,8 @@ impl Run<'_> {
     /// Why there is no further step, whatever the budget.
     fn end_of(&self, state: &TrainState) -> Option<SearchEnd> {
         // No candidate is strictly better than a skill that solves everything.
-        if state.current.score >= 1.0 {
+        // One that saves tokens may be accepted still.
+        if state.current.score >= 1.0 && self.settings.evidence.saving.is_none() {
             return Some(SearchEnd::Perfect);
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);

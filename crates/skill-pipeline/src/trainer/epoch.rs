@@ -24,8 +24,8 @@ use indexmap::IndexMap;
 use skill_core::gate::GateAction;
 use skill_core::package::edit_main;
 use skill_core::{
-    EpochIdx, FlipCounts, ItemScore, MeanScore, Origin, PairCategory, SkillDoc, SkillId, StepIdx,
-    inject_slow_update, replace_slow_update,
+    EpochIdx, FlipCounts, MeanScore, Origin, PairCategory, SkillDoc, SkillId, StepIdx, inject_slow_update,
+    replace_slow_update,
 };
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -177,7 +177,8 @@ impl Run<'_> {
         record.selection_interval = evaluation.left_out.map(|interval| [interval.low, interval.high]);
         record.paired = self.paired_record(state, &evaluation, self.settings.seed);
         let flips = self.flips_after(state, &evaluation);
-        record.action = match self.action(state, &evaluation) {
+        let verdict = self.verdict(state, &evaluation);
+        record.action = match verdict.action {
             _ if is_forced => SlowUpdateAction::ForceAccept,
             GateAction::AcceptNewBest => SlowUpdateAction::AcceptNewBest,
             GateAction::Accept => SlowUpdateAction::Accept,
@@ -199,12 +200,9 @@ impl Run<'_> {
         if is_new_best {
             record.best_score = score;
         }
-        let scored = ScoredSkill {
-            skill: candidate,
-            score,
-            item_scores: evaluation.results.iter().map(ItemScore::from).collect(),
-            id: SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step }),
-        };
+        let id = SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step });
+        let mut scored = ScoredSkill::of(candidate, score, &evaluation.results, id);
+        self.keep_reference(state, verdict, &mut scored);
         Ok((SkillChange::Scored { scored, is_new_best }, flips))
     }
 

@@ -1,32 +1,83 @@
 //! What the gate makes of a candidate, and what the record says about it.
 
 use super::run::Run;
-use super::{TrainState, round_6};
+use super::{ScoredSkill, TrainState, round_6};
+use crate::run_dir::format::SavingRecord;
 use crate::run_dir::paired_format::PairedRecord;
 use crate::settings::{Acceptance, EarlyStop};
 use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
 use crate::warning::Warning;
 use skill_core::gate::GateAction;
-use skill_core::{EarlyRejection, FlipCounts, GateRule, ItemId, ItemScore, evaluation_order};
+use skill_core::objective::{CountedTokens, Objective, ObjectiveVerdict};
+use skill_core::{
+    FlipCounts, GateRule, ItemId, ItemScore, RolloutResult, SkillDoc, SkillId, evaluation_order,
+};
 use skill_envs::Split;
 use std::collections::BTreeMap;
 
 impl Run<'_> {
     /// The rule for the next decision: it is one test more than there have been.
     pub(super) fn rule(&self, state: &TrainState) -> GateRule {
+        self.objective(state).rule
+    }
+
+    /// The same, with what else a candidate may be accepted for.
+    pub(super) fn objective(&self, state: &TrainState) -> Objective {
         let test = u32::try_from(state.n_measured()).unwrap_or(u32::MAX).saturating_add(1);
-        self.settings.evidence.rule(self.settings.gate, test)
+        self.settings.evidence.objective(self.settings.gate, test)
     }
 
     /// What the gate says.
-    pub(super) fn action(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> GateAction {
-        let rule = self.rule(state);
+    pub(super) fn verdict(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> ObjectiveVerdict {
+        let objective = self.objective(state);
         if evaluation.left_out.is_some() {
-            let can_show = rule.can_show(&state.current.item_scores);
-            return if can_show { GateAction::Reject } else { GateAction::Indecisive };
+            let can_show = objective.rule.can_show(state.current.bar());
+            let action = if can_show { GateAction::Reject } else { GateAction::Indecisive };
+            return ObjectiveVerdict { action, is_for_tokens: false };
         }
-        let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
-        rule.decide(&scores, &state.current.item_scores, &state.best.item_scores)
+        let candidate = ScoredSkill::of(SkillDoc::default(), 0.0, &evaluation.results, SkillId::INITIAL);
+        objective.decide(candidate.measures(), state.current.measures(), state.best.measures())
+    }
+
+    /// Holds a skill that was accepted for its tokens against the scores that were given up for it.
+    pub(super) fn keep_reference(
+        &self,
+        state: &TrainState,
+        verdict: ObjectiveVerdict,
+        scored: &mut ScoredSkill,
+    ) {
+        if !verdict.is_for_tokens {
+            return;
+        }
+        let total = |scores: &[ItemScore]| self.settings.gate.total(scores);
+        let is_best = verdict.action == GateAction::AcceptNewBest
+            && total(state.best.bar()) > total(state.current.bar());
+        let before = if is_best { &state.best } else { &state.current };
+        if total(before.bar()) > total(&scored.item_scores) {
+            scored.reference = Some(before.as_reference());
+        }
+    }
+
+    /// Tokens of a candidate beside those of the current skill, where the gate looks at them.
+    pub(super) fn saving_record(
+        &self,
+        state: &TrainState,
+        evaluation: &CandidateEvaluation,
+        verdict: ObjectiveVerdict,
+    ) -> Option<SavingRecord> {
+        self.settings.evidence.saving?;
+        let seen: BTreeMap<Drawn, u64> =
+            evaluation.results.iter().map(|result| (draw_of(result), result.usage.tokens())).collect();
+        let candidate: Vec<u64> =
+            self.draws().iter().map(|draw| seen.get(draw).copied().unwrap_or_default()).collect();
+        let counted = CountedTokens::of(&candidate, &state.current.item_tokens);
+        Some(SavingRecord {
+            n: counted.n_draws,
+            candidate_tokens: counted.candidate,
+            current_tokens: counted.current,
+            saved: round_6(counted.saved()),
+            is_decisive: verdict.is_for_tokens,
+        })
     }
 
     /// The numbers of the comparison with the current skill.
@@ -36,7 +87,7 @@ impl Run<'_> {
         evaluation: &CandidateEvaluation,
         seed: u64,
     ) -> Option<PairedRecord> {
-        let (rule, current) = (self.rule(state), &state.current.item_scores);
+        let (rule, current) = (self.rule(state), state.current.bar());
         let Some(interval) = evaluation.left_out else {
             let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
             return Some(PairedRecord::of(&rule, &rule.compare(&scores, current)?, seed));
@@ -84,14 +135,14 @@ impl Run<'_> {
     pub(super) fn candidate_plan<'known>(
         &self,
         state: &TrainState,
-        known: &'known BTreeMap<Drawn, skill_core::RolloutResult>,
+        known: &'known BTreeMap<Drawn, RolloutResult>,
     ) -> CandidatePlan<'known> {
         let (draws, current) = (self.draws(), &state.current.item_scores);
         match self.settings.early_stop {
             EarlyStop::Exact if self.settings.acceptance == Acceptance::Gate => {
                 let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
                 let order = evaluation_order(&ids, current, &state.flips);
-                let rejection = EarlyRejection::of_rule(self.rule(state), current, &order);
+                let rejection = self.objective(state).early(state.current.measures(), &order);
                 CandidatePlan { order, rejection: Some(rejection), known }
             }
             EarlyStop::Exact | EarlyStop::Off => self.whole_plan(known),
@@ -101,7 +152,7 @@ impl Run<'_> {
     /// Every draw, whatever they give.
     pub(super) fn whole_plan<'known>(
         &self,
-        known: &'known BTreeMap<Drawn, skill_core::RolloutResult>,
+        known: &'known BTreeMap<Drawn, RolloutResult>,
     ) -> CandidatePlan<'known> {
         CandidatePlan { order: (0..self.n_draws()).collect(), rejection: None, known }
     }
@@ -111,12 +162,12 @@ impl Run<'_> {
         let evidence = self.settings.evidence;
         let n_items = self.env.items(Split::Val).len();
         let first = evidence.rule(self.settings.gate, 1);
-        if !first.can_show(&state.current.item_scores) {
+        if evidence.saving.is_none() && !first.can_show(&state.current.item_scores) {
             let least = first.mode.least_discordant(n_items);
             self.warn(None, Warning::NothingToShow { mode: first.mode, least });
         }
         let last = evidence.rule(self.settings.gate, total_steps).mode.least_discordant(n_items);
-        if last > n_items {
+        if evidence.saving.is_none() && last > n_items {
             self.warn(None, Warning::LastStepCannotAccept { least: last, n_items });
         }
     }

@@ -9,7 +9,7 @@ use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, T
 use crate::run_dir::{EvaluationDir, atomic};
 use crate::stage::evaluate::{Evaluation, evaluate};
 use crate::warning::Warning;
-use skill_core::{ItemScore, MeanScore, SkillDoc, SkillId, StepIdx};
+use skill_core::{MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
 
@@ -124,8 +124,8 @@ impl Run<'_> {
         tokens: &mut TokensByStage,
     ) -> Result<ScoredSkill, PipelineError> {
         let (last, best) = (self.last_skill(state, tokens).await?, &state.best);
-        let action = self.rule(state).decide(&last.item_scores, &best.item_scores, &best.item_scores);
-        if !action.is_accepted() {
+        let verdict = self.objective(state).decide(last.measures(), best.measures(), best.measures());
+        if !verdict.action.is_accepted() {
             return Ok(best.clone());
         }
         self.dir.write_skills(&state.current.skill, &last.skill)?;
@@ -147,11 +147,10 @@ impl Run<'_> {
         };
         let mean = self.measure(Place::FINAL_SELECTION, &current.skill, tokens).await?;
         let results = self.dir.read_results(EvaluationDir::FinalSelection)?;
+        let score = self.settings.gate.score(mean);
         Ok(ScoredSkill {
-            score: self.settings.gate.score(mean),
-            item_scores: results.iter().map(ItemScore::from).collect(),
-            id: SkillId::of_step(noted),
-            ..current
+            reference: current.reference,
+            ..ScoredSkill::of(current.skill, score, &results, SkillId::of_step(noted))
         })
     }
 

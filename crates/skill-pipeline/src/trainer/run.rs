@@ -174,13 +174,14 @@ impl Trainer {
         prompts.validate()?;
         let settings = &self.settings;
         // What the score rewards is said where people say something of the task, and to planned searches.
-        let is_told = settings.protocol == Protocol::Auto || !settings.task.is_empty();
+        let saving = settings.evidence.saving;
+        let is_told = settings.protocol == Protocol::Auto || !settings.task.is_empty() || saving.is_some();
         let reward = self.env.reward().filter(|_| is_told);
         Ok(prompts
             .with_update_mode(settings.update_mode)
             .with_protocol(settings.protocol)
             .with_limits(settings.trajectories)
-            .with_task(&settings.task.told(reward.as_deref())))
+            .with_task(&settings.task.told(reward.as_deref(), saving)))
     }
 }
 
@@ -416,7 +417,7 @@ impl Run<'_> {
         state.write(&self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
-        if gate_score >= 1.0 {
+        if gate_score >= 1.0 && self.settings.evidence.saving.is_none() {
             self.warn(None, Warning::SolvedSelectionSplit);
         }
         Ok(state)

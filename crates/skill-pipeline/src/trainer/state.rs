@@ -8,6 +8,8 @@ use crate::run_dir::format::{
 };
 use crate::run_dir::{EvaluationDir, RunDir};
 use crate::stage::evaluate::Evaluation;
+use skill_core::RolloutResult;
+use skill_core::objective::Measures;
 use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, SkillId, StepIdx};
 use std::collections::BTreeMap;
 
@@ -32,8 +34,51 @@ pub struct ScoredSkill {
     pub score: f64,
     /// Its score on each item of the selection split, in the order of the split: what decisions compare.
     pub item_scores: Vec<ItemScore>,
+    /// The tokens of each of these; 0 where they are not known.
+    pub item_tokens: Vec<u64>,
+    /// The skill whose scores a candidate has to beat, where this one took its place for its tokens and scores lower.
+    pub reference: Option<Reference>,
     /// What made and measured it.
     pub id: SkillId,
+}
+
+/// A skill that another one took the place of, at a lower score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// The skill.
+    pub id: SkillId,
+    /// Its score on each item.
+    pub item_scores: Vec<ItemScore>,
+}
+
+impl ScoredSkill {
+    /// A skill that was measured, by these results.
+    pub(super) fn of(skill: SkillDoc, score: f64, results: &[RolloutResult], id: SkillId) -> Self {
+        Self {
+            skill,
+            score,
+            item_scores: results.iter().map(ItemScore::from).collect(),
+            item_tokens: results.iter().map(|result| result.usage.tokens()).collect(),
+            reference: None,
+            id,
+        }
+    }
+
+    /// What the gate compares of it.
+    pub(super) fn measures(&self) -> Measures<'_> {
+        Measures { scores: &self.item_scores, tokens: &self.item_tokens, bar: self.bar() }
+    }
+
+    /// The scores that a candidate has to beat.
+    pub(super) fn bar(&self) -> &[ItemScore] {
+        self.reference.as_ref().map_or(&self.item_scores, |reference| &reference.item_scores)
+    }
+
+    /// What a skill that takes its place for its tokens is held against.
+    pub(super) fn as_reference(&self) -> Reference {
+        let own = || Reference { id: self.id, item_scores: self.item_scores.clone() };
+        self.reference.clone().unwrap_or_else(own)
+    }
 }
 
 /// The end of an epoch that is done.
@@ -75,8 +120,7 @@ pub struct TrainState {
 impl TrainState {
     /// The state after the baseline.
     pub fn after_baseline(initial_skill: SkillDoc, baseline: &Evaluation, score: f64) -> Self {
-        let item_scores = baseline.results.iter().map(ItemScore::from).collect();
-        let scored = ScoredSkill { skill: initial_skill, score, item_scores, id: SkillId::INITIAL };
+        let scored = ScoredSkill::of(initial_skill, score, &baseline.results, SkillId::INITIAL);
         let evaluated = BTreeMap::from([(scored.skill.hash(), vec![StepIdx(0)])]);
         Self {
             last_step: StepIdx(0),
@@ -102,12 +146,16 @@ impl TrainState {
         let Some(stored) = dir.read_state()? else { return Ok(None) };
         let history = dir.read_history(stored.last_completed_step)?;
         let (current_id, best_id) = (stored.current(), stored.best());
-        let item_scores = |id: SkillId| -> Result<Vec<ItemScore>, PipelineError> {
+        let results = |id: SkillId| -> Result<Vec<RolloutResult>, PipelineError> {
             let place = EvaluationDir::of_skill(id).ok_or_else(|| PipelineError::Corrupt {
                 path: dir.state_path(),
                 message: format!("names {id}, which this run has not measured"),
             })?;
-            Ok(dir.read_results(place)?.iter().map(ItemScore::from).collect())
+            dir.read_results(place)
+        };
+        let reference = |id: Option<SkillId>| -> Result<Option<Reference>, PipelineError> {
+            let Some(id) = id else { return Ok(None) };
+            Ok(Some(Reference { id, item_scores: results(id)?.iter().map(ItemScore::from).collect() }))
         };
         let (epoch_end, epoch_records) = read_epoch_ends(dir, stored.epoch_end)?;
         let last_epoch = history.last().map(|record| record.epoch);
@@ -117,9 +165,8 @@ impl TrainState {
         };
         let current = ScoredSkill {
             skill: current_skill.with_carried(initial_skill.carried().clone()),
-            score: stored.current_score,
-            item_scores: item_scores(current_id)?,
-            id: current_id,
+            reference: reference(stored.current_reference)?,
+            ..ScoredSkill::of(SkillDoc::default(), stored.current_score, &results(current_id)?, current_id)
         };
         let best = ScoredSkill {
             skill: match best_id.origin.ended_epoch() {
@@ -128,9 +175,8 @@ impl TrainState {
                 None => dir.read_made_skill(best_id.origin.step(), &stored.best_skill_hash)?,
             }
             .with_carried(initial_skill.carried().clone()),
-            score: stored.best_score,
-            item_scores: item_scores(best_id)?,
-            id: best_id,
+            reference: reference(stored.best_reference)?,
+            ..ScoredSkill::of(SkillDoc::default(), stored.best_score, &results(best_id)?, best_id)
         };
         let mut evaluated = BTreeMap::from([(initial_skill.hash(), vec![StepIdx(0)])]);
         for record in &history {
@@ -183,6 +229,8 @@ impl TrainState {
             flips: self.flips.clone(),
             current_skill: Some(self.current.id),
             best_skill: Some(self.best.id),
+            current_reference: self.current.reference.as_ref().map(|reference| reference.id),
+            best_reference: self.best.reference.as_ref().map(|reference| reference.id),
             files_lines: None,
         };
         dir.write_progress(&self.current.skill, &self.best.skill, &self.history, &state)

@@ -18,9 +18,7 @@ use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::{
-    FlipCounts, GateMode, ItemScore, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx,
-};
+use skill_core::{FlipCounts, GateMode, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
 use std::collections::BTreeMap;
@@ -145,7 +143,7 @@ impl Run<'_> {
         let (evaluation, speculated) = match &speculation {
             Some(speculation) => {
                 let is_rejected =
-                    |evaluation: &CandidateEvaluation| !self.action(state, evaluation).is_accepted();
+                    |evaluation: &CandidateEvaluation| !self.verdict(state, evaluation).action.is_accepted();
                 let (evaluation, speculated) =
                     self.beside(evaluating, speculation, &state.current.skill, is_rejected).await?;
                 (evaluation, Some(speculated))
@@ -171,7 +169,9 @@ impl Run<'_> {
         }
         record.paired = self.paired_record(state, &evaluation, self.settings.seed);
         let flips = self.flips_after(state, &evaluation);
-        record.action = match self.action(state, &evaluation) {
+        let verdict = self.verdict(state, &evaluation);
+        record.saving = self.saving_record(state, &evaluation, verdict);
+        record.action = match verdict.action {
             _ if self.settings.acceptance == Acceptance::Always => StepAction::ForceAccept,
             GateAction::AcceptNewBest => StepAction::AcceptNewBest,
             GateAction::Accept => StepAction::Accept,
@@ -181,7 +181,8 @@ impl Run<'_> {
         if evaluation.left_out.is_some() {
             return Ok(Decision { candidate: None, flips });
         }
-        let scored = self.score(state, candidate, &evaluation.results, record);
+        let mut scored = self.score(state, candidate, &evaluation.results, record);
+        self.keep_reference(state, verdict, &mut scored);
         Ok(Decision { candidate: Some(scored), flips })
     }
 
@@ -193,8 +194,6 @@ impl Run<'_> {
         results: &[RolloutResult],
         record: &mut StepRecord,
     ) -> ScoredSkill {
-        let item_scores: Vec<ItemScore> = results.iter().map(ItemScore::from).collect();
-        let best = &state.best.item_scores;
         let mean = MeanScore::of_results(results);
         let score = self.settings.gate.score(mean);
         record.selection_hard = Some(mean.hard);
@@ -203,14 +202,16 @@ impl Run<'_> {
         if record.action.is_accept() {
             record.current_score = score;
         }
-        let is_above_best = || self.settings.gate.decide_exact(&item_scores, best, best).is_accepted();
+        let scored = ScoredSkill::of(candidate, score, results, SkillId::of_step(record.step));
+        let best = state.best.bar();
+        let is_above_best = || self.settings.gate.decide_exact(&scored.item_scores, best, best).is_accepted();
         if record.action == StepAction::AcceptNewBest
             || record.action == StepAction::ForceAccept && is_above_best()
         {
             record.best_score = score;
             record.best_step = record.step;
         }
-        ScoredSkill { skill: candidate, score, item_scores, id: SkillId::of_step(record.step) }
+        scored
     }
 
     /// What the files of the run hold of this very skill on the selection split.

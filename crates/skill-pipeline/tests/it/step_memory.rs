@@ -25,6 +25,7 @@ fn entry(step: u32, action: StepAction) -> MemoryEntry {
         score_before: 0.4,
         score_after: Some(0.35),
         score_interval: None,
+        saved_tokens: None,
         n_measured: Some([40, 40]),
         rejected_edits: Vec::new(),
         edit_notes: Vec::new(),

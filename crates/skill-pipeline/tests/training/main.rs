@@ -18,6 +18,7 @@ mod pruning;
 #[path = "../support/run_files.rs"]
 mod run_files;
 mod runners;
+mod saving;
 mod skill_aware;
 mod sources;
 mod stop;

@@ -122,6 +122,7 @@ impl Env for Words {
             f64::from(u8::from(is_solved)),
             if is_solved { 1.0 } else { 0.25 },
         );
+        result.usage = reply.usage;
         result.fail_reason = if is_solved { String::new() } else { format!("missing: {word}") };
         Ok(result)
     }
