@@ -3,7 +3,9 @@
 use skillrl::core::usage::dollars;
 use skillrl::core::{EpochIdx, GateMetric, Origin};
 use skillrl::llm::Spent;
-use skillrl::pipeline::run_dir::format::{SearchEnd, StageTokens, StepAction, StepRecord, Summary};
+use skillrl::pipeline::run_dir::format::{
+    SavingRecord, SearchEnd, StageTokens, StepAction, StepRecord, Summary,
+};
 use skillrl::pipeline::run_dir::paired_format::PairedRecord;
 use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
@@ -43,7 +45,16 @@ pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
     if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
         line.push_str(&tally_words(paired));
     }
+    if let Some(saving) = record.saving.filter(|saving| saving.n > 0) {
+        line.push_str(&saving_words(saving));
+    }
     line
+}
+
+/// `, 24.0 % fewer tokens`.
+fn saving_words(saving: SavingRecord) -> String {
+    let change = if saving.saved < 0.0 { "more" } else { "fewer" };
+    format!(", {:.1} % {change} tokens", 100.0 * saving.saved.abs())
 }
 
 /// The same line, with the decision in colour; a stream without colours takes them out.

@@ -33,6 +33,7 @@ pub use data::compare::{
 };
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
+pub use data::front::FrontRow;
 pub use data::headline::{Comparison, Headline, ReportVerdict};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::overview::{RunOverview, RunPhase, runs_in};

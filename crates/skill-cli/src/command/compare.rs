@@ -73,6 +73,11 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row(&format!("selection{metric}"), &|side| score(side.selection, side.selection_interval)),
         row(&format!("test{metric}"), &|side| score(side.test, side.test_interval)),
         row(&format!("test before{metric}"), &|side| score(side.test_before, None)),
+        row("tokens per task", &|side| tokens(side.tokens_per_task, side.tokens_per_task_before)),
+        row("skill length", &|side| {
+            side.skill_tokens
+                .map_or_else(|| "not known".to_owned(), |tokens| format!("about {} tokens", grouped(tokens)))
+        }),
         row("calls", &|side| used(side.calls, side.n_steps)),
         row("tokens", &|side| used(side.tokens, side.n_steps)),
         row("cost", &|side| match side.money {
@@ -81,6 +86,17 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
             None => "no prices".to_owned(),
         }),
     ]
+}
+
+/// Tokens for each task of the selection split: under the best skill, and under the first one where they differ.
+fn tokens(best: Option<f64>, first: Option<f64>) -> String {
+    match (best, first) {
+        (Some(best), Some(first)) if best != first => {
+            format!("{best:.1} ({first:.1} before, {:+.1} %)", 100.0 * (best / first - 1.0))
+        }
+        (Some(best), _) => format!("{best:.1}"),
+        (None, _) => "not known".to_owned(),
+    }
 }
 
 /// A number that a run with steps cannot have left at 0, unless it did not record it.

@@ -100,6 +100,12 @@ pub struct RunSide {
     pub test_interval: Option<[f64; 2]>,
     /// The score of its first skill on its test split, or the score without the bank.
     pub test_before: Option<f64>,
+    /// Tokens of the target for each task of the selection split under its first skill, where they were counted.
+    pub tokens_per_task_before: Option<f64>,
+    /// The same under its best skill.
+    pub tokens_per_task: Option<f64>,
+    /// The length of its best skill in tokens, estimated; of a document.
+    pub skill_tokens: Option<u64>,
     /// Calls that it made.
     pub calls: u64,
     /// Tokens of prompts and replies.
@@ -260,6 +266,7 @@ type Measured = Option<(f64, [f64; 2])>;
 
 fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
     let headline = report.headline.as_ref();
+    let best = report.front.iter().find(|row| row.is_best);
     let used = used(&report.stages);
     RunSide {
         name: report.name.clone(),
@@ -278,6 +285,9 @@ fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
         test: test.map(|(score, _)| score),
         test_interval: test.map(|(_, interval)| interval),
         test_before: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.before),
+        tokens_per_task_before: report.front.first().and_then(|row| row.tokens),
+        tokens_per_task: best.and_then(|row| row.tokens),
+        skill_tokens: best.map(|row| row.skill_tokens),
         calls: used.calls,
         tokens: used.tokens(),
         money: report.total.as_ref().and_then(|total| total.money),
@@ -308,6 +318,9 @@ fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
         test: test.map(|(score, _)| score),
         test_interval: test.map(|(_, interval)| interval),
         test_before: report.test.as_ref().map(|test| test.before.hard),
+        tokens_per_task_before: None,
+        tokens_per_task: None,
+        skill_tokens: None,
         calls: used.calls,
         tokens: used.tokens(),
         money: report.total.as_ref().and_then(|total| total.money),

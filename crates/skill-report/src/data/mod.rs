@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod conversation;
 mod ending;
 pub(crate) mod epochs;
+pub(crate) mod front;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod overview;
@@ -17,6 +18,7 @@ mod weights_files;
 
 use crate::ReportError;
 use conversation::Trajectories;
+use front::FrontRow;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
@@ -100,6 +102,8 @@ pub struct Report {
     pub n_steps_left_out: usize,
     /// The score of the current and of the best skill wherever one of them changes, over all steps.
     pub course: Vec<ScorePoint>,
+    /// Score, tokens and length of the skills that were measured whole, those of the steps that are shown.
+    pub front: Vec<FrontRow>,
     /// Calls, tokens and money by stage: what the results of the run stand on.
     pub stages: Vec<StageRow>,
     /// All stages together.
@@ -218,6 +222,7 @@ impl Report {
             reason,
             n_steps_left_out: source.history.len() - steps.len(),
             course: course(&source),
+            front: front::read(&source, &chosen)?,
             total: total(&stages),
             stages,
             sent: Sent::of(run)?.into(),
@@ -248,6 +253,7 @@ impl Report {
             steps: Vec::new(),
             n_steps_left_out: 0,
             course: Vec::new(),
+            front: Vec::new(),
             stages: Vec::new(),
             total: None,
             sent: Sent::of(run)?.into(),
