@@ -29,7 +29,7 @@ use elsewhere::{elsewhere, with_runner, with_their_trouble, with_workers};
 use skill_core::package::{CarriedFile, CarriedFiles, FrontMatterEdits, SkillPackage};
 use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_core::search_plan::SearchBudget;
-use skill_core::{GateKind, GateMode, SkillDoc};
+use skill_core::{GateKind, GateMode, SkillDoc, TokenSaving};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
@@ -406,6 +406,8 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
     settings.search.optimizer_prices = prices(&config.models.optimizer);
     settings.acceptance = if gate.enabled { Acceptance::Gate } else { Acceptance::Always };
     settings.evidence.mode = gate_mode(gate);
+    settings.evidence.saving =
+        gate.token_saving.map(|least| TokenSaving { least, margin: gate.score_margin.unwrap_or_default() });
     settings.max_reply_tokens =
         config.models.optimizer.max_tokens().unwrap_or(config.limits.max_reply_tokens);
     Ok(settings)

@@ -122,6 +122,9 @@ pub fn of_settings(error: &SettingsError) -> &'static str {
     match error {
         SettingsError::StandardErrors { .. } => "change `gate.standard_errors`",
         SettingsError::Alpha { .. } => "change `gate.alpha`",
+        SettingsError::TokenSaving { .. } => "change `gate.token_saving`",
+        SettingsError::ScoreMargin { .. } => "change `gate.score_margin`",
+        SettingsError::SavingWithoutGate => "set `gate.enabled` to true, or leave `gate.token_saving` out",
         SettingsError::SmallSplit { .. } => {
             "give the split more items (`env.split_ratio`), or ask for less evidence (`gate.mode`)"
         }

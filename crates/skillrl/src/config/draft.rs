@@ -353,6 +353,7 @@ impl Draft {
     pub(super) fn check_conflicts(&mut self) {
         self.check_mode();
         self.check_edit_budgets();
+        self.check_saving();
         self.check_rates();
         self.check_prices();
         self.check_env();
@@ -383,6 +384,22 @@ impl Draft {
             "`train.min_edit_budget` ({least}) is above `train.edit_budget` ({most}); it takes at most {most}"
         );
         self.report(place, ProblemKind::Conflict { message });
+    }
+
+    /// What a saving of tokens needs.
+    fn check_saving(&mut self) {
+        let message = match (self.entries.get("gate.token_saving"), self.entries.get("gate.score_margin")) {
+            (Some(saving), _) if self.entry("gate.enabled").is_some_and(|entry| entry.value == false) => {
+                let message = "`gate.token_saving` asks for something that `gate.enabled = false` accepts without; leave one of them out";
+                (saving.place.clone(), message)
+            }
+            (None, Some(margin)) => {
+                let message = "`gate.score_margin` is what may be given up for `gate.token_saving`, which is not set; set it, or leave the margin out";
+                (margin.place.clone(), message)
+            }
+            (Some(_) | None, _) => return,
+        };
+        self.report(message.0, ProblemKind::Conflict { message: message.1.to_owned() });
     }
 
     /// Two models of one server have one rate.

@@ -45,6 +45,9 @@ fn settings_for(section: &SectionSpec, key: &KeySpec, value: &Value) -> Vec<Stri
     if section.path_of(key) == "budget.money" {
         settings.extend(["models.target", "models.optimizer"].map(|model| format!("{model}.price_input=1")));
     }
+    if section.path_of(key) == "gate.score_margin" {
+        settings.push("gate.token_saving=0.2".to_owned());
+    }
     settings = super::fit_to_mode(section, settings);
     let chosen = if key.name == "kind" { value.as_str() } else { key.kinds.names().first().copied() };
     if let Some(kind) = chosen

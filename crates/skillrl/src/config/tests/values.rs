@@ -355,3 +355,22 @@ fn reinforcement_learning_is_no_setting_of_what_is_trained_otherwise() {
     assert_eq!(found, [2, 64, 150].map(serde_json::Value::from).each_ref());
     assert!(recorded["rl"]["games"].is_null());
 }
+
+#[test]
+fn objectives_that_contradict_each_other_are_refused() {
+    let mut said = Said::default();
+    said.refused("gate.token_saving=1.2");
+    said.refused("gate.token_saving=0");
+    let mut both = |overrides: &[&str], names: &[&str]| said.add(MINIMAL, overrides, names);
+    both(&["gate.token_saving=0.2", "gate.score_margin=1.5"], &["`gate.score_margin`"]);
+    both(&["gate.score_margin=0.01"], &["`gate.score_margin`", "`gate.token_saving`"]);
+    both(
+        &["gate.token_saving=0.2", "gate.enabled=false"],
+        &["`gate.token_saving`", "`gate.enabled = false`"],
+    );
+    both(
+        &["train.mode=bank", "models.teacher.model=m", "gate.token_saving=0.2"],
+        &["`gate.token_saving`", "`train.mode`"],
+    );
+    insta::assert_snapshot!(said.text());
+}
