@@ -88,6 +88,7 @@ pub mod stats;
 pub mod tokens;
 pub mod trajectory;
 pub mod usage;
+pub mod wishes;
 
 pub use autonomous::BudgetChoice;
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};

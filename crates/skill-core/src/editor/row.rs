@@ -44,6 +44,10 @@ pub enum EditStatus {
     SkippedDuplicateContent,
     /// The skill would grow past its limit.
     SkippedOverSizeLimit,
+    /// The edit would take away a line that a person has pinned.
+    SkippedPinned,
+    /// A person has forbidden the edit.
+    SkippedForbidden,
     /// An operation that there is not.
     SkippedUnknownOp,
     /// The edit names a file that the skill package does not have.
@@ -78,6 +82,8 @@ impl EditStatus {
             | Self::SkippedDeleteTargetNotFound
             | Self::SkippedDuplicateContent
             | Self::SkippedOverSizeLimit
+            | Self::SkippedPinned
+            | Self::SkippedForbidden
             | Self::SkippedUnknownOp
             | Self::SkippedUnknownFile
             | Self::SkippedFileNotEditable
