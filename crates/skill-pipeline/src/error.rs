@@ -1,6 +1,7 @@
 //! Why a run stopped before its end.
 
 use crate::identity::{SettingChange, describe_changes};
+use crate::run_dir::notes::NoteRefusal;
 use crate::settings::SettingsError;
 use crate::sft::record::SftCounts;
 use skill_bank::{BankError, DistillError};
@@ -39,6 +40,9 @@ pub enum PipelineError {
     /// A prompt cannot be rendered.
     #[error("cannot render a prompt")]
     Prompt(#[from] PromptError),
+    /// A note cannot be taken; nothing was written.
+    #[error(transparent)]
+    Note(#[from] NoteRefusal),
     /// The settings cannot work.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -368,6 +372,7 @@ impl PipelineError {
             Self::Optimizer { source, .. } => source.hint(),
             Self::Prompt(_) => "fix the prompt's template",
             Self::Settings(error) => error.hint(),
+            Self::Note(refusal) => refusal.hint(),
             Self::EmptySplit { .. } => "give the split at least one item",
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
             Self::RunDir { source, .. } => file_hint(source),

@@ -6,7 +6,7 @@ use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
 use crate::phases::{Phase, PhaseRecord};
 use crate::rl::record::{RlIteration, RlSummary, RlValidation};
 use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
-use crate::run_dir::format::{StepRecord, Summary};
+use crate::run_dir::format::{StepRecord, Summary, is_zero};
 use crate::sft::record::{SftStep, SftSummary, SftValidation};
 use crate::warning::Warning;
 use indexmap::IndexMap;
@@ -132,6 +132,9 @@ pub enum Event {
         epoch: EpochIdx,
         /// Items of all micro-batches.
         batch_size: usize,
+        /// Lines of the notes that it reads, those that earlier steps have read included; absent if there are none.
+        #[serde(skip_serializing_if = "is_zero")]
+        n_notes: usize,
     },
     /// A round of a bank's training begins; round 0 is the distillation.
     RoundStarted {

@@ -111,6 +111,10 @@ pub enum EditIssue {
     OverSizeLimit,
     /// It would have touched a protected region, and it was left out.
     Protected,
+    /// It would have taken away a line that a person has pinned, and it was left out.
+    Pinned,
+    /// A person has forbidden it, and it was left out.
+    Forbidden,
 }
 
 impl EditIssue {
@@ -121,6 +125,8 @@ impl EditIssue {
             Self::Duplicate => "Left out, since the skill says it already",
             Self::OverSizeLimit => "Left out, since the skill would have grown past its limit",
             Self::Protected => "Left out, since it would have touched a protected region",
+            Self::Pinned => "Left out, since a person wants a line to stay that it would have taken away",
+            Self::Forbidden => "Left out, since a person does not want it",
         }
     }
 }
@@ -149,6 +155,8 @@ impl EditNote {
             | Status::AppliedInsertAfterFallbackBeforeProtectedRegion => EditIssue::AnchorMissedAppended,
             Status::SkippedDuplicateContent => EditIssue::Duplicate,
             Status::SkippedOverSizeLimit => EditIssue::OverSizeLimit,
+            Status::SkippedPinned => EditIssue::Pinned,
+            Status::SkippedForbidden => EditIssue::Forbidden,
             Status::SkippedProtectedRegion => EditIssue::Protected,
             Status::AppliedAppend
             | Status::AppliedAppendBeforeProtectedRegion

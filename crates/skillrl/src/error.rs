@@ -256,9 +256,10 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::Rollout { source, .. } => of_env(source),
         PipelineError::Optimizer { source, .. } => of_model(source),
         PipelineError::Teacher { .. } => Failure::Outage,
-        PipelineError::Prompt(_) | PipelineError::Settings(_) | PipelineError::NoStep { .. } => {
-            Failure::Usage
-        }
+        PipelineError::Prompt(_)
+        | PipelineError::Settings(_)
+        | PipelineError::Note(_)
+        | PipelineError::NoStep { .. } => Failure::Usage,
         PipelineError::EmptySplit { .. }
         | PipelineError::DuplicateItem { .. }
         | PipelineError::Bank { .. } => Failure::Data,

@@ -8,6 +8,7 @@ use skill_envs::EnvError;
 use skill_llm::error::GiveUpReason;
 use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
+use skill_pipeline::run_dir::notes::NoteRefusal;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 
@@ -62,6 +63,13 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::Optimizer { source, .. } => of_model(source),
         PipelineError::Prompt(_) => "fix the file in the directory that `prompts.dir` names",
         PipelineError::Settings(error) => of_settings(error),
+        PipelineError::Note(NoteRefusal::NoNote { .. }) => "`skillrl note RUN --list` lists them",
+        PipelineError::Note(NoteRefusal::NothingToHold { .. } | NoteRefusal::NoEdit { .. }) => {
+            "`skillrl show RUN --step N` shows the edits of a step"
+        }
+        PipelineError::Note(NoteRefusal::NoDocument) => {
+            "`skillrl bank pin` and `skillrl bank retire` are for banks"
+        }
         PipelineError::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
         PipelineError::RunDir { source, .. } => of_file(source),
         PipelineError::ChangedSkill { .. } => {

@@ -24,8 +24,9 @@ use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, N
 use skill_pipeline::bank::record::{BankSummary, RECORD_FILE, ROUNDS_DIR};
 use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION};
+use skill_pipeline::run_dir::notes::copy_notes_for_replay;
 use skill_pipeline::run_dir::{JOURNAL_FILE, RunStatus, read_config, read_finished_step, run_status};
-use skill_pipeline::{EventSink, PipelineError, StopSignal, Summary, Trainer};
+use skill_pipeline::{EventSink, PipelineError, RunReader, StopSignal, Summary, Trainer};
 use starts::{Shorter, Starts, Until};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,6 +134,9 @@ impl Replay {
         events: Arc<dyn EventSink>,
         stop: StopSignal,
     ) -> Result<Summary, Error> {
+        // What people noted is read again by the steps that read it.
+        let recorded = RunReader::open(&self.run).map_err(Error::Pipeline)?;
+        copy_notes_for_replay(&recorded, &self.into).map_err(Error::Pipeline)?;
         for Shorter { epochs, until } in &self.shorter {
             let n_done = read_finished_step(&self.into)?.unwrap_or_default();
             if n_done >= *until {

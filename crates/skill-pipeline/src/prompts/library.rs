@@ -137,6 +137,17 @@ impl PromptLibrary {
         self
     }
 
+    /// The same prompts that add to the task what people have noted; nothing where that is blank.
+    #[must_use]
+    pub fn with_notes(mut self, notes: &str) -> Self {
+        let notes = escape_closing(notes.trim(), "</task");
+        if !notes.is_empty() {
+            let before = if self.background.task.is_empty() { "" } else { "\n\n" };
+            self.background.task = [&self.background.task, before, &notes].concat();
+        }
+        self
+    }
+
     /// What the prompts ask for.
     pub fn update_mode(&self) -> UpdateMode {
         self.update_mode

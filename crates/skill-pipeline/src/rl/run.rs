@@ -258,6 +258,7 @@ impl<'run> RlRun<'run> {
             total_steps: to_u32(settings.iterations),
             epoch: EpochIdx(1),
             batch_size: groups.len() * settings.group_size,
+            n_notes: 0,
         });
         let table = Table {
             env: trainer.env.as_ref(),

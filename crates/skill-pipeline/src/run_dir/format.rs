@@ -101,7 +101,7 @@ impl RuntimeState {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-pub(super) fn is_zero(number: &usize) -> bool {
+pub(crate) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
@@ -301,6 +301,9 @@ pub struct StepRecord {
     pub n_failure_patches: usize,
     /// Analysts of successes that proposed edits.
     pub n_success_patches: usize,
+    /// Lines of `notes.jsonl` that the step and those before it have read; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_notes_read: Option<usize>,
     /// Edits after merging.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_edits_merged: Option<usize>,

@@ -15,6 +15,7 @@ mod history;
 mod journal;
 pub(crate) mod line_log;
 pub mod live;
+pub mod notes;
 pub mod paired_format;
 mod path;
 mod read;

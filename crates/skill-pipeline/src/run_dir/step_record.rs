@@ -136,6 +136,7 @@ impl StepRecord {
             accumulation_batches: Vec::new(),
             n_failure_patches: 0,
             n_success_patches: 0,
+            n_notes_read: None,
             n_edits_merged: None,
             n_edits_ranked: None,
             edit_budget: None,

@@ -1,6 +1,7 @@
 //! Whether a directory may become that of a run: what lies there already is a person's, or another run's.
 
 use super::held::RUN_FILES;
+use super::notes::NOTES_FILE;
 use super::path::LOCK_FILE;
 use super::read::is_run;
 use super::stop::STOP_FILE;
@@ -12,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
 /// what is measured or tried before training. Names with these beginnings count, since SQLite adds its endings.
-const OURS: [&str; 4] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE];
+const OURS: [&str; 5] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE];
 
 /// What systems leave in directories, besides hidden files.
 const OF_SYSTEMS: [&str; 2] = ["Thumbs.db", "desktop.ini"];

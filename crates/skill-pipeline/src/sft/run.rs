@@ -188,6 +188,7 @@ impl<'run> SftRun<'run> {
             total_steps: to_u32(self.total_steps),
             epoch: EpochIdx(epoch),
             batch_size: batch.len(),
+            n_notes: 0,
         });
         let targets: usize = batch.iter().map(|example| example.n_targets()).sum();
         let tokens: usize = batch.iter().map(|example| example.tokens.len()).sum();

@@ -7,6 +7,7 @@ use crate::prompts::schema::rewrite_schema;
 use skill_core::editor::{EditRow, EditRules};
 use skill_core::package::{FrontMatterEdits, apply_package_patch};
 use skill_core::rewrite::{RewriteReply, with_regions_of};
+use skill_core::wishes::Wishes;
 use skill_core::{Patch, SkillDoc};
 
 /// A skill that may replace the current one.
@@ -18,14 +19,19 @@ pub struct Candidate {
     pub report: Vec<EditRow>,
 }
 
-/// Applies the edits in order, each to the result of the one before and to the file that it names.
+/// Applies the edits in order, each to the result of the one before and to the file that it names, less those that go
+/// against what people want.
 pub fn update(
     skill: &SkillDoc,
     patch: &Patch,
     front_matter: FrontMatterEdits,
     rules: &EditRules,
+    wishes: &Wishes,
 ) -> Candidate {
-    let (skill, report) = apply_package_patch(skill, &patch.edits, rules, front_matter);
+    let (skill, report) = match wishes.is_empty() {
+        true => apply_package_patch(skill, &patch.edits, rules, front_matter),
+        false => wishes.apply(skill, &patch.edits, rules, front_matter),
+    };
     Candidate { skill, report }
 }
 

@@ -5,6 +5,7 @@ mod epoch;
 mod evidence;
 mod finish;
 mod fresh;
+mod notes;
 mod run;
 pub(crate) mod spans;
 mod speculate;

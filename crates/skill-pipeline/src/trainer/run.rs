@@ -429,14 +429,16 @@ impl Run<'_> {
         plan: StepPlan,
     ) -> Result<(), PipelineError> {
         self.prompts.set_meta_skill(&state.meta_skill);
+        let notes = self.notes_at_start(state, plan.step)?;
         self.log.emit(&Event::StepStarted {
             step: plan.step,
             total_steps: plan.total_steps,
             epoch: plan.epoch,
             batch_size: plan.batches.iter().map(|batch| batch.item_idx.len()).sum(),
+            n_notes: notes.n_read,
         });
         let outcome =
-            self.step(state, plan).await.map_err(|error| self.or_stopped(error, state.last_step))?;
+            self.step(state, plan, notes).await.map_err(|error| self.or_stopped(error, state.last_step))?;
         let record = outcome.record.clone();
         spans::tell(&record);
         // What the step stands on is on the disk before the step is.

@@ -14,10 +14,12 @@ use crate::prompts::PromptLibrary;
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
+use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
+use skill_core::wishes::Wishes;
 use skill_core::{FlipCounts, GateMode, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -34,6 +36,8 @@ struct StepWork {
     appendix_notes: Vec<String>,
     /// Whether an optimizer that says nothing ends the run.
     ends_in_silence: bool,
+    /// What people want of its edits.
+    wishes: Wishes,
 }
 
 /// What the gate came to.
@@ -50,10 +54,11 @@ impl Run<'_> {
         &mut self,
         state: &TrainState,
         plan: StepPlan,
+        notes: StepNotes,
     ) -> Result<StepOutcome, PipelineError> {
         // What an earlier process left of this step belongs to calls that are made again now.
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
-        let mut work = self.begin_work(state, &plan);
+        let mut work = self.begin_work(state, &plan, notes)?;
         let decision = match self.candidate(&state.current, &plan, &mut work).await? {
             Ok(candidate) => self.decide(state, candidate, plan.upcoming.as_ref(), &mut work.record).await?,
             Err(skipped) => {
@@ -87,19 +92,32 @@ impl Run<'_> {
         Ok(if candidate == current.skill { Err(StepAction::SkipNoOp) } else { Ok(candidate) })
     }
 
-    fn begin_work(&self, state: &TrainState, plan: &StepPlan) -> StepWork {
+    fn begin_work(
+        &self,
+        state: &TrainState,
+        plan: &StepPlan,
+        notes: StepNotes,
+    ) -> Result<StepWork, PipelineError> {
+        if let Some(file) = notes.file() {
+            self.dir.put_json(&self.dir.step_dir(plan.step).join(STEP_NOTES_FILE), &file)?;
+        }
         let memory = state.memory.render(self.settings.memory_steps, self.settings.memory_chars);
-        StepWork {
-            record: self.new_record(state, plan),
+        Ok(StepWork {
+            record: StepRecord {
+                n_notes_read: Some(notes.n_read).filter(|n_read| *n_read > 0),
+                ..self.new_record(state, plan)
+            },
             trace: StepTrace::default(),
             prompts: self
                 .prompts
                 .clone()
                 .with_memory(memory)
+                .with_notes(&notes.told())
                 .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
             ends_in_silence: state.history.last().is_none_or(StepRecord::has_no_edit),
-        }
+            wishes: notes.wishes,
+        })
     }
 
     fn new_record(&self, state: &TrainState, plan: &StepPlan) -> StepRecord {

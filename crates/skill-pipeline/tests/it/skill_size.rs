@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use skill_core::wishes::Wishes;
 use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType};
 use skill_llm::Message;
 use skill_pipeline::prompts::PromptLibrary;
@@ -70,7 +71,13 @@ fn the_stage_holds_the_limit_of_the_settings() {
     assert_eq!(settings.edit_rules.max_tokens, Some(DEFAULT_MAX_SKILL_TOKENS));
     let filler = Edit::append("- x".repeat(20_000));
     let patch = Patch { edits: vec![filler, Edit::append("- short")], ..Patch::default() };
-    let candidate = update(&SkillDoc::new(SKILL), &patch, settings.front_matter, &settings.edit_rules);
+    let candidate = update(
+        &SkillDoc::new(SKILL),
+        &patch,
+        settings.front_matter,
+        &settings.edit_rules,
+        &Wishes::default(),
+    );
     let statuses: Vec<&str> = candidate.report.iter().map(|row| row.status.as_str()).collect();
     assert_eq!(statuses, ["skipped_over_size_limit", "applied_append"]);
     assert_eq!(settings.validate().map_err(|error: PipelineError| error.to_string()), Ok(()));

@@ -13,6 +13,7 @@ mod epochs;
 mod evidence;
 mod identity;
 mod memory;
+mod notes;
 mod packages;
 mod pruning;
 #[path = "../support/run_files.rs"]

@@ -22,7 +22,7 @@ const WORDY: &str = "# Skill\n\n- rule alpha\n- rule bravo\n- rule charlie\n- ru
     - talk 3 .............................................................................................\n\
     - talk 4 .............................................................................................\n";
 
-fn saving(least: f64, margin: f64) -> TrainSettings {
+pub(crate) fn saving(least: f64, margin: f64) -> TrainSettings {
     let evidence = Evidence { saving: Some(TokenSaving { least, margin }), ..settings().evidence };
     TrainSettings { evidence, ..settings() }
 }
@@ -50,7 +50,7 @@ fn deleting(lines: &'static [&'static str], asked: Arc<Mutex<Vec<String>>>) -> A
     }))
 }
 
-fn job(settings: TrainSettings, lines: &'static [&'static str]) -> Job {
+pub(crate) fn job(settings: TrainSettings, lines: &'static [&'static str]) -> Job {
     Job {
         settings,
         skill: WORDY,

@@ -6,19 +6,21 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use skill_core::RolloutResult;
 use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::notes::NOTES_FILE;
 use skill_pipeline::run_dir::timings::{TIMINGS_FILE, TIMINGS_LOG};
 use skill_pipeline::run_dir::{FILES_FILE, HISTORY_LOG, JOURNAL_FILE, STOP_FILE, is_kept_by_hand};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 11] = [
+const FILES_OF_THEIR_OWN: [&str; 12] = [
     "agent_traces",
     JOURNAL_FILE,
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "journal.sqlite-sent",
     "events.jsonl",
+    NOTES_FILE,
     TIMINGS_FILE,
     TIMINGS_LOG,
     "report.html",

@@ -14,6 +14,7 @@ use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
+use skill_core::wishes::Wishes;
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -55,7 +56,7 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence } = work;
+        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence, .. } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
@@ -197,7 +198,8 @@ impl<'run> Run<'run> {
         let candidate = match self.settings.update_mode {
             UpdateMode::Patch => {
                 let (front_matter, rules) = (self.settings.front_matter, &self.settings.edit_rules);
-                let Candidate { skill, report } = update(&current.skill, patch, front_matter, rules);
+                let Candidate { skill, report } =
+                    update(&current.skill, patch, front_matter, rules, &work.wishes);
                 self.dir.put_json(&step_dir.join("edit_apply_report.json"), &report)?;
                 work.trace.report(&report);
                 work.record.apply_report = Some(ApplySummary::of(&report));
@@ -256,8 +258,10 @@ impl<'run> Run<'run> {
     ) -> Result<Option<SkillDoc>, PipelineError> {
         let Rewrite { skill, new_skill, reasoning, change_summary, notes } = made;
         let too_long = skill.as_ref().and_then(|skill| self.too_long(current, skill));
-        let skill = if too_long.is_some() { None } else { skill };
-        self.note(work.record.step, &mut work.record, notes.into_iter().chain(too_long).collect());
+        let broken = skill.as_ref().and_then(|skill| against_a_wish(current, skill, &work.wishes));
+        let skill = if too_long.is_some() || broken.is_some() { None } else { skill };
+        let notes = notes.into_iter().chain(too_long).chain(broken).collect();
+        self.note(work.record.step, &mut work.record, notes);
         if skill.is_some() {
             let result = RewriteResult { reasoning, change_summary: change_summary.clone(), new_skill };
             self.dir.put_json(path, &result)?;
@@ -265,6 +269,14 @@ impl<'run> Run<'run> {
         }
         Ok(skill)
     }
+}
+
+/// Why a rewritten skill is not taken: it lacks what a person has pinned, or says what one has forbidden.
+fn against_a_wish(current: &SkillDoc, rewritten: &SkillDoc, wishes: &Wishes) -> Option<String> {
+    let text = wishes.broken_by(current, rewritten)?;
+    Some(format!(
+        "the rewritten skill goes against what a person has pinned or forbidden: it is not taken ({text})"
+    ))
 }
 
 /// Where the files of a micro-batch stand: with those of the step, or in a directory of its own where there are several.
