@@ -36,6 +36,7 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
 pub use data::headline::{Comparison, Headline, ReportVerdict};
 pub use data::items::{ItemOutcome, ItemRow, Items};
+pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
 pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType, reinforces};

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The files on which a row stands.
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "config.json",
     "config.toml",
     "runtime_state.json",
@@ -24,6 +24,8 @@ const FILES: [&str; 15] = [
     "history.jsonl",
     "summary.json",
     "events.jsonl",
+    // Notes of people, which a report shows.
+    "notes.jsonl",
     // Those of a bank's run: a round ends with its timings, after its record was written.
     "bank_summary.json",
     "bank/log.jsonl",

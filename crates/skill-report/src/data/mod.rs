@@ -8,6 +8,7 @@ pub(crate) mod epochs;
 pub(crate) mod front;
 pub(crate) mod headline;
 pub(crate) mod items;
+pub(crate) mod notes;
 pub(crate) mod overview;
 pub(crate) mod phases;
 pub(crate) mod rl;
@@ -22,6 +23,7 @@ use front::FrontRow;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
+use notes::NoteRow;
 use overview::{RunPhase, Standing};
 use serde::Serialize;
 use skill_core::Gate;
@@ -104,6 +106,8 @@ pub struct Report {
     pub course: Vec<ScorePoint>,
     /// Score, tokens and length of the skills that were measured whole, those of the steps that are shown.
     pub front: Vec<FrontRow>,
+    /// What people have noted on it, the newest at the end.
+    pub notes: Vec<NoteRow>,
     /// Calls, tokens and money by stage: what the results of the run stand on.
     pub stages: Vec<StageRow>,
     /// All stages together.
@@ -223,6 +227,7 @@ impl Report {
             n_steps_left_out: source.history.len() - steps.len(),
             course: course(&source),
             front: front::read(&source, &chosen)?,
+            notes: notes::read(run, &source.history)?,
             total: total(&stages),
             stages,
             sent: Sent::of(run)?.into(),
@@ -254,6 +259,7 @@ impl Report {
             n_steps_left_out: 0,
             course: Vec::new(),
             front: Vec::new(),
+            notes: notes::read(run, &[])?,
             stages: Vec::new(),
             total: None,
             sent: Sent::of(run)?.into(),
