@@ -280,8 +280,24 @@ function rollout(shown) {
     }
     details.append(element("p", "answer: " + shown.answer));
     details.append(element("p", "hard " + percent(shown.hard) + ", soft " + percent(shown.soft), "faint"));
+    noteButton(details, shown);
   }, { once: true });
   return details;
+}
+
+// A note is about a training task: what a candidate is judged by is not told to the optimizer.
+function noteButton(details, shown) {
+  const notes = byId("notes");
+  if (!notes || !/^step \d+ \/ rollout/.test(shown.place)) return;
+  const button = element("button", "Note on this task");
+  button.type = "button";
+  button.addEventListener("click", () => {
+    notes.open = true;
+    notes.querySelector("[name=kind]").value = "note";
+    notes.querySelector("[name=item]").value = shown.item;
+    notes.querySelector("[name=text]").focus();
+  });
+  details.append(button);
 }
 
 function logLine(line) {

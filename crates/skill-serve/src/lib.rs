@@ -18,8 +18,8 @@
 //!
 //! # What it does and what it does not
 //!
-//! It reads run directories and never writes into them, but for one file: the request to stop after the step under
-//! way, which the trainer obeys. It works beside the process that trains and beside any number of others. It keeps no
+//! It reads run directories and never writes into them, but for two files: the request to stop after the step under
+//! way, which the trainer obeys, and the notes of people, which its next step reads. It works beside the process that trains and beside any number of others. It keeps no
 //! state of its own: what it shows stands in the files of the runs.
 //!
 //! Runs are found by listing the directory, never by joining what a client sent, and symbolic links that leave the
@@ -29,6 +29,7 @@
 mod accept;
 mod error;
 mod metrics;
+mod note_form;
 mod page;
 mod report;
 mod routes;

@@ -2,10 +2,11 @@
 
 use crate::App;
 use crate::metrics;
+use crate::note_form;
 use crate::report::Made;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -18,6 +19,8 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use skill_http_server::access::{Entry, Refusal};
+use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::notes::add_note;
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};
 use skill_report::RunPhase;
 use skill_watch::{Found, News, Row, Told};
@@ -29,6 +32,8 @@ use std::time::Duration;
 
 /// The most streams of news that are open at once: one for each page that somebody looks at.
 const MAX_STREAMS: usize = 128;
+/// The most bytes of a note that is sent: each of its characters may take several, and each of these three more.
+const MAX_NOTE_BYTES: usize = 64 * 1024;
 /// How often the list of runs is looked at while somebody looks at it.
 const LIST_PERIOD: Duration = Duration::from_secs(1);
 /// What the pages may load and do: nothing but what this server sends, and no script or style inside a page.
@@ -55,6 +60,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/news/{*name}", get(run_news))
         .route("/stop/{*name}", post(stop))
         .route("/continue/{*name}", post(go_on))
+        .route("/note/{*name}", post(note).layer(DefaultBodyLimit::max(MAX_NOTE_BYTES)))
         .route("/metrics", get(metrics))
         .route("/assets/{name}", get(asset))
         .fallback(unknown)
@@ -210,6 +216,26 @@ async fn stop(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response
 /// Takes back what [`stop`] asked.
 async fn go_on(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     change(app, name, |found, _| withdraw_stop(&found.path).map_err(|error| error.to_string())).await
+}
+
+/// Adds a note of a person to a run, or pins or forbids an edit: the next step that begins reads it.
+async fn note(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
+    let asked = match note_form::read(&body) {
+        Ok(asked) => asked,
+        Err(problem) => return say(&app, StatusCode::BAD_REQUEST, "That is not a note", problem),
+    };
+    let listing = app.runs.fresh().await;
+    let found = listing.find(&name).map(|(found, _)| found).filter(|found| found.leaving.is_none());
+    let Some(path) = found.map(|found| found.path.clone()) else { return no_run(&app) };
+    let added = tokio::task::spawn_blocking(move || add_note(&RunReader::open(&path)?, &asked)).await;
+    match added {
+        Ok(Ok(_)) => see_other(&format!("/run/{}#notes", crate::page::percent_encode(&name)), None),
+        Ok(Err(error)) => {
+            let text = format!("{error}. To fix it: {}.", skillrl::hint::of_pipeline(&error));
+            say(&app, StatusCode::CONFLICT, "The note was not taken", &text)
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 async fn change(app: Arc<App>, name: String, how: fn(&Found, &Row) -> Result<(), String>) -> Response {

@@ -37,9 +37,16 @@ fn connect(address: SocketAddr) -> TcpStream {
 
 /// Sends a request of this line and these headers, and reads the whole answer.
 pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)]) -> Answer {
+    send_with(address, line, headers, "")
+}
+
+/// The same with a body.
+pub(crate) fn send_with(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = connect(address);
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    write!(stream, "{line} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n").unwrap();
+    let length = body.len();
+    write!(stream, "{line} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+        .unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();

@@ -78,10 +78,13 @@ fn no_path_leads_out_of_the_directory() {
         absolute.trim_start_matches('/'),
     ];
     for name in names {
-        for route in ["run", "report", "news", "assets", "stop", "continue"] {
+        for route in ["run", "report", "news", "assets", "stop", "continue", "note"] {
             let path = format!("/{route}/{name}");
-            let answer =
-                if ["stop", "continue"].contains(&route) { site.post(&path) } else { site.get(&path) };
+            let answer = match route {
+                "stop" | "continue" => site.post(&path),
+                "note" => site.post_form(&path, "kind=note&text=x"),
+                _ => site.get(&path),
+            };
             assert_eq!(answer.status, 404, "{path}: {}", answer.body);
             assert!(!answer.body.contains(SECRET));
         }
@@ -92,6 +95,7 @@ fn no_path_leads_out_of_the_directory() {
         assert_eq!(site.get(path).status, 404, "{path}");
     }
     assert!(!outside.join("stop_after_step").exists());
+    assert!(!outside.join("notes.jsonl").exists());
     site.end();
 }
 

@@ -6,5 +6,6 @@ mod banks;
 mod client;
 mod damage;
 mod live;
+mod notes;
 mod pages;
 mod site;

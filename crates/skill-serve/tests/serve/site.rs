@@ -1,6 +1,6 @@
 //! A directory of runs, and a server for it.
 
-use crate::client::{Answer, News, send};
+use crate::client::{Answer, News, send, send_with};
 use skill_serve::{ServeOptions, Server, Token};
 use skillrl::llm::scripted::ScriptedModel;
 use skillrl::pipeline::{PipelineError, Summary, TrainSettings, Trainer};
@@ -146,6 +146,18 @@ impl Site {
         let host = self.address.to_string();
         let origin = format!("http://{host}");
         send(self.address, &format!("POST {path}"), &[("Host", &host), ("Origin", &origin)])
+    }
+
+    /// Sends a form of one of the pages.
+    pub(crate) fn post_form(&self, path: &str, form: &str) -> Answer {
+        let host = self.address.to_string();
+        let origin = format!("http://{host}");
+        let headers = [
+            ("Host", host.as_str()),
+            ("Origin", origin.as_str()),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        send_with(self.address, &format!("POST {path}"), &headers, form)
     }
 
     pub(crate) fn news(&self, path: &str) -> News {
