@@ -190,6 +190,49 @@ fn money(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct NoteArgs {
+    /// The directory of a run that trains a document, in progress or not.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// What is to be said; with --pin a line of the skill that stays, with --forbid a text that is not added again.
+    #[arg(value_name = "TEXT", required_unless_present_any = ["list", "withdraw", "edit"], allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+
+    /// The training item that the note is about.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["step", "pin", "forbid"])]
+    pub(crate) item: Option<String>,
+
+    /// The finished step that the note is about.
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u32>,
+
+    /// The edit of that step, from 1, as `skillrl show RUN --step N` lists them.
+    #[arg(long, value_name = "K", requires = "step")]
+    pub(crate) edit: Option<usize>,
+
+    /// Keeps a line of the skill, or the text of the edit: no later edit deletes or replaces it.
+    #[arg(long)]
+    pub(crate) pin: bool,
+
+    /// Forbids a text, or what the edit did: no later edit does it again.
+    #[arg(long, conflicts_with = "pin")]
+    pub(crate) forbid: bool,
+
+    /// Takes the note, pin or ban of this number back.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["text", "item", "step", "pin", "forbid"])]
+    pub(crate) withdraw: Option<usize>,
+
+    /// Lists all notes, and which step has read each.
+    #[arg(long, conflicts_with_all = ["text", "item", "step", "pin", "forbid", "withdraw"])]
+    pub(crate) list: bool,
+
+    /// Prints JSON: one object, or with --list an array.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// The directory of a run that is in progress.
     #[arg(value_name = "RUN")]

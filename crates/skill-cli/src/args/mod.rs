@@ -17,8 +17,8 @@ mod worker;
 pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
-    BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, ReportArgs, ServeArgs, ShowArgs,
-    StatusArgs, StopArgs, WatchArgs,
+    BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, NoteArgs, ReportArgs, ServeArgs,
+    ShowArgs, StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
@@ -115,6 +115,8 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Makes rollouts of runs on other machines, by way of a broker; in programs built with the feature `nats`.
     Worker(WorkerArgs),
+    /// Tells the optimizer something about a task, a step or an edit, or pins or forbids an edit: the next step reads it.
+    Note(NoteArgs),
     /// Asks a run in progress to end after the step under way; the same command goes on with it later.
     Stop(StopArgs),
     /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
@@ -194,6 +196,7 @@ impl Command {
             | Self::Serve(_)
             | Self::TrainServer(_)
             | Self::Mcp(_)
+            | Self::Note(_)
             | Self::Stop(_)
             | Self::Blame(_)
             | Self::Status(_)

@@ -27,6 +27,7 @@ pub(crate) mod journal;
 pub(crate) mod lint;
 pub(crate) mod mcp;
 pub(crate) mod noise;
+pub(crate) mod note;
 mod preview;
 pub(crate) mod prompts;
 pub(crate) mod prune;

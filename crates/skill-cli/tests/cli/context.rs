@@ -27,8 +27,9 @@ pub(crate) mod code {
 /// The files of a run that hold times, and therefore differ between two runs of the same settings.
 ///
 /// A reader of the journal leaves two of the last three beside it, and a process that is killed all of them.
-const TIMED_FILES: [&str; 8] = [
+const TIMED_FILES: [&str; 9] = [
     "events.jsonl",
+    "notes.jsonl",
     "timings.json",
     "timings.jsonl",
     "report.html",

@@ -47,6 +47,7 @@ mod moved;
 #[cfg(target_os = "linux")]
 mod narrow;
 mod noise;
+mod notes;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
