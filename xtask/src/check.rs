@@ -137,6 +137,12 @@ const CHECKS: &[Check] = &[
         run: trainers,
     },
     Check {
+        name: "tinker",
+        about: "trains and samples on `skillrl train-server` by the SDK of Tinker (minutes)",
+        is_external: IsExternal::No,
+        run: tinker_sdk,
+    },
+    Check {
         name: "nats",
         about: "trains over a real server of NATS, and kills workers, server and driver (an hour; CI makes 3 rounds)",
         is_external: IsExternal::No,
@@ -360,6 +366,23 @@ fn trainers(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo build --quiet --release --package skill-cli --features openenv").run()?;
     let program = crate::built(sh, "release", "skillrl");
     Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {core}").run()?)
+}
+
+/// What the SDK of Tinker does with `skillrl train-server`, in a release build. Most of what it needs is in the
+/// environment of the trainers; its own requirements name a build of torch for graphics cards.
+fn tinker_sdk(sh: &Shell) -> anyhow::Result<()> {
+    const SCRIPTS: &str = "crates/skill-tinker/tests/sdk";
+    const MODEL: &str = "crates/skill-train/tests/data/own/chat-tiny";
+    let python = python(sh, "crates/skill-openenv/tests/trainers/requirements.txt")?;
+    let sdk = sh.current_dir().join("target/external/tinker");
+    if !sh.path_exists(sdk.join("tinker")) {
+        let quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"];
+        let wanted = format!("{SCRIPTS}/requirements.txt");
+        cmd!(sh, "{python} -m pip install {quiet...} --target {sdk} --requirement {wanted}").run()?;
+    }
+    cmd!(sh, "cargo build --quiet --release --package skill-cli --features weights").run()?;
+    let program = crate::built(sh, "release", "skillrl");
+    Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {MODEL}").env("PYTHONPATH", sdk).run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

@@ -543,6 +543,7 @@ fn sample_request(
         },
         base_model: None,
         model_path: Some(path.to_owned()),
+        sampling_session_id: None,
         prompt_logprobs: Some(false),
     }
 }

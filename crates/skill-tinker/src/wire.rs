@@ -94,24 +94,32 @@ pub struct ModelInput {
 
 /// A part of a sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Chunk {
+pub struct Chunk {
+    /// Its kind; the SDK leaves it out.
+    #[serde(rename = "type", default)]
+    pub kind: ChunkKind,
+    /// The token ids.
+    pub tokens: Vec<u32>,
+}
+
+/// What a part of a sequence is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChunkKind {
     /// Token ids.
-    EncodedText {
-        /// The ids.
-        tokens: Vec<u32>,
-    },
+    #[default]
+    EncodedText,
 }
 
 impl ModelInput {
     /// A sequence in one part.
     pub fn of(tokens: impl Into<Vec<u32>>) -> Self {
-        Self { chunks: vec![Chunk::EncodedText { tokens: tokens.into() }] }
+        Self { chunks: vec![Chunk { kind: ChunkKind::EncodedText, tokens: tokens.into() }] }
     }
 
     /// The tokens of all parts.
     pub fn tokens(&self) -> Vec<u32> {
-        let parts = self.chunks.iter().map(|Chunk::EncodedText { tokens }| tokens.as_slice());
+        let parts = self.chunks.iter().map(|chunk| chunk.tokens.as_slice());
         parts.collect::<Vec<_>>().concat()
     }
 }
@@ -317,6 +325,35 @@ pub struct WeightsRequest {
     pub seq_id: Option<u64>,
 }
 
+/// `save_weights_for_sampler` as the SDK sends it: without a name, a sampling session has the weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaveForSamplerRequest {
+    /// The model.
+    pub model_id: String,
+    /// A name to save under.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// The number of the sampling session in its session.
+    #[serde(default)]
+    pub sampling_session_seq_id: Option<u64>,
+    /// The number of the call.
+    #[serde(default)]
+    pub seq_id: Option<u64>,
+}
+
+/// `create_sampling_session`: what later samples come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreateSamplingSession {
+    /// The session.
+    pub session_id: String,
+    /// The base model, where it is asked without an adapter.
+    #[serde(default)]
+    pub base_model: Option<String>,
+    /// Weights of a call of `save_weights_for_sampler`.
+    #[serde(default)]
+    pub model_path: Option<String>,
+}
+
 /// Result of these calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WeightsResult {
@@ -371,6 +408,9 @@ pub struct SampleRequest {
     /// Weights of a call of `save_weights_for_sampler`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_path: Option<String>,
+    /// A sampling session instead of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_session_id: Option<String>,
     /// True if the log-probabilities of the prompt are wanted.
     #[serde(default)]
     pub prompt_logprobs: Option<bool>,

@@ -94,6 +94,16 @@ impl Checkpoints {
         serde_json::from_slice(&std::fs::read(self.file(address, kind)).ok()?).ok()
     }
 
+    /// One of the saved weights of a model.
+    pub(super) fn any_of(&self, model_id: &str) -> Option<Saved> {
+        let names = self.directory.join("names").join(Some(model_id).filter(|id| is_name(id))?);
+        [Kind::Training, Kind::Sampler].into_iter().find_map(|kind| {
+            let files = std::fs::read_dir(names.join(kind.folder())).ok()?;
+            let mut saved = files.filter_map(|file| std::fs::read(file.ok()?.path()).ok());
+            saved.find_map(|bytes| serde_json::from_slice(&bytes).ok())
+        })
+    }
+
     pub(super) fn note(&self, address: &Address, kind: Kind, saved: &Saved) -> Result<(), TrainError> {
         let path = self.file(address, kind);
         let bytes = serde_json::to_vec_pretty(saved).unwrap_or_default();

@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 
 use checkpoints::Checkpoints;
 use futures::Futures;
-use work::{Job, Worker};
+use work::{Job, Weights, Worker};
 
 /// The scale of new adapters times their rank, as other servers of the interface have it.
 pub const LORA_ALPHA: f64 = 32.0;
@@ -92,6 +92,8 @@ struct State {
     models: Vec<(String, Trained)>,
     /// The requests of calls that change a model, by model and number, so that a repeated one is not carried out twice.
     by_sequence: BTreeMap<(String, u64), u64>,
+    /// What sampling sessions sample from, the newest at the end.
+    samplers: Vec<(String, Weights)>,
 }
 
 impl TinkerServer {

@@ -114,8 +114,12 @@ impl Shared {
                 let job = Job::OptimStep { model_id, settings: asked.adam_params };
                 self.once(asked.model_id, asked.seq_id, job)
             }
-            "/save_weights" => self.save(&body, Kind::Training),
-            "/save_weights_for_sampler" => self.save(&body, Kind::Sampler),
+            "/save_weights" => {
+                let asked: wire::WeightsRequest = parse(&body)?;
+                self.save(asked.model_id, asked.path, Kind::Training)
+            }
+            "/save_weights_for_sampler" => self.save_for_sampler(&body),
+            "/create_sampling_session" => self.create_sampling_session(&body),
             "/load_weights" => {
                 let asked: wire::WeightsRequest = parse(&body)?;
                 self.check_model(&asked.model_id)?;
@@ -139,6 +143,7 @@ impl Shared {
                     models.map(|name| wire::SupportedModel { model_name: Some(name.clone()) });
                 Ok(json_answer(200, &wire::Capabilities { supported_models: supported_models.collect() }))
             }
+            ["training_runs", model_id] => self.training_run(model_id),
             ["training_runs", model_id, "checkpoints", rest @ ..] => {
                 let (name, is_download) = match rest {
                     [name, "archive"] | ["sampler_weights", name, "archive"] => (*name, false),
@@ -256,13 +261,63 @@ impl Shared {
         Ok((rows, loss))
     }
 
-    fn save(&self, body: &Bytes, kind: Kind) -> Answered {
-        let asked: wire::WeightsRequest = parse(body)?;
+    /// The model of saved weights, or one that is trained now.
+    fn training_run(&self, model_id: &str) -> Answered {
+        let trained = self.model(model_id).map(|trained| (trained.base_model, trained.rank));
+        let saved = || self.checkpoints.any_of(model_id).map(|saved| (saved.base_model, saved.rank));
+        let (base_model, rank) = trained.or_else(saved).ok_or_else(not_found)?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
+        let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+        let run = json!({
+            "training_run_id": model_id, "base_model": base_model, "model_owner": "skillrl",
+            "is_lora": true, "lora_rank": rank, "corrupted": false, "last_request_time": now.to_string(),
+        });
+        Ok(json_answer(200, &run))
+    }
+
+    fn create_sampling_session(&self, body: &Bytes) -> Answered {
+        let asked: wire::CreateSamplingSession = parse(body)?;
+        self.check_session(&asked.session_id)?;
+        let weights = self.weights(asked.base_model.as_ref(), asked.model_path.as_deref())?;
+        if let Weights::Saved(address) = &weights
+            && !self.checkpoints.exists(address, Kind::Sampler)
+        {
+            return Err(Refusal::new(404, "Checkpoint not found"));
+        }
+        let id = self.open_sampler(|_| weights)?;
+        Ok(json_answer(200, &json!({"type": "create_sampling_session", "sampling_session_id": id})))
+    }
+
+    /// Remembers what a new sampling session samples from.
+    fn open_sampler(&self, weights: impl FnOnce(&str) -> Weights) -> Result<String, Refusal> {
+        let id = format!("sampling_{}", random_id()?);
+        let mut state = self.lock();
+        let weights = weights(&id);
+        state.samplers.push((id.clone(), weights));
+        if state.samplers.len() > MAX_SESSIONS {
+            state.samplers.remove(0);
+        }
+        Ok(id)
+    }
+
+    fn save_for_sampler(&self, body: &Bytes) -> Answered {
+        let asked: wire::SaveForSamplerRequest = parse(body)?;
+        if let Some(path) = asked.path {
+            return self.save(asked.model_id, path, Kind::Sampler);
+        }
         self.check_model(&asked.model_id)?;
-        if !is_name(&asked.path) {
+        let sampling_session = self.open_sampler(|id| Weights::Snapshot(id.to_owned()))?;
+        let model_id = asked.model_id.clone();
+        self.once(asked.model_id, asked.seq_id, Job::Snapshot { model_id, sampling_session })
+    }
+
+    fn save(&self, model_id: String, name: String, kind: Kind) -> Answered {
+        self.check_model(&model_id)?;
+        if !is_name(&name) {
             return Err(Refusal::field(&["path"], "a name has letters, digits, '-', '_' and '.' alone"));
         }
-        let address = Address { model_id: asked.model_id, name: asked.path };
+        let address = Address { model_id, name };
         if self.checkpoints.exists(&address, kind) {
             return Err(Refusal::new(409, format!("Checkpoint '{}' already exists", address.name)));
         }
@@ -281,15 +336,14 @@ impl Shared {
 
     fn sample(&self, body: &Bytes) -> Answered {
         let asked: wire::SampleRequest = parse(body)?;
-        let weights = match (&asked.base_model, &asked.model_path) {
-            (Some(name), None) if self.bases.contains_key(name) => Weights::Base(name.clone()),
-            (Some(_), None) => return Err(Refusal::field(&["base_model"], "there is no such base model")),
-            // Weights whose saving waits in the queue are there when the job's turn comes.
-            (None, Some(path)) => Weights::Saved(
-                Checkpoints::parse(path, Kind::Sampler)
-                    .ok_or_else(|| Refusal::new(400, "model_path is not one that saving has returned"))?,
-            ),
-            _ => return Err(Refusal::field(&[], "exactly one of base_model and model_path is expected")),
+        let weights = match &asked.sampling_session_id {
+            Some(id) => {
+                let state = self.lock();
+                let found = state.samplers.iter().find(|(known, _)| known == id);
+                found.map(|(_, weights)| weights.clone())
+            }
+            .ok_or_else(|| Refusal::new(404, "Sampling session not found"))?,
+            None => self.weights(asked.base_model.as_ref(), asked.model_path.as_deref())?,
         };
         if !(1..=MAX_SAMPLES).contains(&asked.num_samples) {
             return Err(Refusal::field(&["num_samples"], format!("not between 1 and {MAX_SAMPLES}")));
@@ -303,6 +357,19 @@ impl Shared {
             has_prompt_logprobs: asked.prompt_logprobs == Some(true),
         };
         self.pending(Job::Sample(job))
+    }
+
+    /// What a client names to sample from.
+    fn weights(&self, base_model: Option<&String>, model_path: Option<&str>) -> Result<Weights, Refusal> {
+        match (base_model, model_path) {
+            (Some(name), None) if self.bases.contains_key(name) => Ok(Weights::Base(name.clone())),
+            (Some(_), None) => Err(Refusal::field(&["base_model"], "there is no such base model")),
+            // Weights whose saving waits in the queue are there when the job's turn comes.
+            (None, Some(path)) => Checkpoints::parse(path, Kind::Sampler)
+                .map(Weights::Saved)
+                .ok_or_else(|| Refusal::new(400, "model_path is not one that saving has returned")),
+            _ => Err(Refusal::field(&[], "exactly one of base_model and model_path is expected")),
+        }
     }
 
     async fn retrieve(&self, body: &Bytes) -> Answered {

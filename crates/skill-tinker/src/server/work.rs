@@ -25,6 +25,8 @@ use crate::wire::{AdamParams, SampleResult, Sequence};
 
 /// Sampled weights that stay in memory.
 const MAX_SAMPLERS: usize = 4;
+/// Snapshots that are kept for their sampling sessions; the oldest go first.
+const MAX_SNAPSHOTS: usize = 16;
 /// Samples that are decoded together.
 const MAX_SAMPLES: usize = 512;
 /// The name of the server in the calls of its back ends.
@@ -38,6 +40,7 @@ pub(super) enum Job {
     ForwardBackward { model_id: String, rows: Vec<Row>, loss: Loss },
     OptimStep { model_id: String, settings: AdamParams },
     Save { address: Address, kind: Kind },
+    Snapshot { model_id: String, sampling_session: String },
     Load { model_id: String, address: Address },
     Sample(SampleJob),
     Archive { address: Address },
@@ -60,6 +63,8 @@ pub(super) struct SampleJob {
 pub(super) enum Weights {
     Base(String),
     Saved(Address),
+    /// Those of a model when this sampling session began.
+    Snapshot(String),
 }
 
 impl SampleJob {
@@ -75,6 +80,7 @@ pub(super) struct Worker {
     waiting: mpsc::Receiver<(u64, Job)>,
     n_calls: AtomicU64,
     samplers: Vec<(Weights, LocalBackend)>,
+    snapshots: Vec<(String, LocalBackend)>,
 }
 
 /// Why a call was not carried out, with its status.
@@ -98,7 +104,7 @@ fn value(result: &impl Serialize) -> Outcome {
 
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>, waiting: mpsc::Receiver<(u64, Job)>) -> Self {
-        Self { shared, waiting, n_calls: AtomicU64::new(0), samplers: Vec::new() }
+        Self { shared, waiting, n_calls: AtomicU64::new(0), samplers: Vec::new(), snapshots: Vec::new() }
     }
 
     /// Works until the server is dropped.
@@ -194,6 +200,11 @@ impl Worker {
 
     /// A back end with these weights; a few stay in memory.
     async fn sampler(&mut self, weights: &Weights) -> Result<LocalBackend, Failure> {
+        if let Weights::Snapshot(session) = weights {
+            let found = self.snapshots.iter().find(|(known, _)| known == session);
+            let gone = || (404, format!("the weights of {session} are gone; save them under a name"));
+            return found.map(|(_, backend)| backend.clone()).ok_or_else(gone);
+        }
         if let Some(place) = self.samplers.iter().position(|(known, _)| known == weights) {
             let found = self.samplers.remove(place);
             let backend = found.1.clone();
@@ -210,6 +221,7 @@ impl Worker {
                     self.shared.checkpoints.store(),
                 )
             }
+            Weights::Snapshot(session) => return Err(gone(session)),
             Weights::Saved(address) => {
                 let saved = self.shared.checkpoints.find(address, Kind::Sampler);
                 let saved = saved.ok_or_else(|| (404, "Checkpoint not found".to_owned()))?;
@@ -297,6 +309,16 @@ impl Worker {
                     Kind::Sampler => "save_weights_for_sampler",
                 };
                 value(&json!({"path": Checkpoints::path(&address, kind), "type": name}))
+            }
+            Job::Snapshot { model_id, sampling_session } => {
+                let (model, store) = (model(&model_id)?.backend.model(), self.shared.checkpoints.store());
+                let backend = LocalBackend::new(model, None, Keep::Activations, store);
+                self.snapshots.push((sampling_session.clone(), backend));
+                if self.snapshots.len() > MAX_SNAPSHOTS {
+                    self.snapshots.remove(0);
+                }
+                let kind = "save_weights_for_sampler";
+                value(&json!({"path": null, "sampling_session_id": sampling_session, "type": kind}))
             }
             Job::Load { model_id, address } => {
                 let saved = self.shared.checkpoints.find(&address, Kind::Training);

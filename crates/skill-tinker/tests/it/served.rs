@@ -78,9 +78,17 @@ impl Served {
     }
 }
 
+async fn get(url: &str) -> Value {
+    serde_json::from_slice(&send_by(HttpMethod::Get, url, Vec::new()).await.body).unwrap()
+}
+
 async fn send(url: &str, body: Vec<u8>) -> HttpResponse {
+    send_by(HttpMethod::Post, url, body).await
+}
+
+async fn send_by(method: HttpMethod, url: &str, body: Vec<u8>) -> HttpResponse {
     let request = HttpRequest {
-        method: HttpMethod::Post,
+        method,
         url: url.to_owned(),
         headers: vec![("content-type".to_owned(), HeaderText::Plain("application/json".to_owned()))],
         body,
@@ -243,6 +251,70 @@ async fn the_adapter_comes_back_and_gives_the_same_numbers_here() {
     let flat =
         |rows: &[Vec<f32>]| -> Vec<f64> { rows.iter().flatten().map(|value| f64::from(*value)).collect() };
     assert_close(&flat(&ours), &flat(&theirs));
+}
+
+/// The result of a call that is queued.
+async fn finished(served: &Served, call: &str, body: &Value) -> Value {
+    let (status, queued) = served.post(call, body).await;
+    assert_eq!(status, 200, "{call}: {queued}");
+    loop {
+        let (status, result) =
+            served.post("retrieve_future", &json!({"request_id": queued["request_id"]})).await;
+        assert_eq!(status, 200, "{call}: {result}");
+        if result["type"] != "try_again" {
+            return result;
+        }
+    }
+}
+
+/// As the SDK 0.3.0 sends it: parts without a type, samplers without a name, samples by their session.
+#[tokio::test]
+async fn samples_of_a_session_come_from_the_weights_that_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = serve(folder.path(), None).await;
+    let (_, session) = served.post("create_session", &json!({})).await;
+    let lora = json!({"rank": RANK, "seed": SEED});
+    let create = json!({"session_id": session["session_id"], "base_model": "tiny", "lora_config": lora});
+    let model = finished(&served, "create_model", &create).await["model_id"].clone();
+    let save = json!({"model_id": model, "sampling_session_seq_id": 0, "seq_id": 1});
+    let saved = finished(&served, "save_weights_for_sampler", &save).await;
+    assert_eq!(saved["path"], json!(null));
+    let sampler = saved["sampling_session_id"].clone();
+    let prompt = json!({"chunks": [{"tokens": [1, 2, 3]}]});
+    let ask = json!({"sampling_session_id": sampler, "seq_id": 0, "prompt": prompt, "prompt_logprobs": true,
+                     "sampling_params": {"max_tokens": 2, "temperature": 0.0}});
+    let before = finished(&served, "asample", &ask).await;
+    let ones = json!({"data": [1.0, 1.0, 1.0], "dtype": "float32", "shape": [3]});
+    let inputs =
+        json!({"target_tokens": {"data": [2, 3, 4], "dtype": "int64", "shape": [3]}, "weights": ones});
+    let input =
+        json!({"data": [{"model_input": prompt, "loss_fn_inputs": inputs}], "loss_fn": "cross_entropy"});
+    let step = json!({"model_id": model, "forward_backward_input": input, "seq_id": 2});
+    finished(&served, "forward_backward", &step).await;
+    finished(
+        &served,
+        "optim_step",
+        &json!({"model_id": model, "adam_params": {"learning_rate": 0.1}, "seq_id": 3}),
+    )
+    .await;
+    assert_eq!(
+        finished(&served, "asample", &ask).await,
+        before,
+        "the session has the weights of its beginning"
+    );
+    let save = json!({"model_id": model, "path": "later", "seq_id": 4});
+    let path = finished(&served, "save_weights_for_sampler", &save).await["path"].clone();
+    let open = json!({"session_id": session["session_id"], "sampling_session_seq_id": 1, "model_path": path});
+    let (status, opened) = served.post("create_sampling_session", &open).await;
+    assert_eq!(status, 200, "{opened}");
+    let mut again = ask.clone();
+    again["sampling_session_id"] = opened["sampling_session_id"].clone();
+    assert_ne!(finished(&served, "asample", &again).await["prompt_logprobs"], before["prompt_logprobs"]);
+    again["sampling_session_id"] = json!("sampling_0");
+    assert_eq!(served.post("asample", &again).await.0, 404);
+    let run = format!("{}/api/v1/training_runs/{}", served.address, model.as_str().unwrap());
+    let found = get(&run).await;
+    assert_eq!([&found["base_model"], &found["lora_rank"]], [&json!("tiny"), &json!(RANK)]);
 }
 
 #[tokio::test]
