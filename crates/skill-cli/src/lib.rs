@@ -107,6 +107,7 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Serve(args) => command::serve::run(&args),
         Command::Mcp(args) => command::mcp::run(&args),
         Command::Worker(args) => command::worker::run(&args),
+        Command::Transfer(args) => command::transfer::run(&args),
         Command::Note(args) => command::note::run(&args),
         Command::Stop(args) => command::stop::run(&args),
         Command::Replay(args) => command::replay::run(&args),

@@ -157,6 +157,36 @@ impl<'config> Engine<'config> {
         Ok(self.own(plain))
     }
 
+    /// A model that does the tasks in the target's place, by its name in `[models.targets]`; `target` is the target itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::model`], and a name that is not configured.
+    pub fn target(&mut self, name: &str) -> Result<Arc<dyn ChatModel>, Error> {
+        let role = ModelRole::Target;
+        if name == role.as_str() {
+            return self.model(role);
+        }
+        let loaded = self.loaded;
+        let failed = |source: LlmError| Error::NamedTarget { name: name.to_owned(), source };
+        match loaded.config.models.targets.get(name) {
+            Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) => {
+                self.paid(role, config).map_err(failed)
+            }
+            Some(config) => {
+                let plain = self.plain_of(role, config).map_err(|error| match error {
+                    Error::Model { source, .. } => failed(source),
+                    other => other,
+                })?;
+                Ok(self.own(plain))
+            }
+            None => {
+                let known: Vec<&str> = loaded.config.models.targets.keys().map(String::as_str).collect();
+                Err(Error::UnknownTarget { name: name.to_owned(), known: known.join(", ") })
+            }
+        }
+    }
+
     /// A model of this process or of the caller, with the caps of the run and a span for each call.
     ///
     /// Nothing is in the way of such a model, so it gets neither patience nor pace: whatever it returns as an error ends
@@ -170,21 +200,30 @@ impl<'config> Engine<'config> {
     /// A model that nobody is paid for, without any layer.
     fn plain(&mut self, role: ModelRole) -> Result<Arc<dyn ChatModel>, Error> {
         let loaded = self.loaded;
+        match role.config(&loaded.config) {
+            Some(config) => self.plain_of(role, config),
+            None => {
+                let section = role.as_str();
+                let message = format!("there is no section [models.{section}] in the configuration");
+                Err(Error::Model { role: section, source: LlmError::Configuration { message } })
+            }
+        }
+    }
+
+    /// The same by these settings.
+    fn plain_of(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, Error> {
+        let loaded = self.loaded;
         let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
-        let missing = |message: String| Err(failed(LlmError::Configuration { message }));
-        Ok(match role.config(&loaded.config) {
-            Some(ModelConfig::Local(asked)) => self.locals.model(role, asked, loaded)?,
-            Some(ModelConfig::Scripted(asked)) => {
+        Ok(match config {
+            ModelConfig::Local(asked) => self.locals.model(role, asked, loaded)?,
+            ModelConfig::Scripted(asked) => {
                 let path = loaded.resolve(&asked.file);
                 Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
             }
-            Some(ModelConfig::Simulated(asked)) => simulated::model(role, &loaded.config.env, asked)?,
-            Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) => {
-                return missing(format!("a model of kind \"{}\" is paid for", config.kind()));
-            }
-            None => {
-                let section = role.as_str();
-                return missing(format!("there is no section [models.{section}] in the configuration"));
+            ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
+            ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
+                let message = format!("a model of kind \"{}\" is paid for", config.kind());
+                return Err(failed(LlmError::Configuration { message }));
             }
         })
     }
@@ -401,7 +440,7 @@ fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
 pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
     let asked = [&config.models.target, &config.models.optimizer];
     let optional = [&config.models.judge, &config.models.teacher];
-    asked.into_iter().chain(optional.into_iter().flatten())
+    asked.into_iter().chain(config.models.targets.values()).chain(optional.into_iter().flatten())
 }
 
 /// Those of these models that are simulated, by their names in the configuration.

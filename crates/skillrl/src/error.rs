@@ -39,6 +39,32 @@ pub enum Error {
         #[source]
         source: LlmError,
     },
+    /// A further target cannot be set up.
+    #[error("cannot set up the target `{name}`")]
+    NamedTarget {
+        /// Its name in `[models.targets]`.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: LlmError,
+    },
+    /// No target has this name.
+    #[error("there is no target `{name}`{}", if known.is_empty() { ", and no further target is configured".to_owned() } else { format!("; the configured ones are {known}") })]
+    UnknownTarget {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are, less that of the target itself.
+        known: String,
+    },
+    /// A target did not answer; what the others did is kept.
+    #[error("the target `{name}` did not do the tasks")]
+    TargetFailed {
+        /// Its name.
+        name: String,
+        /// What happened.
+        #[source]
+        source: Box<PipelineError>,
+    },
     /// A replaced prompt cannot be used.
     #[error("cannot use the prompts")]
     Prompts(#[source] PromptLibraryError),
@@ -187,7 +213,9 @@ impl Error {
             #[cfg(feature = "nats")]
             Self::Setup(_) => Failure::Data,
             Self::Env(error) | Self::Attempt(error) => of_env(error),
-            Self::Model { source, .. } => of_model(source),
+            Self::Model { source, .. } | Self::NamedTarget { source, .. } => of_model(source),
+            Self::UnknownTarget { .. } => Failure::Usage,
+            Self::TargetFailed { source, .. } => of_pipeline(source),
             Self::Pipeline(error) => of_pipeline(error),
             Self::Replay(error) => error.failure(),
             #[cfg(feature = "report")]
@@ -205,7 +233,11 @@ impl Error {
                 "retry it; if it fails in the same way, fix the cause".to_owned()
             }
             Self::Attempt(error) => hint::of_env(error).to_owned(),
-            Self::Model { source, .. } => hint::of_model(source).to_owned(),
+            Self::Model { source, .. } | Self::NamedTarget { source, .. } => hint::of_model(source).to_owned(),
+            Self::UnknownTarget { .. } => {
+                "name one of these, `target` for the run's own, or write a section [models.targets.NAME] with the keys of [models.target]".to_owned()
+            }
+            Self::TargetFailed { source, .. } => hint::of_pipeline(source).to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {
                 "fix the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
             }

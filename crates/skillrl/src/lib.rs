@@ -99,6 +99,8 @@ pub mod spend;
 pub mod task_prompts;
 #[cfg(feature = "weights")]
 pub mod training_server;
+#[cfg(feature = "report")]
+pub mod transfer;
 
 pub use error::{Error, Failure};
 pub use program::model;

@@ -9,7 +9,7 @@ mod recorded;
 mod starts;
 
 pub use error::ReplayError;
-pub use recorded::{recorded_config, recorded_loaded};
+pub use recorded::{recorded_amended, recorded_config, recorded_loaded};
 
 use crate::assemble::{self, ModelRole, RunModels};
 use crate::config::{LoadedConfig, TrainMode};
@@ -30,6 +30,9 @@ use skill_pipeline::{EventSink, PipelineError, RunReader, StopSignal, Summary, T
 use starts::{Shorter, Starts, Until};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The directory in that of a run in which [`crate::transfer`] keeps its measurements.
+pub(crate) const TRANSFER_DIR: &str = "transfer";
 
 /// What is to be replayed.
 #[derive(Debug, Clone, Default)]

@@ -190,6 +190,41 @@ fn money(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct TransferArgs {
+    /// The directory of a run that trains a document.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// A target by its name in [models.targets], or `target` for the run's own; without one, all of them.
+    #[arg(long = "target", value_name = "NAME")]
+    pub(crate) targets: Vec<String>,
+
+    /// The configuration file with the targets; without it, the one that the run was started with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Changes a setting, such as models.targets.small.model=NAME.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// The split: train, val or test.
+    #[arg(long, value_name = "SPLIT", default_value = "test")]
+    pub(crate) split: String,
+
+    /// Keeps calls and results in this directory; without it, in `transfer` of the run's.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Shows no progress.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct NoteArgs {
     /// The directory of a run that trains a document, in progress or not.
     #[arg(value_name = "RUN")]

@@ -18,7 +18,7 @@ pub(crate) use distill::{CollectArgs, DistillArgs};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, NoteArgs, ReportArgs, ServeArgs,
-    ShowArgs, StatusArgs, StopArgs, WatchArgs,
+    ShowArgs, StatusArgs, StopArgs, TransferArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
@@ -81,6 +81,8 @@ pub(crate) enum Command {
     TrainServer(TrainServerArgs),
     /// Measures a skill on one split, without training.
     Eval(EvalArgs),
+    /// Measures the first and the best skill of a run under other targets: a matrix of transfer.
+    Transfer(TransferArgs),
     /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
     Collect(CollectArgs),
     /// Has a teacher turn episodes into a bank of skills.
@@ -179,6 +181,7 @@ impl Command {
             | Self::Rl(_)
             | Self::Sft(_)
             | Self::Eval(_)
+            | Self::Transfer(_)
             | Self::Collect(_)
             | Self::Distill(_)
             | Self::Doctor(_)

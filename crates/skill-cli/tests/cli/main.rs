@@ -75,4 +75,5 @@ mod train;
 mod train_data;
 #[cfg(feature = "weights")]
 mod train_server;
+mod transfer;
 mod worlds;

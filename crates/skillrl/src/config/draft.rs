@@ -4,6 +4,7 @@ mod amend;
 mod env;
 mod mode;
 mod models;
+mod targets;
 
 use super::Origin;
 use super::error::{ConfigError, Place, Problem, ProblemKind};
@@ -14,6 +15,8 @@ use models::ROLES;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+pub(super) use targets::problem_of;
+use targets::{NamedTargets, TARGETS};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -46,6 +49,8 @@ pub(super) struct Draft {
     given: BTreeSet<String>,
     section_places: BTreeMap<&'static str, Place>,
     origin: String,
+    /// Further models that may do the tasks.
+    targets: NamedTargets,
 }
 
 /// The text that the spans of a walk count in.
@@ -128,6 +133,10 @@ impl Draft {
             let shown = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() };
             let path = if prefix.is_empty() { shown } else { format!("{prefix}.{shown}") };
             let path = if path == POLICY { TARGET.to_owned() } else { path };
+            if path == TARGETS {
+                self.walk_targets(source, value.get_ref(), &place);
+                continue;
+            }
             if path == TARGET && self.section_places.contains_key(TARGET) {
                 let message =
                     format!("[{POLICY}] is another name of [{TARGET}], and both are there; keep one of them");
@@ -227,6 +236,9 @@ impl Draft {
         let of_policy = path.strip_prefix(POLICY).filter(|rest| rest.starts_with('.'));
         let renamed = of_policy.map(|rest| format!("{TARGET}{rest}"));
         let path = renamed.as_deref().unwrap_or(path);
+        if self.override_target(path, text) {
+            return;
+        }
         if let Some((section, key)) = keys::find(path) {
             let given = override_value(text, key.value.is_text());
             return self.take(section, key, &given, Place::Set);

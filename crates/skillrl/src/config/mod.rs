@@ -184,7 +184,35 @@ impl Config {
         draft.read_file(text)?;
         let source_text = draft.amend(amendments).unwrap_or_else(|| text.to_owned());
         draft.read_overrides(overrides);
+        let targets = draft.take_targets();
         draft.check_amended(amendments);
+        let (mut config, origins) = Self::built(draft, origin)?;
+        let mut problems = Vec::new();
+        for (name, draft) in targets {
+            match Self::built(draft, origin) {
+                Ok((with, _)) => drop(config.models.targets.insert(name, with.models.target)),
+                Err(ConfigError::Invalid { problems: own }) => {
+                    problems.extend(own.into_iter().map(|problem| draft::problem_of(&name, problem)));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ConfigError::Invalid { problems });
+        }
+        Ok(LoadedConfig {
+            config,
+            source_text,
+            path: None,
+            origin: origin.to_owned(),
+            origins,
+            mapping: None,
+            secrets: Secrets::default(),
+        })
+    }
+
+    /// The configuration of a draft to which nothing is added any more, and where its values came from.
+    fn built(mut draft: Draft, origin: &str) -> Result<(Self, BTreeMap<String, Origin>), ConfigError> {
         draft.check_kinds();
         draft.check_missing();
         draft.fill_preset();
@@ -205,15 +233,7 @@ impl Config {
             let is_set = origins.get(key) == Some(&Origin::Set);
             path.set_base(if is_set { PathBase::CurrentDirectory } else { PathBase::ConfigFile });
         });
-        Ok(LoadedConfig {
-            config,
-            source_text,
-            path: None,
-            origin: origin.to_owned(),
-            origins,
-            mapping: None,
-            secrets: Secrets::default(),
-        })
+        Ok((config, origins))
     }
 
     /// Visits the paths that are set, each with its key.
@@ -239,7 +259,8 @@ impl Config {
             retry,
             budget,
         } = self;
-        let ModelsConfig { target, optimizer, judge, teacher, embedding } = models;
+        // Paths of further targets were visited when these were read.
+        let ModelsConfig { target, targets: _, optimizer, judge, teacher, embedding } = models;
         run.visit_paths("run", visit);
         target.visit_paths("models.target", visit);
         optimizer.visit_paths("models.optimizer", visit);

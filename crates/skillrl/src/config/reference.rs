@@ -32,6 +32,19 @@ pub fn json_schema() -> Value {
             }
         }
     }
+    if let Some(target) = sections().iter().find(|section| section.path == "models.target")
+        && let Some(models) = properties.get_mut("models").and_then(|models| models.get_mut("properties"))
+        && let Some(models) = models.as_object_mut()
+    {
+        let description =
+            "Further models that may do the tasks, by name, each with all keys of [models.target].";
+        let named = json!({
+            "type": "object",
+            "description": description,
+            "additionalProperties": section_schema(target),
+        });
+        models.insert("targets".to_owned(), named);
+    }
     json!({
         "$schema": DIALECT,
         "title": "Configuration of skillrl",

@@ -29,6 +29,10 @@ impl Config {
                 values.shift_remove(key.name);
             }
         }
+        // What does no task decides nothing.
+        if let Some(models) = json.get_mut("models").and_then(Value::as_object_mut) {
+            models.shift_remove("targets");
+        }
         // How a run reaches its workers says nothing of what it comes to.
         if let Some(run) = json.get_mut("run").and_then(Value::as_object_mut) {
             run.shift_remove("nats");

@@ -23,6 +23,7 @@ use skill_core::rewrite::UpdateMode;
 use skill_core::{GateKind, PairPolicy, named_enum};
 use skill_llm::{BudgetCaps, RetryPolicy};
 use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TrainSettings};
+use std::collections::BTreeMap;
 
 const SECONDS: ValueType = number(0.0, MAX_SECONDS);
 
@@ -87,6 +88,9 @@ pub struct Config {
 pub struct ModelsConfig {
     /// The model that does the tasks.
     pub target: ModelConfig,
+    /// Further models that may do the tasks, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub targets: BTreeMap<String, ModelConfig>,
     /// The model that proposes edits.
     pub optimizer: ModelConfig,
     /// The model that grades answers, where one is configured.

@@ -1,5 +1,6 @@
 //! The files that two equal runs have in common.
 
+use super::TRANSFER_DIR;
 use crate::error::Error;
 use crate::prune::PRUNED_DIR;
 use serde::Deserialize as _;
@@ -52,10 +53,15 @@ pub(super) fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Whether something in the directory of a run is not the trainer's: what `skillrl prune` and people put there.
+/// Whether something in the directory of a run is not the trainer's: what `skillrl prune`, `skillrl transfer` and people
+/// put there.
 fn is_of_others(below: &Path) -> bool {
     let name = below.to_string_lossy();
-    name == PRUNED_DIR || name == STOP_FILE || name.starts_with('.') || is_kept_by_hand(&name)
+    name == PRUNED_DIR
+        || name == TRANSFER_DIR
+        || name == STOP_FILE
+        || name.starts_with('.')
+        || is_kept_by_hand(&name)
 }
 
 /// Whether a run of format 1 has no such file.

@@ -32,6 +32,24 @@ pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
     recorded_configuration(run, &recorded, &options, &Starts::of(run))
 }
 
+/// As [`recorded_loaded`], from this configuration file if one is given, and with further overrides.
+///
+/// # Errors
+///
+/// As [`recorded_loaded`].
+pub fn recorded_amended(
+    run: &Path,
+    config: Option<&Path>,
+    overrides: &[String],
+) -> Result<LoadedConfig, Error> {
+    let recorded = read_config(run)
+        .map_err(Error::Pipeline)?
+        .ok_or_else(|| ReplayError::NotARun { path: run.to_owned() })?;
+    let (config, overrides) = (config.map(Path::to_owned), overrides.to_vec());
+    let options = ReplayOptions { run: run.to_owned(), into: None, overrides, config };
+    recorded_configuration(run, &recorded, &options, &Starts::of(run))
+}
+
 /// Puts the configuration of a run together again, with what its starts say about where it lay.
 pub(super) fn recorded_configuration(
     run: &Path,
