@@ -78,5 +78,6 @@ pub use settings::{
     Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SettingsError,
     SkillAware, SlowUpdate, StopSignal, TaskTexts, TrainSettings,
 };
-pub use trainer::{RunConfig, Trainer};
+pub use stage::rollout::TargetsScore;
+pub use trainer::{NamedModels, OWN_TARGET, RunConfig, Trainer};
 pub use warning::{Advice, Warning};

@@ -6,6 +6,12 @@
 //! belongs to its place in the run: another step measures anew. In an evaluation it belongs to what the item was shown,
 //! so that a skill that returns is not measured again, and neither is an item that another skill shows the same.
 
+mod panel;
+
+pub(crate) use panel::Panel;
+pub use panel::TargetsScore;
+use panel::combined;
+
 use super::StageCtx;
 use crate::error::PipelineError;
 use crate::event::{Event, Stage};
@@ -25,6 +31,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+/// The scope of rollouts that belong to what their items were shown.
+const EVALUATION: &str = "evaluation";
+
 /// What the journal calls a rollout.
 const KIND: &str = "rollout";
 
@@ -35,19 +44,27 @@ pub struct Rollouts {
     target: Arc<dyn ChatModel>,
     judge: Option<Arc<dyn ChatModel>>,
     runner: Arc<dyn RolloutRunner>,
+    /// The targets of evaluations, where these are others than the one of training.
+    panel: Option<Arc<Panel>>,
 }
 
 impl Rollouts {
     /// Rollouts in this process; `judge` is [`Env::judge`] with the layers of the run around it.
     pub fn local(env: Arc<dyn Env>, target: Arc<dyn ChatModel>, judge: Option<Arc<dyn ChatModel>>) -> Self {
         let runner = LocalRunner::new(Arc::clone(&env), Arc::clone(&target), judge.clone());
-        Self { env, target, judge, runner: Arc::new(runner) }
+        Self { env, target, judge, runner: Arc::new(runner), panel: None }
     }
 
     /// The same rollouts, made by this runner: with this environment, target and judge, wherever it has them.
     #[must_use]
     pub fn with_runner(self, runner: Arc<dyn RolloutRunner>) -> Self {
         Self { runner, ..self }
+    }
+
+    /// The same rollouts, with these targets in evaluations.
+    #[must_use]
+    pub(crate) fn with_panel(self, panel: Panel) -> Self {
+        Self { panel: Some(Arc::new(panel)), ..self }
     }
 
     /// The environment.
@@ -68,6 +85,9 @@ impl Rollouts {
     /// Waits until all cancelled rollouts have ended.
     pub async fn settle(&self) {
         self.runner.settle().await;
+        for (_, rollouts) in self.panel.iter().flat_map(|panel| &panel.targets) {
+            rollouts.runner.settle().await;
+        }
     }
 }
 
@@ -214,6 +234,10 @@ pub(super) struct Agent<'run> {
     identity: [Vec<String>; 2],
     /// Whether a person was told of an attempt that broke: where one does, many do.
     is_told: AtomicBool,
+    /// The name of the target, where several do the items.
+    name: Option<&'run str>,
+    /// The targets that do the items instead.
+    panel: Vec<(&'run str, Agent<'run>)>,
 }
 
 impl<'run> Agent<'run> {
@@ -230,7 +254,7 @@ impl<'run> Agent<'run> {
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
-            | Stage::TestBest => "evaluation".to_owned(),
+            | Stage::TestBest => EVALUATION.to_owned(),
             Stage::Rollout
             | Stage::Reflect
             | Stage::Aggregate
@@ -251,13 +275,41 @@ impl<'run> Agent<'run> {
         let mut after: Vec<String> = parts_of(rollouts.target()).into();
         // Without a judge the keys are those of earlier versions.
         after.extend(env.judge().into_iter().flat_map(|judge| parts_of(judge.as_ref())));
-        Self { rollouts, source, ctx, identity: [before, after], is_told: AtomicBool::new(false) }
+        let is_evaluation = before.first().is_some_and(|scope| scope == EVALUATION);
+        let panel = rollouts.panel.iter().filter(|_| is_evaluation).flat_map(|panel| &panel.targets);
+        let named = |(name, rollouts): &'run (String, Rollouts)| {
+            (name.as_str(), Self { name: Some(name), ..Self::new(rollouts, source, ctx) })
+        };
+        Self {
+            rollouts,
+            source,
+            ctx,
+            identity: [before, after],
+            is_told: AtomicBool::new(false),
+            name: None,
+            panel: panel.map(named).collect(),
+        }
     }
 
     /// One draw of the rollout of an item: from the journal if it is there, else made and recorded.
     ///
     /// Draws have places and keys of their own, but for the first one, which has those of an item that is measured once.
+    ///
+    /// Where several targets do the items, each of them does it, and what comes of it counts once.
     pub(super) async fn work_on(&self, item: &Item, draw: usize) -> Result<Rollout, PipelineError> {
+        let Some(panel) = &self.rollouts.panel else { return self.do_item(item, draw).await };
+        let mut made = Vec::with_capacity(self.panel.len());
+        for (name, agent) in &self.panel {
+            made.push((*name, agent.do_item(item, draw).await?));
+        }
+        match combined(panel.score, made) {
+            Some(rollout) => Ok(rollout),
+            // Outside of evaluations the target alone does them.
+            None => self.do_item(item, draw).await,
+        }
+    }
+
+    async fn do_item(&self, item: &Item, draw: usize) -> Result<Rollout, PipelineError> {
         let span = tracing::trace_span!(
             telemetry::ROLLOUT,
             { telemetry::ROLLOUT_ITEM } = item.id.as_str(),
@@ -366,11 +418,12 @@ impl<'run> Agent<'run> {
         ResultKey::new(KIND, &parts)
     }
 
-    /// Where a draw stands in the run: `baseline / q7`, or `baseline / draw 2 / q7`.
+    /// Where a draw stands in the run: `baseline / q7`, `baseline / draw 2 / q7`, or `baseline / target small / q7`.
     fn call(&self, item: &Item, draw: usize) -> CallCtx {
+        let target = self.name.map(|name| format!("target {name} / ")).unwrap_or_default();
         match draw_name(draw) {
-            Some(name) => self.ctx.call(format_args!("{name} / {}", item.id)),
-            None => self.ctx.call(&item.id),
+            Some(name) => self.ctx.call(format_args!("{target}{name} / {}", item.id)),
+            None => self.ctx.call(format_args!("{target}{}", item.id)),
         }
     }
 

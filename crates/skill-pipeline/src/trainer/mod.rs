@@ -23,6 +23,7 @@ use crate::event::{EventSink, NoEvents};
 use crate::prompts::PromptLibrary;
 use crate::run_dir::format::Summary;
 use crate::settings::{StopSignal, TrainSettings};
+use crate::stage::rollout::TargetsScore;
 use crate::warning::{Advice, OwnHints};
 use serde_json::Value;
 use skill_core::SkillDoc;
@@ -67,7 +68,17 @@ pub struct Trainer {
     pub(crate) trouble: Option<ReadTrouble>,
     pub(crate) runner: Option<Arc<dyn RolloutRunner>>,
     pub(crate) advice: Arc<dyn Advice>,
+    /// The targets of evaluations; without any, the target.
+    pub(crate) targets: NamedModels,
+    /// How their scores count.
+    pub(crate) targets_score: TargetsScore,
 }
+
+/// Models by their names.
+pub type NamedModels = Vec<(String, Arc<dyn ChatModel>)>;
+
+/// The name of the target among the targets of evaluations.
+pub const OWN_TARGET: &str = "target";
 
 /// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
 pub type ReadTrouble = Arc<dyn Fn() -> Option<String> + Send + Sync>;
@@ -99,6 +110,8 @@ impl Trainer {
             trouble: None,
             runner: None,
             advice: Arc::new(OwnHints),
+            targets: NamedModels::new(),
+            targets_score: TargetsScore::default(),
         }
     }
 
@@ -107,6 +120,14 @@ impl Trainer {
     #[must_use]
     pub fn with_runner(self, runner: Arc<dyn RolloutRunner>) -> Self {
         Self { runner: Some(runner), ..self }
+    }
+
+    /// Has these targets do the items of evaluations, each by its name, instead of the target alone: an item counts what
+    /// they score together, so that the gate decides over all of them. [`OWN_TARGET`] is the name of the target itself,
+    /// which alone does the training items.
+    #[must_use]
+    pub fn with_targets(self, score: TargetsScore, targets: NamedModels) -> Self {
+        Self { targets, targets_score: score, ..self }
     }
 
     /// Trains with these settings.

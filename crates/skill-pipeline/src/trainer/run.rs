@@ -1,10 +1,10 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
 use super::warnings::Warned;
-use super::{TrainState, Trainer, spans, trouble};
+use super::{OWN_TARGET, TrainState, Trainer, spans, trouble};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::identity::{check_identity, check_is_document, check_items, run_identity};
+use crate::identity::{RunIdentity, check_identity, check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
@@ -13,9 +13,10 @@ use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{Protocol, SettingsError, StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
-use crate::stage::rollout::Rollouts;
+use crate::stage::rollout::{Panel, Rollouts};
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use crate::warning::{Advice, Warning};
+use serde_json::json;
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::region::inject_appendix;
 use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
@@ -56,13 +57,22 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         }))
     };
     let judge = trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>);
-    let rollouts = Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(&trainer.target)), judge);
+    let rollouts = Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(&trainer.target)), judge.clone());
+    let rollouts = match &trainer.runner {
+        Some(runner) => rollouts.with_runner(Arc::clone(runner)),
+        None => rollouts,
+    };
+    let of_target = |(name, model): &(String, Arc<dyn ChatModel>)| {
+        let own = || rollouts.clone();
+        let other = || Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(model)), judge.clone());
+        (name.clone(), if name == OWN_TARGET { own() } else { other() })
+    };
+    let panel =
+        Panel { score: trainer.targets_score, targets: trainer.targets.iter().map(of_target).collect() };
+    let rollouts = if panel.targets.is_empty() { rollouts } else { rollouts.with_panel(panel) };
     let mut run = Run {
         env: trainer.env.as_ref(),
-        rollouts: match &trainer.runner {
-            Some(runner) => rollouts.with_runner(Arc::clone(runner)),
-            None => rollouts,
-        },
+        rollouts,
         settings,
         stop: &trainer.stop,
         optimizer: kept(&trainer.optimizer),
@@ -120,6 +130,7 @@ fn claim(
         prompts,
         initial_skill,
     );
+    let identity = with_targets(identity, trainer);
     let stored = dir.read_config()?;
     check_is_document(dir.path(), stored.as_ref().map(|stored| &stored.identity))?;
     if let Some(stored) = stored
@@ -137,6 +148,18 @@ fn claim(
         .with_simulated_models(&trainer.config.simulated_models);
     dir.write_config(&config, trainer.config.source_text.as_deref())?;
     Ok(has_lost_journal)
+}
+
+/// The identity with the targets of evaluations, which decide every score.
+fn with_targets(mut identity: RunIdentity, trainer: &Trainer) -> RunIdentity {
+    for (name, model) in &trainer.targets {
+        identity.insert(format!("models.targets.{name}"), json!(model.id().to_string()));
+        identity.insert(format!("models.targets.{name}.parameters"), model.parameters());
+    }
+    if !trainer.targets.is_empty() {
+        identity.insert("train.targets_score".to_owned(), json!(trainer.targets_score.as_str()));
+    }
+    identity
 }
 
 impl Trainer {

@@ -23,6 +23,7 @@ mod saving;
 mod skill_aware;
 mod sources;
 mod stop;
+mod targets;
 mod update_modes;
 mod world;
 
