@@ -38,8 +38,8 @@ use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::trainer::environment_prompts;
 use skill_pipeline::{
-    Acceptance, EventSink, PipelineError, RunConfig, RunReader, SkillAware, StopSignal, TrainSettings,
-    Trainer,
+    Acceptance, EventSink, NamedModels, PipelineError, RunConfig, RunReader, SkillAware, StopSignal,
+    TrainSettings, Trainer,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,13 +102,25 @@ pub fn trainer(
     let target = engine.model(ModelRole::Target)?;
     let optimizer = engine.model(ModelRole::Optimizer)?;
     let models = RunModels { target, optimizer, judge: engine.judge()? };
+    let targets = evaluation_targets(&mut engine)?;
     let elsewhere = elsewhere(loaded)?;
     let pulse = with_workers(engine.pulse(), elsewhere.as_ref());
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, pulse));
     let trainer = trainer_of(loaded, models, events, stop)?
+        .with_targets(loaded.config.train.targets_score, targets)
         .with_budget(engine.budget(), engine.prices())
         .with_trouble(with_their_trouble(engine.lasting_trouble(), elsewhere.as_ref()));
     Ok((with_runner(trainer, elsewhere), run_dir(loaded)))
+}
+
+/// The targets that do the selection and the test split, where these are not the target alone.
+///
+/// # Errors
+///
+/// As [`Engine::target`].
+pub fn evaluation_targets(engine: &mut Engine<'_>) -> Result<NamedModels, Error> {
+    let names = engine.loaded().config.train.targets();
+    names.iter().map(|name| Ok((name.clone(), engine.target(name)?))).collect()
 }
 
 /// The models of a run.

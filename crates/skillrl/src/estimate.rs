@@ -186,9 +186,9 @@ pub fn estimate(
     let over_steps =
         |sent: &dyn Fn(&Step) -> Sent| steps.iter().fold(Sent::default(), |sum, step| sum.plus(sent(step)));
 
-    let all = |split: &SplitProbe, growth: Span| rollouts(split, split.n_items, growth);
     // Each draw of an item is a rollout.
-    let repeats = settings.evidence.selection_repeats as u64;
+    let n_targets = config.train.targets().len().max(1) as u64;
+    let repeats = (settings.evidence.selection_repeats as u64).saturating_mul(n_targets);
     let of_val = |growth: Span| rollouts(val, val.n_items.saturating_mul(repeats), growth);
     let mut sent = vec![
         (Stage::Baseline, of_val(Span::default())),
@@ -204,7 +204,7 @@ pub fn estimate(
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
         sent.push((Stage::Appendix, over_steps(&consolidation)));
     }
-    sent.extend(epoch_end::stages(probe, settings, &steps, assumptions));
+    sent.extend(epoch_end::stages(probe, settings, &steps, assumptions, repeats));
     if settings.skill_aware.is_some() {
         // The last skill is measured where its last notes have not been.
         sent.push((Stage::FinalSelection, up_to(of_val(grown))));
@@ -215,9 +215,10 @@ pub fn estimate(
         sent.push((Stage::FreshBest, up_to(of_val(grown))));
     }
     if settings.eval_test {
-        sent.push((Stage::TestBaseline, all(test, Span::default())));
+        let of_test = |growth: Span| rollouts(test, test.n_items.saturating_mul(n_targets), growth);
+        sent.push((Stage::TestBaseline, of_test(Span::default())));
         // A best skill that is still the initial one is not measured twice.
-        sent.push((Stage::TestBest, up_to(all(test, grown))));
+        sent.push((Stage::TestBest, up_to(of_test(grown))));
     }
     let stages: Vec<StageEstimate> = sent
         .into_iter()

@@ -26,7 +26,7 @@ use skill_pipeline::identity::check_identity;
 use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION};
 use skill_pipeline::run_dir::notes::copy_notes_for_replay;
 use skill_pipeline::run_dir::{JOURNAL_FILE, RunStatus, read_config, read_finished_step, run_status};
-use skill_pipeline::{EventSink, PipelineError, RunReader, StopSignal, Summary, Trainer};
+use skill_pipeline::{EventSink, NamedModels, PipelineError, RunReader, StopSignal, Summary, Trainer};
 use starts::{Shorter, Starts, Until};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,6 +209,7 @@ impl Replay {
                 loaded.config.run.workers = 1;
                 let models = mute(&loaded, ModelRole::Optimizer)?;
                 assemble::trainer_of(&loaded, models, events, stop)?
+                    .with_targets(loaded.config.train.targets_score, mute_targets(&loaded)?)
             }
         };
         Ok(trainer.with_recording(recording))
@@ -315,11 +316,7 @@ fn beside(run: &Path) -> Option<PathBuf> {
 
 /// The models of a configuration, none of which can send anything; the optimizer is that of this role.
 fn mute(loaded: &LoadedConfig, optimizer: ModelRole) -> Result<RunModels, Error> {
-    let mute = |role| {
-        let inner = assemble::model_without_key(loaded, role)?;
-        let mute = Mute { id: inner.id().clone(), parameters: inner.parameters() };
-        Ok::<_, Error>(Arc::new(mute) as Arc<dyn ChatModel>)
-    };
+    let mute = |role| Ok::<_, Error>(Mute::of(assemble::model_without_key(loaded, role)?.as_ref()));
     Ok(RunModels {
         target: mute(ModelRole::Target)?,
         optimizer: mute(optimizer)?,
@@ -327,10 +324,22 @@ fn mute(loaded: &LoadedConfig, optimizer: ModelRole) -> Result<RunModels, Error>
     })
 }
 
+/// The same of the targets of evaluations.
+fn mute_targets(loaded: &LoadedConfig) -> Result<NamedModels, Error> {
+    let targets = assemble::evaluation_targets(&mut Engine::without_keys(loaded))?;
+    Ok(targets.into_iter().map(|(name, model)| (name, Mute::of(model.as_ref()))).collect())
+}
+
 /// A model that is known by what identifies it, and cannot send anything.
 struct Mute {
     id: ModelId,
     parameters: Value,
+}
+
+impl Mute {
+    fn of(model: &dyn ChatModel) -> Arc<dyn ChatModel> {
+        Arc::new(Self { id: model.id().clone(), parameters: model.parameters() })
+    }
 }
 
 #[async_trait]

@@ -28,8 +28,7 @@ use skill_report::Comparison;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name of the run's own target.
-pub const OWN_TARGET: &str = "target";
+pub use skill_pipeline::OWN_TARGET;
 
 /// The file of the matrix.
 pub const MATRIX_FILE: &str = "transfer.json";

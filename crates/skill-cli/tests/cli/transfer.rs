@@ -97,3 +97,30 @@ fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
         assert_names(&outcome.stderr, &["task/other.toml:"]);
     }
 }
+
+#[test]
+fn a_run_gates_on_several_targets_and_names_the_one_that_does_not_answer() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let gone = served("small", &closed_address(), "target-small");
+    let text = context
+        .read("task/skillrl.toml")
+        .replace("[train]\n", "[train]\ntargets = [\"target\", \"small\"]\n");
+    context.write("task/skillrl.toml", &format!("{text}{gone}"));
+    let examined = context.run(&["doctor", "task/skillrl.toml"]);
+    assert_names(&examined.stdout, &["target `small` does not answer"]);
+    let outcome = context.run(&["train", "task/skillrl.toml", "--quiet"]);
+    outcome.assert_code(code::OUTAGE);
+    assert_names(&outcome.stderr, &["target small"]);
+    // Everything that the target has done is kept.
+    context
+        .write("task/skillrl.toml", &format!("{text}{}", served("small", &server.address(), "target-small")));
+    context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
+    let best = context.json("task/run/test_eval_best/results.json");
+    assert_eq!((&best[0]["hard"], &best[0]["extras"]["targets"]["small"]["hard"]), (&1.into(), &1.0.into()));
+    context.succeed(&["replay", "task/run", "--quiet"]);
+    // And what it is without the other one is another run.
+    let alone = text.replace("targets = [\"target\", \"small\"]\n", "");
+    context.write("task/skillrl.toml", &alone);
+    context.run(&["train", "task/skillrl.toml", "--quiet"]).assert_code(code::OTHER_RUN);
+}

@@ -366,6 +366,7 @@ impl Draft {
         self.check_mode();
         self.check_edit_budgets();
         self.check_saving();
+        self.check_targets();
         self.check_rates();
         self.check_prices();
         self.check_env();
@@ -412,6 +413,28 @@ impl Draft {
             (Some(_) | None, _) => return,
         };
         self.report(message.0, ProblemKind::Conflict { message: message.1.to_owned() });
+    }
+
+    /// The targets of evaluations are in this process, and each is named once; that they are configured is checked when
+    /// all are read.
+    fn check_targets(&mut self) {
+        let Some(targets) = self.entry("train.targets") else { return };
+        let place = targets.place.clone();
+        let names: Vec<&str> =
+            targets.value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let twice = names
+            .iter()
+            .enumerate()
+            .find(|(place, name)| names.iter().skip(place + 1).any(|other| other == *name));
+        let message = if let Some((_, name)) = twice {
+            format!("`train.targets` names \"{name}\" twice")
+        } else if !names.is_empty() && self.entry("run.runner").is_some_and(|runner| runner.value == "nats") {
+            "`train.targets` are asked by this process, and `run.runner` is \"nats\"; leave one of them out"
+                .to_owned()
+        } else {
+            return;
+        };
+        self.report(place, ProblemKind::Conflict { message });
     }
 
     /// Two models of one server have one rate.

@@ -64,6 +64,7 @@ pub(crate) use value::to_toml;
 use draft::Draft;
 use keys::{KeySpec, PathUse, ValueType};
 use skill_llm::Secrets;
+use skill_pipeline::OWN_TARGET;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -197,10 +198,7 @@ impl Config {
                 Err(other) => return Err(other),
             }
         }
-        if !problems.is_empty() {
-            return Err(ConfigError::Invalid { problems });
-        }
-        Ok(LoadedConfig {
+        let loaded = LoadedConfig {
             config,
             source_text,
             path: None,
@@ -208,7 +206,9 @@ impl Config {
             origins,
             mapping: None,
             secrets: Secrets::default(),
-        })
+        };
+        problems.extend(loaded.unknown_targets());
+        if problems.is_empty() { Ok(loaded) } else { Err(ConfigError::Invalid { problems }) }
     }
 
     /// The configuration of a draft to which nothing is added any more, and where its values came from.
@@ -310,6 +310,20 @@ impl LoadedConfig {
     /// The directory that paths in the file are relative to; empty for the current one.
     pub fn base_dir(&self) -> PathBuf {
         self.path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default()
+    }
+
+    /// The targets of evaluations that are not configured.
+    fn unknown_targets(&self) -> Option<Problem> {
+        let Config { train, models, .. } = &self.config;
+        let is_known = |name: &&String| *name == OWN_TARGET || models.targets.contains_key(*name);
+        let unknown = train.targets().iter().find(|name| !is_known(name))?;
+        let known: Vec<&str> = models.targets.keys().map(String::as_str).collect();
+        let configured = match known.is_empty() {
+            true => "no section [models.targets.NAME] is there".to_owned(),
+            false => format!("configured are {}", known.join(", ")),
+        };
+        let message = format!("`train.targets` names \"{unknown}\", and {configured}");
+        Some(Problem { place: self.place_of("train.targets"), kind: ProblemKind::Conflict { message } })
     }
 
     /// The path to open for a path of the configuration.

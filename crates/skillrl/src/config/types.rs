@@ -7,7 +7,7 @@ use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig}
 use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::keys::KeyDefault::{Absent, Value};
-use super::keys::ValueType::{Flag, Text, Variable};
+use super::keys::ValueType::{Flag, Text, Texts, Variable};
 use super::keys::declare::{choice, decisive, integer, number, process, settings};
 use super::keys::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
@@ -22,7 +22,7 @@ use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{GateKind, PairPolicy, named_enum};
 use skill_llm::{BudgetCaps, RetryPolicy};
-use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TrainSettings};
+use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TargetsScore, TrainSettings};
 use std::collections::BTreeMap;
 
 const SECONDS: ValueType = number(0.0, MAX_SECONDS);
@@ -202,6 +202,12 @@ settings! {
         /// With auto: after how many measured candidates in a row without an acceptance the search ends. 0 never
         /// ends it.
         patience: u32 = process(integer(0, MAX_COUNT), Value("0")) => search.patience;
+        /// The targets that do the selection and the test split, by their names in [models.targets]; `target` is the
+        /// target itself, which alone does the training tasks. An item counts what they score together, so that a
+        /// change is kept for what it is worth to all of them. Without any, the target alone.
+        targets: Option<Vec<String>> = decisive(Texts, Absent { example: "[\"target\", \"small\"]" });
+        /// For targets: what an item counts. mean: the mean of their scores. worst: the lowest of them.
+        targets_score: TargetsScore = decisive(choice::<TargetsScore>(), Value("\"mean\""));
         /// How often the training split is gone through. A run can go on with more.
         epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
         /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.
@@ -265,6 +271,13 @@ settings! {
         anchors: Anchors = decisive(choice::<Anchors>(), Value("\"folded\""));
         /// Whether an edit is left out that adds what the skill says already.
         drop_duplicates: bool = decisive(Flag, Value("true")) => edit_rules.drop_duplicates;
+    }
+}
+
+impl TrainConfig {
+    /// The targets of evaluations; none where the target alone does them.
+    pub fn targets(&self) -> &[String] {
+        self.targets.as_deref().unwrap_or_default()
     }
 }
 

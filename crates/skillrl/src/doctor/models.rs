@@ -16,8 +16,8 @@ use skill_llm::{
     AgentKind, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason,
     LlmError, Message, Sampling,
 };
-use skill_pipeline::Protocol;
 use skill_pipeline::prompts::schema::analyst_schema;
+use skill_pipeline::{OWN_TARGET, Protocol};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -73,6 +73,38 @@ pub(super) async fn examine(
             }
         }
         findings.extend(found.into_iter().map(|finding| finding.about(role)));
+    }
+    for name in loaded.config.train.targets().iter().filter(|name| *name != OWN_TARGET) {
+        findings.push(named_target(&mut engine, name, first_request.as_ref(), asked).await);
+    }
+}
+
+/// Asks a further target of evaluations what the target is asked.
+async fn named_target(
+    engine: &mut Engine<'_>,
+    name: &str,
+    first_request: Option<&ChatRequest>,
+    asked: &Examination,
+) -> Finding {
+    let model = match engine.target(name) {
+        Ok(model) => model,
+        Err(error) => return Finding::of_error(Check::Model, &error),
+    };
+    if asked.network != Network::Allowed {
+        let message = format!("the target `{name}` was not asked");
+        return Finding::skipped(Check::Answer, message, "leave out --offline");
+    }
+    let request = first_request.cloned().unwrap_or_else(|| ChatRequest::new(vec![Message::user(QUESTION)]));
+    match model.chat(&request, &call(asked, &format!("target {name}"))).await {
+        Ok(reply) if reply.text.trim().is_empty() && reply.tool_calls.is_empty() => {
+            let hint = format!("raise `models.targets.{name}.max_tokens`, or have it think less");
+            Finding::error(Check::Answer, format!("the target `{name}` said nothing"), hint)
+        }
+        Ok(_) => Finding::ok(Check::Answer, format!("the target `{name}` answers")),
+        Err(error) => {
+            let message = format!("the target `{name}` does not answer: {}", with_causes(&error));
+            Finding::error(Check::Answer, message, hint::of_model(&error))
+        }
     }
 }
 

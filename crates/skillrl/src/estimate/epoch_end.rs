@@ -35,6 +35,7 @@ pub(super) fn stages(
     settings: &TrainSettings,
     steps: &[Step],
     assumptions: Assumptions,
+    repeats: u64,
 ) -> Vec<(Stage, Sent)> {
     let end = settings.epoch_end;
     if !end.is_due() || settings.epochs < 2 {
@@ -76,7 +77,7 @@ pub(super) fn stages(
     if end.slow_update != SlowUpdate::Off {
         let guided = |step: &Step| step.growth[1].plus(Span::new(0, WRITTEN_BYTES));
         stages.push((Stage::SlowUpdate, over_ends(&|step| asked(probe.slow_update_bytes, step))));
-        let n_draws = val.n_items.saturating_mul(settings.evidence.selection_repeats as u64);
+        let n_draws = val.n_items.saturating_mul(repeats);
         let evaluated = |step: &Step| up_to(rollouts(val, n_draws, guided(step)));
         stages.push((Stage::SlowEvaluate, over_ends(&evaluated)));
     }

@@ -131,6 +131,9 @@ fn every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types() {
         if path == "env.judge" {
             settings.push("models.judge.model=m".to_owned());
         }
+        if path == "train.targets" {
+            settings.extend(["x", "y", "small"].map(|name| format!("models.targets.{name}.model=m")));
+        }
         if path == "gate.score_margin" {
             settings.push("gate.token_saving=0.2".to_owned());
         }

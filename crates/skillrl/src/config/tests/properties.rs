@@ -70,7 +70,7 @@ proptest! {
         if key.name == "kind" && (section.is_optional || section.path == "env")
             || ["preset", "scorer", "extract", "judge", "file_tools"].contains(&key.name)
             || ["provider", "agent", "response_format"].contains(&key.name)
-            || path == "train.mode"
+            || ["train.mode", "train.targets"].contains(&path.as_str())
         {
             // What they need around them depends on their value; `values.rs` has cases.
             return Ok(());

@@ -1,4 +1,5 @@
 use super::{MINIMAL, Said, lookup, parse};
+use crate::config::Config;
 
 /// Sets one key by `--set` and compares the JSON of the result.
 #[track_caller]
@@ -373,4 +374,21 @@ fn objectives_that_contradict_each_other_are_refused() {
         &["`gate.token_saving`", "`train.mode`"],
     );
     insta::assert_snapshot!(said.text());
+}
+
+#[test]
+fn targets_that_cannot_be_asked_are_refused_by_name() {
+    let mut said = Said::default();
+    let named = "[models.targets.small]\nmodel = \"m\"\n";
+    let text = format!("{MINIMAL}\n{named}");
+    let mut refused = |overrides: &[&str], names: &[&str]| said.add(&text, overrides, names);
+    refused(&["train.targets=[\"target\", \"large\"]"], &["`train.targets`", "\"large\"", "small"]);
+    refused(&["train.targets=[\"small\", \"small\"]"], &["`train.targets`", "\"small\" twice"]);
+    refused(&["train.targets=[\"small\"]", "run.runner=nats"], &["`train.targets`", "`run.runner`"]);
+    refused(&["models.targets.small.temperature=warm"], &["[models.targets.small]", "temperature"]);
+    refused(&["train.targets_score=median"], &["train.targets_score", "mean", "worst"]);
+    insta::assert_snapshot!(said.text());
+    let loaded = Config::parse(&text, "x", &["train.targets=[\"small\"]".to_owned()]).unwrap();
+    assert_eq!(loaded.config.models.targets.keys().collect::<Vec<_>>(), ["small"]);
+    assert_eq!(loaded.config.train.targets(), ["small"]);
 }
