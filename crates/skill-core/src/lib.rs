@@ -19,6 +19,7 @@
 //! - [`longitudinal`]: the same tasks under two skills, as pairs;
 //! - [`non_inferiority`]: whether something can be taken from a skill, and [`rules`]: what can be;
 //! - [`exact`]: sums of scores without rounding;
+//! - [`labels`]: answers that are the names of classes: their counts, misspellings and confusions;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`secret`]: how the keys of providers look;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles and seeded dice, splits by ratio, epoch plans, minibatches;
@@ -62,6 +63,7 @@ mod fold;
 pub mod gate;
 pub mod ids;
 pub mod json;
+pub mod labels;
 pub mod lineage;
 #[cfg(feature = "yaml")]
 pub mod lint;
