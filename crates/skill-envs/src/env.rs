@@ -54,6 +54,13 @@ pub trait Env: Send + Sync {
         None
     }
 
+    /// The right answer of an item, where it is one text that answers are compared with.
+    ///
+    /// Where few such texts are the answers of many items, they are class labels.
+    fn label(&self, _item: &Item) -> Option<String> {
+        None
+    }
+
     /// The reply of an agent that thinks this and then does this, in the form that this environment reads: for
     /// demonstrations that are played again.
     ///

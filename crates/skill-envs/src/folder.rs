@@ -34,7 +34,7 @@ pub enum FolderError {
         source: io::Error,
     },
     /// There is no `SKILL.md`.
-    #[error("there is no SKILL.md in {}", path.display())]
+    #[error("no SKILL.md in {}", path.display())]
     NoMain {
         /// The folder.
         path: PathBuf,

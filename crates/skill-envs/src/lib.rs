@@ -82,6 +82,7 @@ pub mod error;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod folder;
+pub mod labels;
 #[cfg(feature = "live")]
 pub mod live;
 #[cfg(feature = "qa")]

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 /// A filter for the log on standard error, as `tracing` has them.
 pub const LOG: &str = "SKILLRL_LOG";
 
+/// The address of the Hugging Face Hub, as for its own tools.
+pub const HUB_ENDPOINT: &str = "HF_ENDPOINT";
+
 /// A variable, and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
@@ -46,6 +49,7 @@ pub fn variables() -> Vec<Variable> {
             is_secret: true,
         },
         open("XDG_CACHE_HOME, HOME", "where `skillrl worker` keeps the files of runs, without `--cache`"),
+        open(HUB_ENDPOINT, "the address of the Hugging Face Hub, or of a mirror, for data named `hf://OWNER/NAME`"),
         open("PATH", "where programs are found: agents, environments, scorers, commands that print a key"),
     ]);
     variables

@@ -74,6 +74,8 @@ pub mod estimate;
 #[cfg(feature = "yaml")]
 pub mod export;
 pub mod hint;
+#[cfg(feature = "tables")]
+pub mod hub;
 #[cfg(feature = "import")]
 pub mod import;
 pub mod kept;

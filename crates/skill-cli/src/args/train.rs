@@ -85,8 +85,8 @@ impl DataArgs {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match extension.to_ascii_lowercase().as_str() {
             "csv" | "tsv" | "jsonl" | "ndjson" => true,
-            // They cannot be read, and the error says what to do.
-            "parquet" | "xlsx" | "xls" => true,
+            // Where this build does not read them, the error says what to do.
+            "parquet" | "xlsx" | "xls" | "xlsb" | "ods" => true,
             "json" => self.given().is_some(),
             _ => path.is_dir(),
         }

@@ -3,7 +3,8 @@
 use super::UsageError;
 use crate::args::{DataArgs, Start};
 use skillrl::config::FILE_NAME;
-use skillrl::envs::tasks::{DataSample, labels};
+use skillrl::core::labels::similar_labels;
+use skillrl::envs::tasks::{DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,16 @@ const BEGINNINGS: [(&str, &str); 7] = [
 ///
 /// The same command again finds the same file, and continues the run.
 pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> anyhow::Result<Start> {
-    let settings = settings(data, args, start.is_mock, &|name| {
+    let fetched = match is_of_hub(data) {
+        true => Some(fetched(data)?),
+        false => None,
+    };
+    let run = data.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
+    let (data, run) = match &fetched {
+        Some((path, name)) => (path.as_path(), name.as_str()),
+        None => (data, run),
+    };
+    let settings = settings((data, run), args, start.is_mock, &|name| {
         std::env::var_os(name).is_some_and(|value| !value.is_empty())
     })?;
     let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
@@ -53,16 +63,55 @@ pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> 
     Ok(Start { file: Some(path), ..start })
 }
 
+/// True for a data set of the Hugging Face Hub.
+fn is_of_hub(data: &Path) -> bool {
+    data.to_str().is_some_and(|path| path.starts_with("hf://"))
+}
+
+/// Downloads a data set of the Hub, unless this revision is there; returns where it is, and the name of the run.
+#[cfg(feature = "tables")]
+fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+    use skillrl::hub::{HUB_ENDPOINT, Hub, HubName};
+    let text = data.to_str().unwrap_or_default();
+    let Some(name) = HubName::parse(text) else {
+        let message = format!("`{text}` does not name a data set of the Hugging Face Hub");
+        return Err(UsageError::new(message)
+            .with_hint("write hf://OWNER/NAME, hf://OWNER/NAME/CONFIG or hf://OWNER/NAME:SPLIT")
+            .into());
+    };
+    let asked =
+        std::env::var(skillrl::environment::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
+    let endpoint = asked.unwrap_or_else(|| HUB_ENDPOINT.to_owned());
+    let transport = skillrl::llm::ReqwestTransport::new()?;
+    let hub = Hub::new(&endpoint, &transport);
+    let fetching = hub.fetch(&name, Path::new("data"));
+    let path = super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?
+        .map_err(|error| UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(error.hint()))?;
+    Ok((path, name.short().to_owned()))
+}
+
+/// That this build does not read such data.
+#[cfg(not(feature = "tables"))]
+fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+    let message = format!(
+        "{} is read by builds with the cargo feature `tables`, which this build does not have",
+        data.display()
+    );
+    let hint =
+        "install with `--features tables`, or write the data by `datasets.load_dataset(..).to_json(..)`";
+    Err(UsageError::new(message).with_hint(hint).into())
+}
+
 /// The settings that the data and the options come to, in the form `KEY=VALUE`.
 fn settings(
-    data: &Path,
+    (data, run): (&Path, &str),
     args: &DataArgs,
     is_mock: bool,
     is_set: &dyn Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<String>> {
     if data.to_str().is_some_and(|path| path.contains("://")) {
         let message = format!("{} is an address, and data are read from files", data.display());
-        let hint = "download it first; a data set of Hugging Face is written by `datasets.load_dataset(..).to_json(..)`";
+        let hint = "download it first; a data set of Hugging Face is named `hf://OWNER/NAME`";
         return Err(UsageError::new(message).with_hint(hint).into());
     }
     let sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
@@ -85,16 +134,31 @@ fn settings(
     };
     let mut settings = vec![setting("env.kind", "tasks"), setting("env.data", &data.display().to_string())];
     settings.push(setting("env.answer_field", answer));
-    if let Some(name) = data.file_stem().and_then(|stem| stem.to_str()) {
-        settings.push(setting("run.dir", &format!("runs/{name}")));
+    settings.push(setting("run.dir", &format!("runs/{run}")));
+    let survey = DataSurvey::read(data, answer).map_err(skillrl::Error::Env)?;
+    if let Some(id) = &survey.id_field {
+        settings.push(setting("env.id_field", id));
     }
-    let labels = labels(data, answer).map_err(skillrl::Error::Env)?.filter(|_| !sample.has_choices);
+    let labels = survey.labels.filter(|_| !sample.has_choices);
+    for pair in labels.iter().flat_map(similar_labels) {
+        let (rare, usual) = (&pair.rare, &pair.usual);
+        tracing::warn!(
+            "the labels `{rare}` ({}) and `{usual}` ({}) may be one: correct the data if `{rare}` is a misspelling",
+            pair.n_rare,
+            pair.n_usual
+        );
+    }
+    // A split by labels has items of each class in every part.
+    if labels.is_some() && !sample.has_task_type() {
+        settings.push(setting("env.type_field", answer));
+    }
     // Labels are the same text or not; words in common with another label say nothing.
     let scorer = if labels.is_some() { "exact" } else { sample.scorer(answer) };
     settings.push(setting("env.scorer", scorer));
     let asked = sample.prompt(answer);
     let prompt = match (&labels, asked) {
         (Some(labels), Some(asked)) => {
+            let labels: Vec<&str> = labels.keys().map(String::as_str).collect();
             Some(format!("{asked}\n\nAnswer with one of these and nothing else: {}", labels.join(", ")))
         }
         (None, asked) => asked.filter(|_| !sample.has_usual_fields()),

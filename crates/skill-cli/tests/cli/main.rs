@@ -26,6 +26,8 @@ mod exec;
 mod faults;
 mod finished_demo;
 mod first;
+#[cfg(feature = "tables")]
+mod hub;
 mod import;
 #[cfg(target_os = "linux")]
 mod init;

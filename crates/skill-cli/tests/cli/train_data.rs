@@ -56,7 +56,13 @@ fn a_data_file_is_enough_and_the_file_that_is_left_repeats_the_run() {
     let outcome = context.run(&args);
     outcome.assert_code(code::SUCCESS);
     let said = &outcome.stderr;
-    for part in ["env.scorer = exact", "Answer with one of these", "target target, optimizer optimizer"] {
+    for part in [
+        "env.scorer = exact",
+        "env.id_field = ticket_id",
+        "env.type_field = queue",
+        "Answer with one of these",
+        "target target, optimizer optimizer",
+    ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert!(!said.contains("ticket_id }}"), "an id tells nothing of the task: {said}");

@@ -32,7 +32,7 @@ pub(super) fn games(source: &Path, data: &Path) -> Result<Vec<PathBuf>, EnvError
             resolve(&name, source, data).ok_or_else(|| EnvError::BadLine {
                 path: source.to_path_buf(),
                 line: number,
-                message: format!("there is no game at `{name}` below {}", data.display()),
+                message: format!("no game found at `{name}` below {}", data.display()),
             })
         })
         .collect()

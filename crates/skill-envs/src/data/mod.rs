@@ -1,12 +1,18 @@
-//! Records of a data set, read from JSON, JSON Lines or CSV, each with the place where it stands.
+//! Records of a data set, read from JSON, JSON Lines, CSV, Parquet or a spreadsheet, each with the place where it stands.
 //!
 //! This is the part of loading that every environment with a data file shares: finding the files of the
 //! splits, reading records, and saying where a wrong one is. What a record means is the environment's business.
 
+mod convert;
 mod csv;
 mod layout;
+#[cfg(feature = "tables")]
+mod parquet;
 mod read;
+#[cfg(feature = "tables")]
+mod spreadsheet;
 
+pub use convert::write_json_lines;
 pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_names, read_error};
 pub(crate) use read::read_records;
 

@@ -24,6 +24,10 @@ pub(super) enum Format {
     JsonLines,
     /// A header and one row a record, with this delimiter.
     Csv(u8),
+    /// Apache Parquet; read with the cargo feature `tables`.
+    Parquet,
+    /// The first sheet of a workbook of Excel or OpenDocument; read with the cargo feature `tables`.
+    Spreadsheet,
 }
 
 impl Format {
@@ -32,7 +36,7 @@ impl Format {
         let extension = path.extension()?;
         if extension.eq_ignore_ascii_case("json") {
             Some(Self::Json)
-        } else if extension.eq_ignore_ascii_case("jsonl") {
+        } else if ["jsonl", "ndjson"].iter().any(|name| extension.eq_ignore_ascii_case(name)) {
             Some(Self::JsonLines)
         } else {
             Self::of_table(extension)
@@ -44,6 +48,10 @@ impl Format {
             Some(Self::Csv(b','))
         } else if extension.eq_ignore_ascii_case("tsv") {
             Some(Self::Csv(b'\t'))
+        } else if extension.eq_ignore_ascii_case("parquet") {
+            Some(Self::Parquet)
+        } else if ["xlsx", "xls", "xlsb", "ods"].iter().any(|name| extension.eq_ignore_ascii_case(name)) {
+            Some(Self::Spreadsheet)
         } else {
             None
         }
@@ -57,17 +65,8 @@ impl Format {
 /// A file that cannot be read, is not UTF-8, is not JSON, or holds something that is not an object.
 pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
     let Some(format) = Format::of(path) else {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let message = match extension.to_ascii_lowercase().as_str() {
-            "xlsx" | "xls" | "ods" => "is a spreadsheet, which is not read; save it as CSV (UTF-8)",
-            "parquet" => {
-                "is a Parquet file, which is not read; convert it, such as by `pandas.read_parquet(..).to_json(.., \
-                 orient=\"records\", lines=True)`, to .jsonl"
-            }
-            _ => {
-                "the name must end in .jsonl (one item a line), .json (an array of items), .csv or .tsv (a header and rows)"
-            }
-        };
+        let message = "the name must end in .jsonl (one item a line), .json (an array of items), .csv or .tsv (a header \
+                       and rows), .parquet or .xlsx";
         return Err(EnvError::BadData { path: path.to_path_buf(), message: message.to_owned() });
     };
     let whole = |read: &dyn Fn(&str) -> Result<Vec<Record>, EnvError>| {
@@ -80,7 +79,37 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
         Format::Csv(delimiter) => {
             whole(&|text| super::csv::csv_records(path, text, super::csv::delimiter_of(text, delimiter)))
         }
+        Format::Parquet | Format::Spreadsheet => table_records(path, format),
     }
+}
+
+/// The records of a file that is not a text.
+#[cfg(feature = "tables")]
+fn table_records(path: &Path, format: Format) -> Result<Vec<Record>, EnvError> {
+    let n_bytes = std::fs::metadata(path).map_err(|source| super::read_error(path, source))?.len();
+    if n_bytes > MAX_FILE_BYTES {
+        return Err(too_large(path));
+    }
+    let records = match format {
+        Format::Parquet => super::parquet::parquet_records(path)?,
+        Format::Spreadsheet => super::spreadsheet::spreadsheet_records(path)?,
+        Format::Json | Format::JsonLines | Format::Csv(_) => Vec::new(),
+    };
+    let tidy = |record: Record| Record { fields: without_spare_capacity(record.fields), ..record };
+    Ok(records.into_iter().map(tidy).collect())
+}
+
+/// That this build does not read such files.
+#[cfg(not(feature = "tables"))]
+fn table_records(path: &Path, format: Format) -> Result<Vec<Record>, EnvError> {
+    let (name, conversion) = match format {
+        Format::Parquet => ("Parquet", "convert it to .jsonl"),
+        _ => ("spreadsheets", "save it as CSV (UTF-8)"),
+    };
+    let message = format!(
+        "{name} are read by builds with the cargo feature `tables`, which this build does not have; {conversion}"
+    );
+    Err(EnvError::BadData { path: path.to_path_buf(), message })
 }
 
 fn read_text(path: &Path) -> Result<String, EnvError> {

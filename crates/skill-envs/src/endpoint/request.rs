@@ -45,7 +45,7 @@ pub(super) fn check_conversation(messages: &[Message], path: &str) -> Result<(),
         if let Some(id) = &message.tool_call_id {
             let call = unanswered.iter().position(|call| call == id);
             let call = call.ok_or_else(|| {
-                Problem::field(path, format!("holds a result for {id:?}, which is no tool call before it"))
+                Problem::field(path, format!("holds a result for {id:?}, which no tool call before it has"))
             })?;
             unanswered.remove(call);
             continue;

@@ -182,8 +182,8 @@ impl Server {
 fn parse(body: &Bytes) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Problem::new(ProblemKind::Request, "the body is no JSON object")),
-        Err(error) => Err(Problem::new(ProblemKind::Request, format!("the body is no JSON: {error}"))),
+        Ok(_) => Err(Problem::new(ProblemKind::Request, "the body is not a JSON object")),
+        Err(error) => Err(Problem::new(ProblemKind::Request, format!("the body is not JSON: {error}"))),
     }
 }
 

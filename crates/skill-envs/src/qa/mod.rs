@@ -154,6 +154,11 @@ impl Env for QaEnv {
         self.agenda.reference_reply(Asked { item, task: &task })
     }
 
+    fn label(&self, item: &Item) -> Option<String> {
+        let task = rollout::task(&self.question(&item.id)?);
+        self.agenda.label(Asked { item, task: &task })
+    }
+
     fn goal(&self, item: &Item) -> Option<String> {
         let task = rollout::task(&self.question(&item.id)?);
         self.agenda.goal(Asked { item, task: &task }).ok()

@@ -123,7 +123,7 @@ impl Agent {
                     return Ok(RolloutOutcome { result, used: ctx.call.scope.used(), broken });
                 }
                 Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {
-                    tracing::info!(place = %ctx.call.place, message, "an attempt broke and is made again");
+                    tracing::info!(place = %ctx.call.place, message, "an attempt failed and is repeated");
                     broken = Some(message);
                 }
                 Err(error) => return Err(error),

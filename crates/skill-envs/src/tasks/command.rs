@@ -172,7 +172,7 @@ fn read_score(ending: &Ending, text: &str, passed: &Passed) -> Result<ProgramSco
     // Before it is cut, since of a value that is cut through nothing would be found.
     let quoted = || passed.scrub(text.trim()).chars().take(QUOTED_CHARACTERS).collect::<String>();
     let value: Value = serde_json::from_str(text.trim()).map_err(|error| {
-        format!("printed {:?}, which is no JSON object like {{\"hard\": 1, \"soft\": 1.0, \"reason\": \"..\"}}: {error}", quoted())
+        format!("printed {:?}, which is not a JSON object like {{\"hard\": 1, \"soft\": 1.0, \"reason\": \"..\"}}: {error}", quoted())
     })?;
     let number = |name: &str| match value.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -36,6 +36,7 @@ pub(crate) mod scorer;
 pub(crate) mod task;
 mod world;
 
+pub use crate::data::write_json_lines;
 pub use config::{
     CommandConfig, DEFAULT_ANLS_THRESHOLD, DEFAULT_PASS_SCORE, Extraction, FieldNames, NamedPrompt,
     RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksSettings,
@@ -45,7 +46,7 @@ pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileToo
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
-pub use sample::{DataSample, labels};
+pub use sample::{DataSample, DataSurvey};
 pub use world::TasksWorld;
 
 use crate::env::{Env, Item, RolloutCtx, Split};
@@ -335,6 +336,10 @@ impl Env for TasksEnv {
 
     fn reference_reply(&self, item: &Item) -> Option<String> {
         self.agenda.reference_reply(self.task(item).ok()?)
+    }
+
+    fn label(&self, item: &Item) -> Option<String> {
+        self.agenda.label(self.task(item).ok()?)
     }
 
     fn goal(&self, item: &Item) -> Option<String> {

@@ -200,6 +200,22 @@ impl Agenda {
         parts.join(" | ")
     }
 
+    /// The answer that replies are compared with, where it is one text.
+    pub(crate) fn label(&self, task: Asked<'_>) -> Option<String> {
+        use super::ScorerConfig;
+        match (self.scorer.config(), task.answers.as_slice()) {
+            (
+                ScorerConfig::Exact { .. }
+                | ScorerConfig::EmF1
+                | ScorerConfig::Contains
+                | ScorerConfig::Anls { .. }
+                | ScorerConfig::Command(_),
+                [answer],
+            ) => Some(answer.clone()),
+            _ => None,
+        }
+    }
+
     /// A reply that is right, where one can be made from the reference.
     pub(crate) fn reference_reply(&self, task: Asked<'_>) -> Option<String> {
         use super::ScorerConfig;

@@ -5,7 +5,8 @@ use crate::data::{DataFiles, bad_data, find, read_records};
 use crate::env::Split;
 use crate::error::EnvError;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use skill_core::labels::class_counts;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The first record of a data set, and what it suggests.
@@ -65,10 +66,8 @@ impl DataSample {
     /// What an agent would be asked: the fields with their usual names, or all texts that are not the answer.
     pub fn prompt(&self, answer_field: &str) -> Option<String> {
         let is_other = |name: &str| {
-            let lower = name.to_lowercase();
-            let is_id = [" id", "_id", "-id"].iter().any(|end| lower.ends_with(end));
             name == answer_field
-                || is_id
+                || is_named_as_id(name)
                 || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS].concat().contains(&name)
         };
         let texts = || self.fields.iter().filter(|(name, value)| value.is_string() && !is_other(name));
@@ -83,50 +82,76 @@ impl DataSample {
         (!shown.is_empty()).then(|| shown.join("\n\n"))
     }
 
+    /// True if a field with a usual name holds a category.
+    pub fn has_task_type(&self) -> bool {
+        TYPE_FIELDS.iter().any(|name| self.fields.contains_key(*name))
+    }
+
     /// Whether the built-in prompt shows what such an item is asked with.
     pub fn has_usual_fields(&self) -> bool {
         SHOWN_FIELDS.iter().any(|name| self.fields.contains_key(*name))
     }
 }
 
-/// More labels than these are not told from free texts.
-const MAX_LABELS: usize = 30;
-/// A longer text is an answer, not a label.
-const MAX_LABEL_CHARACTERS: usize = 40;
+/// What all records of a data set have in common.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct DataSurvey {
+    /// How many items have each label, if the answers are class labels: see [`class_counts`].
+    pub labels: Option<BTreeMap<String, usize>>,
+    /// The field with a name such as `ticket_id` whose values are all different, where no field has a usual name of an id.
+    pub id_field: Option<String>,
+}
 
-/// The labels in a field of a data set, sorted, if it holds the classes of its items: few short texts, each of which is
-/// the answer of several items on average; `None` if its values are anything else.
-///
-/// # Errors
-///
-/// Data that cannot be read.
-pub fn labels(path: &Path, field: &str) -> Result<Option<Vec<String>>, EnvError> {
-    let (mut labels, mut n_items) = (BTreeSet::new(), 0_usize);
-    for file in files(path)?.0 {
-        for record in read_records(&file)? {
-            let label = match record.fields.get(field) {
-                Some(Value::String(text)) => text.trim(),
-                Some(Value::Null) | None => continue,
-                Some(_) => return Ok(None),
-            };
-            let is_label = !label.is_empty()
-                && label.chars().count() <= MAX_LABEL_CHARACTERS
-                && label.parse::<f64>().is_err()
-                && !label.contains('\n');
-            if !is_label {
-                return Ok(None);
+impl DataSurvey {
+    /// Reads all records at a path; the right answers are in this field.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    pub fn read(path: &Path, answer_field: &str) -> Result<Self, EnvError> {
+        let (mut answers, mut are_texts) = (Vec::new(), true);
+        let mut ids: Option<BTreeMap<String, BTreeSet<String>>> = None;
+        let mut n_records = 0_usize;
+        for file in files(path)?.0 {
+            for mut record in read_records(&file)? {
+                n_records += 1;
+                let candidates = ids.get_or_insert_with(|| id_candidates(&record.fields, answer_field));
+                candidates.retain(|name, seen| is_new(record.fields.get(name), seen));
+                match record.fields.remove(answer_field) {
+                    Some(Value::String(text)) => answers.push(text),
+                    Some(Value::Null) | None => {}
+                    Some(_) => are_texts = false,
+                }
             }
-            if !labels.contains(label) {
-                labels.insert(label.to_owned());
-            }
-            if labels.len() > MAX_LABELS {
-                return Ok(None);
-            }
-            n_items += 1;
         }
+        let labels = are_texts.then(|| class_counts(answers.iter().map(String::as_str))).flatten();
+        let id_field = ids.into_iter().flatten().map(|(name, _)| name).next().filter(|_| n_records > 1);
+        Ok(Self { labels, id_field })
     }
-    let are_classes = labels.len() >= 2 && n_items >= 3 * labels.len();
-    Ok(are_classes.then(|| labels.into_iter().collect()))
+}
+
+/// The fields that are named as an id, each with the values seen so far; none where one has a usual name.
+fn id_candidates(fields: &Map<String, Value>, answer_field: &str) -> BTreeMap<String, BTreeSet<String>> {
+    if ID_FIELDS.iter().any(|name| fields.contains_key(*name)) {
+        return BTreeMap::new();
+    }
+    let is_candidate = |name: &&String| *name != answer_field && is_named_as_id(name);
+    fields.keys().filter(is_candidate).map(|name| (name.clone(), BTreeSet::new())).collect()
+}
+
+/// Whether a value can be an id that no earlier record has.
+fn is_new(value: Option<&Value>, seen: &mut BTreeSet<String>) -> bool {
+    match value {
+        Some(Value::String(text)) => !text.trim().is_empty() && seen.insert(text.clone()),
+        Some(Value::Number(number)) => seen.insert(number.to_string()),
+        Some(_) | None => false,
+    }
+}
+
+fn is_named_as_id(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    [" id", "_id", "-id"].iter().any(|end| lower.ends_with(end))
 }
 
 /// The files at a path, and whether they are the parts of a split.

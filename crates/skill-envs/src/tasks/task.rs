@@ -143,11 +143,11 @@ impl TaskReader<'_> {
 
     fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {
         let fields = &record.fields;
-        let id = match find(fields, self.fields.id.as_deref(), &ID_FIELDS)? {
+        let id = match find(fields, self.fields.id.as_deref(), &ID_FIELDS, "id_field")? {
             Some((name, value)) => id_of(name, value)?,
             None => record.place.numbered(number),
         };
-        let task_type = match find(fields, self.fields.task_type.as_deref(), &TYPE_FIELDS)? {
+        let task_type = match find(fields, self.fields.task_type.as_deref(), &TYPE_FIELDS, "type_field")? {
             Some((name, value)) => task_type_of(name, value)?,
             None => String::new(),
         };
@@ -170,7 +170,7 @@ impl TaskReader<'_> {
         {
             changed.insert("context".to_owned(), Value::String(context));
         }
-        let reference = find(fields, self.fields.answer.as_deref(), &ANSWER_FIELDS)?;
+        let reference = find(fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")?;
         if let Some((_, value)) = reference {
             task.reference = value.clone();
         }
@@ -263,7 +263,9 @@ impl TaskReader<'_> {
         if !is_choice && self.fields.choices.is_none() {
             return Ok(None);
         }
-        let Some((name, value)) = find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS)? else {
+        let Some((name, value)) =
+            find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS, "choices_field")?
+        else {
             return Err("has no choices; the scorer `choice` needs `choices`, a list of texts".to_owned());
         };
         task.choices = choices_of(name, value)?;
@@ -304,7 +306,7 @@ impl TaskReader<'_> {
     }
 
     fn images(&self, fields: &Map<String, Value>) -> Result<Vec<Image>, String> {
-        let Some((name, value)) = find(fields, self.fields.images.as_deref(), &[])? else {
+        let Some((name, value)) = find(fields, self.fields.images.as_deref(), &[], "images_field")? else {
             return Ok(Vec::new());
         };
         let names = texts_of(name, value)?;
@@ -348,25 +350,25 @@ fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-/// The field that was named, which must be there, or the first of the usual ones.
+/// The field that a setting names, which must be there, or the first of the usual ones; `key` is the setting's name.
 fn find<'a>(
     fields: &'a Map<String, Value>,
     asked: Option<&'a str>,
     usual: &[&'a str],
+    key: &str,
 ) -> Result<Option<(&'a str, &'a Value)>, String> {
     match asked {
         Some(name) if fields.contains_key(name) => Ok(given(fields, name).map(|value| (name, value))),
-        Some(name) => Err(format!(
-            "has no field `{name}`, which a setting names; its fields are {}",
-            field_names(fields)
-        )),
+        Some(name) => {
+            Err(format!("has no field `{name}`, which `{key}` names; its fields are {}", field_names(fields)))
+        }
         None => Ok(usual.iter().find_map(|name| Some((*name, given(fields, name)?)))),
     }
 }
 
 /// The id of a record in a list of ids.
 pub(super) fn listed_id(fields: &Map<String, Value>) -> Result<String, String> {
-    match find(fields, None, &ID_FIELDS)? {
+    match find(fields, None, &ID_FIELDS, "id_field")? {
         Some((name, value)) => id_of(name, value),
         None => Err(format!("has no `id`; its fields are {}", field_names(fields))),
     }
@@ -456,7 +458,7 @@ fn is_kept_digit_for_digit(number: &Number) -> bool {
 fn choices_of(name: &str, value: &Value) -> Result<Vec<Choice>, String> {
     let parsed = match value {
         Value::String(text) => serde_json::from_str(text).map_err(|_| {
-            format!("`{name}` is a text that is no JSON; expected a list such as [\"one\", \"two\"]")
+            format!("`{name}` is a text that is not JSON; expected a list such as [\"one\", \"two\"]")
         })?,
         other => other.clone(),
     };

@@ -86,7 +86,7 @@ impl WebshopWorld {
     pub fn play(&self, goal: usize) -> Result<WebshopEpisode, EnvError> {
         let session = Session::start(Arc::clone(&self.shop), goal.to_string(), goal).ok_or_else(|| {
             let n_goals = self.shop.goals().len();
-            super::config::configuration(format!("there is no goal {goal}; the shop has {n_goals}, from 0"))
+            super::config::configuration(format!("goal {goal} not found; the shop has {n_goals}, from 0"))
         })?;
         Ok(WebshopEpisode {
             session,

@@ -132,7 +132,7 @@ fn lists_that_name_no_game_are_refused() {
     check_error(
         &with("a.txt", "\ntrain/nowhere\n"),
         &data,
-        "DATA/a.txt, line 2: there is no game at `train/nowhere` below DATA",
+        "DATA/a.txt, line 2: no game found at `train/nowhere` below DATA",
     );
     check_error(
         &with("b.json", r#"[{"id": 3}]"#),

@@ -66,7 +66,7 @@ fn what_is_no_package_is_refused() {
         let text = with_causes(&error).replace(&dir.path().display().to_string(), "DIR");
         assert!(text.contains(expect), "{text}");
     }
-    check(|dir| fs::remove_file(dir.join("SKILL.md")).unwrap(), "there is no SKILL.md in DIR");
+    check(|dir| fs::remove_file(dir.join("SKILL.md")).unwrap(), "no SKILL.md in DIR");
     check(|dir| write(dir, "references/a.md", &[0xff]), "DIR/references/a.md is not UTF-8");
     check(
         |dir| write(dir, "references/a.md", b"# A\n<!-- SKILL_FILE: references/z.md -->\n"),

@@ -24,6 +24,8 @@ mod requests;
 mod runner;
 #[path = "../support/said.rs"]
 mod said;
+#[cfg(feature = "tables")]
+mod tables;
 #[cfg(feature = "tasks")]
 mod tasks_data;
 #[cfg(feature = "tasks")]

@@ -414,8 +414,8 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
     for (script, expect) in [
         ("echo oops >&2; exit 1", "ended with exit status: 1; its standard error ends with: oops"),
         ("kill -9 $$", "ended with signal: 9"),
-        ("echo good", "printed \"good\", which is no JSON object like"),
-        ("true", "printed \"\", which is no JSON object like"),
+        ("echo good", "printed \"good\", which is not a JSON object like"),
+        ("true", "printed \"\", which is not a JSON object like"),
         ("echo '{\"soft\": 1}'", "which has no `hard`"),
         ("echo '{\"hard\": 2}'", "printed 2 as `hard`; expected a number from 0 to 1"),
         ("echo '{\"hard\": \"1\"}'", "printed \"1\" as `hard`; expected a number from 0 to 1"),

@@ -1,0 +1,391 @@
+//! Data sets of the Hugging Face Hub: downloaded once per revision, and kept as JSON Lines.
+//!
+//! The Hub converts public data sets to Parquet on a branch of their own. [`Hub::fetch`] pins the revision of that branch
+//! in the name of the directory, so that a configuration that names the directory repeats the run exactly.
+
+use serde_json::Value;
+use skill_envs::EnvError;
+use skill_envs::tasks::write_json_lines;
+use skill_llm::transport::{HttpMethod, HttpRequest, HttpResponse, Transport};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The address of the Hub.
+pub const HUB_ENDPOINT: &str = "https://huggingface.co";
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The most bytes of all files of a data set.
+const MAX_BYTES: u64 = 1 << 30;
+/// The most redirections from the Hub to where its files are.
+const MAX_REDIRECTIONS: usize = 5;
+/// So many characters of a revision are in the name of a directory.
+const SHOWN_REVISION: usize = 12;
+/// The parts of a data set that make a split of their own, by the names of the Hub.
+const PARTS: [&str; 3] = ["train", "validation", "test"];
+
+/// The name of a data set of the Hub, such as `hf://owner/name`, `hf://owner/name/CONFIG` or `hf://owner/name:test`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubName {
+    id: String,
+    config: Option<String>,
+    split: Option<String>,
+}
+
+impl HubName {
+    /// Reads a name; `None` if the text does not begin with `hf://` or has another form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("hf://")?;
+        let rest = rest.strip_prefix("datasets/").unwrap_or(rest);
+        let (path, split) = match rest.split_once(':') {
+            Some((path, split)) => (path, Some(split)),
+            None => (rest, None),
+        };
+        let words: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        let is_word = |word: &&str| {
+            !word.is_empty()
+                && !word.starts_with('.')
+                && word
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
+        };
+        if !words.iter().chain(&split).all(is_word) {
+            return None;
+        }
+        let (id, config) = match words.as_slice() {
+            [owner, name] => (format!("{owner}/{name}"), None),
+            [owner, name, config] => (format!("{owner}/{name}"), Some((*config).to_owned())),
+            _ => return None,
+        };
+        Some(Self { id, config, split: split.map(str::to_owned) })
+    }
+
+    /// The name without its owner, for the name of a run.
+    pub fn short(&self) -> &str {
+        self.id.rsplit('/').next().unwrap_or(&self.id)
+    }
+
+    fn folder(&self, revision: &str) -> String {
+        let words = [Some(self.id.replace('/', "--")), self.config.clone(), self.split.clone()];
+        let words = words.into_iter().flatten().chain([revision.to_owned()]);
+        words.collect::<Vec<_>>().join("-")
+    }
+}
+
+/// A data set that cannot be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// The Hub cannot be reached, and no copy is on this machine.
+    #[error("cannot reach {url}: {message}")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// What the network said.
+        message: String,
+    },
+    /// The Hub has no public data set of this name.
+    #[error("{endpoint} has no public data set `{id}`")]
+    NotFound {
+        /// The Hub.
+        endpoint: String,
+        /// The data set.
+        id: String,
+    },
+    /// An answer that is not as the Hub's interface has it.
+    #[error("{url} answered with {what}")]
+    Answer {
+        /// The address.
+        url: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A data set has none of the parts that were asked for.
+    #[error("the data set `{id}` has no {what} `{name}`; it has {}", known.join(", "))]
+    NoPart {
+        /// The data set.
+        id: String,
+        /// `configuration` or `split`.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A data set has several configurations, and none was named.
+    #[error("the data set `{id}` has several configurations: {}", known.join(", "))]
+    Ambiguous {
+        /// The data set.
+        id: String,
+        /// Its configurations.
+        known: Vec<String>,
+    },
+    /// A data set is too large to be downloaded.
+    #[error("the data set `{id}` has {bytes} bytes, more than {MAX_BYTES}")]
+    TooLarge {
+        /// The data set.
+        id: String,
+        /// The bytes of its files.
+        bytes: u64,
+    },
+    /// A file of the copy cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file of the data set cannot be read.
+    #[error(transparent)]
+    Data(#[from] EnvError),
+}
+
+impl HubError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => {
+                "check the network, or download the data set elsewhere and name its files"
+            }
+            Self::NotFound { .. } => {
+                "check the name; data sets that need a login are downloaded with `hf download` and named as files"
+            }
+            Self::Answer { .. } => "try again later, or download the data set and name its files",
+            Self::NoPart { .. } => "name one of them, as in hf://OWNER/NAME/CONFIG or hf://OWNER/NAME:SPLIT",
+            Self::Ambiguous { .. } => "name one of them, as in hf://OWNER/NAME/CONFIG",
+            Self::TooLarge { .. } => "name one split, as in hf://OWNER/NAME:test, or prepare a smaller file",
+            Self::Write { .. } => "make room, or start in a directory that can be written",
+            Self::Data(_) => "this data set cannot be read; convert it to JSON Lines and name the file",
+        }
+    }
+}
+
+/// The Hub, reached by a transport.
+pub struct Hub<'a> {
+    endpoint: String,
+    transport: &'a dyn Transport,
+}
+
+/// A file of a data set.
+struct HubFile {
+    config: String,
+    split: String,
+    path: String,
+    bytes: u64,
+}
+
+impl<'a> Hub<'a> {
+    /// The Hub at an address, such as [`HUB_ENDPOINT`].
+    pub fn new(endpoint: &str, transport: &'a dyn Transport) -> Self {
+        Self { endpoint: endpoint.trim_end_matches('/').to_owned(), transport }
+    }
+
+    /// Downloads a data set below a directory, unless this revision of it is there; returns what `env.data` names: a
+    /// directory with `train`, `validation` and `test`, or one file.
+    ///
+    /// Without a network, the copy of an earlier revision is taken, if there is one alone.
+    ///
+    /// # Errors
+    ///
+    /// See [`HubError`].
+    pub async fn fetch(&self, name: &HubName, below: &Path) -> Result<PathBuf, HubError> {
+        let revision = match self.revision(name).await {
+            Ok(revision) => revision,
+            Err(error @ HubError::Unreachable { .. }) => return copy_of(name, below).ok_or(error),
+            Err(error) => return Err(error),
+        };
+        let shown: String = revision.chars().take(SHOWN_REVISION).collect();
+        let folder = below.join(name.folder(&shown));
+        if !folder.is_dir() {
+            let files = self.files(name, &revision).await?;
+            self.download(name, &revision, &files, &folder).await?;
+        }
+        Ok(data_in(&folder))
+    }
+
+    async fn revision(&self, name: &HubName) -> Result<String, HubError> {
+        let url = format!("{}/api/datasets/{}/revision/refs%2Fconvert%2Fparquet", self.endpoint, name.id);
+        let body = self.json(&url, name).await?;
+        let is_hash = |text: &&str| !text.is_empty() && text.chars().all(|digit| digit.is_ascii_hexdigit());
+        let revision = body.get("sha").and_then(Value::as_str).filter(is_hash);
+        revision.map(str::to_owned).ok_or(HubError::Answer { url, what: "no revision".to_owned() })
+    }
+
+    /// The files of the configuration and the splits that are asked for, in order.
+    async fn files(&self, name: &HubName, revision: &str) -> Result<Vec<HubFile>, HubError> {
+        let url = format!("{}/api/datasets/{}/tree/{revision}?recursive=true", self.endpoint, name.id);
+        let body = self.json(&url, name).await?;
+        let entries = body.as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut files: Vec<HubFile> = entries.iter().filter_map(hub_file).collect();
+        files.sort_by(|first, second| first.path.cmp(&second.path));
+        let known = |of: fn(&HubFile) -> &String| -> Vec<String> {
+            files.iter().map(of).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+        };
+        let configs = known(|file| &file.config);
+        let config = match (&name.config, configs.as_slice()) {
+            (Some(asked), _) if configs.contains(asked) => asked.clone(),
+            (Some(asked), _) => {
+                let (id, name) = (name.id.clone(), asked.clone());
+                return Err(HubError::NoPart { id, what: "configuration", name, known: configs });
+            }
+            (None, []) => return Err(HubError::Answer { url, what: "no Parquet files".to_owned() }),
+            (None, [only]) => only.clone(),
+            (None, several) if several.iter().any(|config| config == "default") => "default".to_owned(),
+            (None, _) => return Err(HubError::Ambiguous { id: name.id.clone(), known: configs }),
+        };
+        files.retain(|file| file.config == config);
+        if let Some(split) = &name.split {
+            let known: BTreeSet<String> = files.iter().map(|file| file.split.clone()).collect();
+            files.retain(|file| file.split == *split);
+            if files.is_empty() {
+                let (id, known) = (name.id.clone(), known.into_iter().collect());
+                return Err(HubError::NoPart { id, what: "split", name: split.clone(), known });
+            }
+        }
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        if bytes > MAX_BYTES {
+            return Err(HubError::TooLarge { id: name.id.clone(), bytes });
+        }
+        Ok(files)
+    }
+
+    /// Writes the splits as JSON Lines into a directory, whole or not at all.
+    async fn download(
+        &self,
+        name: &HubName,
+        revision: &str,
+        files: &[HubFile],
+        folder: &Path,
+    ) -> Result<(), HubError> {
+        let mut partial = folder.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let write = |path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| HubError::Write { path, source }
+        };
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(write(&partial))?;
+        }
+        fs::create_dir_all(&partial).map_err(write(&partial))?;
+        let mut splits = BTreeMap::<&str, Vec<PathBuf>>::new();
+        for file in files {
+            let url = format!("{}/datasets/{}/resolve/{revision}/{}", self.endpoint, name.id, file.path);
+            let body = self.get(&url, name).await?.body;
+            let of_split = splits.entry(&file.split).or_default();
+            let path = partial.join(format!("{}-{}.parquet", file.split, of_split.len()));
+            fs::write(&path, body).map_err(write(&path))?;
+            of_split.push(path);
+        }
+        for (split, parts) in splits {
+            write_json_lines(&parts, &partial.join(format!("{split}.jsonl")))?;
+            for part in parts {
+                fs::remove_file(&part).map_err(write(&part))?;
+            }
+        }
+        fs::rename(&partial, folder).map_err(write(folder))
+    }
+
+    async fn json(&self, url: &str, name: &HubName) -> Result<Value, HubError> {
+        let body = self.get(url, name).await?.body;
+        let answer = |error: serde_json::Error| HubError::Answer {
+            url: url.to_owned(),
+            what: format!("something that is not JSON: {error}"),
+        };
+        serde_json::from_slice(&body).map_err(answer)
+    }
+
+    /// Reads an address; redirections lead from the Hub to the store of its files.
+    async fn get(&self, url: &str, name: &HubName) -> Result<HttpResponse, HubError> {
+        let mut at = url.to_owned();
+        for _ in 0..=MAX_REDIRECTIONS {
+            let request = HttpRequest {
+                method: HttpMethod::Get,
+                url: at.clone(),
+                headers: Vec::new(),
+                body: Vec::new(),
+                timeout: Some(TIMEOUT),
+                max_response_bytes: usize::try_from(MAX_BYTES).unwrap_or(usize::MAX),
+            };
+            let response = self.transport.send(request).await;
+            let response = response.map_err(|error| HubError::Unreachable {
+                url: self.endpoint.clone(),
+                message: error.to_string(),
+            })?;
+            match (response.status, response.header("location")) {
+                (200, _) => return Ok(response),
+                (301 | 302 | 303 | 307 | 308, Some(location)) => {
+                    let next = url::Url::parse(&at).and_then(|base| base.join(location));
+                    at = next
+                        .map_err(|error| wrong_answer(&at, format!("a wrong redirection: {error}")))?
+                        .into();
+                }
+                // Private data sets are not told from missing ones.
+                (401 | 403 | 404, _) => {
+                    return Err(HubError::NotFound { endpoint: self.endpoint.clone(), id: name.id.clone() });
+                }
+                (status, _) => return Err(wrong_answer(&at, format!("the status {status}"))),
+            }
+        }
+        Err(wrong_answer(url, "too many redirections".to_owned()))
+    }
+}
+
+fn wrong_answer(url: &str, what: String) -> HubError {
+    HubError::Answer { url: url.to_owned(), what }
+}
+
+/// A Parquet file of the tree of a revision, whose path is `CONFIG/SPLIT/NUMBER.parquet`.
+fn hub_file(entry: &Value) -> Option<HubFile> {
+    let path = entry.get("path")?.as_str()?;
+    let words: Vec<&str> = path.split('/').collect();
+    let [config, split, file] = words.as_slice() else { return None };
+    // Of a data set that is too large the Hub converts the beginning.
+    let split = split.strip_prefix("partial-").unwrap_or(split);
+    let is_safe =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_file = file.ends_with(".parquet") && [config, split, file].into_iter().all(is_safe);
+    is_file.then(|| HubFile {
+        config: (*config).to_owned(),
+        split: split.to_owned(),
+        path: path.to_owned(),
+        bytes: entry.get("size").and_then(Value::as_u64).unwrap_or_default(),
+    })
+}
+
+/// What is named as data: the directory where it has all parts, else the file to be split.
+fn data_in(folder: &Path) -> PathBuf {
+    let file = |split: &str| folder.join(format!("{split}.jsonl"));
+    if PARTS.iter().all(|split| file(split).is_file()) {
+        return folder.to_owned();
+    }
+    let first = PARTS.iter().map(|split| file(split)).find(|path| path.is_file());
+    let other = || {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths.into_iter().next()
+    };
+    first.or_else(other).unwrap_or_else(|| folder.to_owned())
+}
+
+/// The only copy of a data set that is on this machine.
+fn copy_of(name: &HubName, below: &Path) -> Option<PathBuf> {
+    let beginning = name.folder("");
+    let is_copy = |path: &PathBuf| {
+        let revision = path.file_name().and_then(|found| found.to_str()?.strip_prefix(&beginning));
+        path.is_dir() && revision.is_some_and(|text| text.chars().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let mut copies = fs::read_dir(below).ok()?.flatten().map(|entry| entry.path()).filter(is_copy);
+    let copy = copies.next()?;
+    if copies.next().is_some() {
+        return None;
+    }
+    tracing::warn!(copy = %copy.display(), "the Hub cannot be reached; the copy of the data set is used");
+    Some(data_in(&copy))
+}
