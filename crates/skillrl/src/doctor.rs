@@ -6,9 +6,12 @@
 
 mod broker;
 mod data;
+mod labels;
 mod models;
 mod plan;
 mod training;
+
+pub use labels::label_findings;
 
 use crate::assemble::{self, ModelRole};
 use crate::config::{Config, LoadedConfig};
@@ -74,6 +77,8 @@ pub enum Check {
     Data,
     /// Whether the splits have nothing in common.
     Splits,
+    /// Class labels that are misspelt, contradict each other, or are too rare.
+    Labels,
     /// Whether the selection split can show what is hoped for.
     Selection,
     /// The skill to start from.
@@ -270,7 +275,10 @@ async fn task(
     let env = env.as_ref();
     findings.push(data::items(loaded, env));
     let skill = data::skill(loaded, env, findings)?;
-    findings.extend(data::splits(loaded, env, &skill).await);
+    let inputs = data::inputs(loaded, env, &skill).await;
+    findings.extend(data::longest(&inputs));
+    findings.extend(data::splits(env, &inputs));
+    findings.extend(labels::findings(env, &inputs));
     findings.push(plan::selection(env, asked, settings.as_ref().ok()));
     let prompts = match assemble::prompts(loaded, env) {
         Ok(prompts) => {

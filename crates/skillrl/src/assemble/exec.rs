@@ -139,6 +139,10 @@ impl Env for Supervised<Arc<dyn Env>> {
         self.inner.reply_of(thought, action)
     }
 
+    fn label(&self, item: &Item) -> Option<String> {
+        self.inner.label(item)
+    }
+
     fn goal(&self, item: &Item) -> Option<String> {
         self.inner.goal(item)
     }

@@ -54,7 +54,7 @@ async fn of_nats(loaded: &LoadedConfig, network: Network) -> Vec<Finding> {
     let left = facts.max_storage.map(|most| most.saturating_sub(facts.storage));
     if let Some(left) = left.filter(|left| *left < ENOUGH_BYTES) {
         let message = format!("JetStream has {left} bytes left in files");
-        let hint = "give it more room (`max_file_store`), or delete streams that nobody needs";
+        let hint = "give it more room (`max_file_store`), or delete unused streams";
         findings.push(Finding::warning(Check::Broker, message, hint));
     }
     findings

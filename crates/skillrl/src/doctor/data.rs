@@ -6,8 +6,8 @@ use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
 use async_trait::async_trait;
-use skill_core::SkillDoc;
-use skill_core::canonical::canonical_hash;
+use skill_core::canonical::{canonical_hash, hex_sha256};
+use skill_core::{ItemId, SkillDoc, estimate_tokens};
 use skill_envs::{Env, Item, RolloutCtx, Split};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::collections::BTreeMap;
@@ -67,8 +67,62 @@ pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Fin
     Some(skill)
 }
 
+/// What each item asks the agent; items whose question is not known are left out.
+pub(super) type Inputs = BTreeMap<ItemId, Input>;
+
+/// What an item asks the agent.
+pub(super) struct Input {
+    /// Equal where items ask the same.
+    pub(super) hash: String,
+    /// About how many tokens its first request has.
+    tokens: u64,
+}
+
+/// A first request with fewer tokens is never unusually long.
+const MIN_LONG_TOKENS: u64 = 4_000;
+/// A first request is unusually long with so many times the tokens of the median.
+const LONG_TIMES: u64 = 20;
+
+/// What the items ask.
+pub(super) async fn inputs(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> Inputs {
+    let mut inputs = Inputs::new();
+    for item in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
+        // What is asked is known without a world.
+        let input = if loaded.config.env.env_kind().has_data_file() {
+            let Some(request) = request_for(env, item, skill).await else { continue };
+            let tokens = request.messages.iter().map(|message| estimate_tokens(&message.text())).sum();
+            Input { hash: hex_sha256(&serde_json::to_vec(&request.messages).unwrap_or_default()), tokens }
+        } else if item.data.is_null() {
+            continue;
+        } else {
+            Input { hash: canonical_hash(&item.data), tokens: 0 }
+        };
+        inputs.insert(item.id.clone(), input);
+    }
+    inputs
+}
+
+/// The item that asks with far more tokens than the others, if there is one.
+pub(super) fn longest(inputs: &Inputs) -> Option<Finding> {
+    let mut tokens: Vec<u64> = inputs.values().map(|input| input.tokens).collect();
+    tokens.sort_unstable();
+    let median = tokens.get(tokens.len() / 2).copied()?;
+    let (id, longest) = inputs.iter().max_by_key(|(_, input)| input.tokens)?;
+    let is_long = |tokens: u64| tokens >= MIN_LONG_TOKENS && tokens >= median.saturating_mul(LONG_TIMES);
+    let n_long = tokens.iter().filter(|tokens| is_long(**tokens)).count();
+    (n_long > 0).then(|| {
+        let message = format!(
+            "{} with an unusually long prompt: `{id}` has about {} tokens, the median is {median}",
+            counted(n_long, "item"),
+            longest.tokens
+        );
+        let hint = "shorten or remove it: a model may refuse it, and every evaluation pays for it";
+        Finding::warning(Check::Data, message, hint)
+    })
+}
+
 /// Whether the splits have nothing in common: no id, and no task.
-pub(super) async fn splits(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> Vec<Finding> {
+pub(super) fn splits(env: &dyn Env, inputs: &Inputs) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut ids = BTreeMap::<&str, Split>::new();
     let mut twice = Vec::new();
@@ -83,7 +137,7 @@ pub(super) async fn splits(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDo
         let message = format!("{} more than once in the data, such as `{first}`", counted(twice.len(), "id"));
         findings.push(Finding::error(Check::Splits, message, "give every item an id of its own"));
     }
-    let same = same_tasks(loaded, env, skill).await;
+    let same = same_tasks(env, inputs);
     if let Some((first, second)) = same.first() {
         let (verb, items) = (if same.len() == 1 { "asks" } else { "ask" }, counted(same.len(), "item"));
         let message = format!(
@@ -99,26 +153,18 @@ pub(super) async fn splits(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDo
 }
 
 /// Pairs of items of different splits that put the same to the agent.
-async fn same_tasks(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDoc) -> Vec<(String, String)> {
-    let mut seen = BTreeMap::<String, (Split, String)>::new();
+fn same_tasks(env: &dyn Env, inputs: &Inputs) -> Vec<(String, String)> {
+    let mut seen = BTreeMap::<&str, (Split, &ItemId)>::new();
     let mut same = Vec::new();
     for split in Split::ALL {
         for item in env.items(split) {
-            // What is asked is known without a world.
-            let task = if loaded.config.env.env_kind().has_data_file() {
-                let Some(request) = request_for(env, item, skill).await else { continue };
-                serde_json::to_string(&request.messages).unwrap_or_default()
-            } else if item.data.is_null() {
-                continue;
-            } else {
-                canonical_hash(&item.data)
-            };
-            match seen.get(&task) {
+            let Some(input) = inputs.get(&item.id) else { continue };
+            match seen.get(input.hash.as_str()) {
                 Some((first_split, first)) if *first_split != split => {
                     same.push((format!("`{first}` ({first_split})"), format!("`{}` ({split})", item.id)));
                 }
                 Some(_) => {}
-                None => drop(seen.insert(task, (split, item.id.to_string()))),
+                None => drop(seen.insert(&input.hash, (split, &item.id))),
             }
         }
     }

@@ -181,7 +181,7 @@ fn program(agent: &AgentConfig) -> Finding {
         Finding::ok(Check::Endpoint, format!("the program `{name}` is there"))
     } else {
         let hint = "install it, or name it with `command`, by its whole path";
-        Finding::error(Check::Endpoint, format!("there is no program `{name}`"), hint)
+        Finding::error(Check::Endpoint, format!("program `{name}` not found"), hint)
     }
 }
 

@@ -33,12 +33,12 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
     let shown = dir.display();
     let trains_weights = [("sft", is_sft_run(&dir)), ("rl", is_rl_run(&dir))];
     if let Some((command, _)) = trains_weights.into_iter().find(|(_, is_one)| *is_one) {
-        let message = format!("{shown} holds a run of `skillrl {command}`, which goes on where it stopped");
+        let message = format!("{shown} holds a run of `skillrl {command}`, which resumes where it stopped");
         return Finding::ok(Check::Run, message);
     }
     match run_status(&dir) {
         RunStatus::Unfinished => {
-            return Finding::ok(Check::Run, format!("{shown} holds a run that goes on where it stopped"));
+            return Finding::ok(Check::Run, format!("{shown} holds a run that resumes where it stopped"));
         }
         RunStatus::Finished => {
             return Finding::ok(Check::Run, format!("{shown} holds a finished run; more epochs extend it"));

@@ -1,12 +1,15 @@
 //! `skillrl env check`: what will be measured, before anything is paid for.
 
 use crate::args::EnvCheckArgs;
-use crate::table::{counted, harmless};
+use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use serde::Serialize;
 use skillrl::assemble;
-use skillrl::core::RolloutResult;
+use skillrl::core::canonical::hex_sha256;
+use skillrl::core::{ItemId, RolloutResult};
+use skillrl::doctor::label_findings;
 use skillrl::engine::{Engine, judge_role};
+use skillrl::envs::labels::{ClassCount, LabelCheck};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage};
 use skillrl::pipeline::StopSignal;
@@ -20,6 +23,10 @@ const WRONG_ANSWER: &str = "This is not the answer.";
 /// How many items a message names where one is not found.
 const MAX_NAMED_ITEMS: usize = 3;
 
+/// The columns of the table of classes.
+const LABEL_COLUMNS: [Column; 4] =
+    [Column::text("label"), Column::number("train"), Column::number("val"), Column::number("test")];
+
 /// What was found out, in the order in which it is shown.
 #[derive(Serialize)]
 struct Report {
@@ -27,6 +34,9 @@ struct Report {
     splits: BTreeMap<&'static str, usize>,
     /// Items of different splits that ask the agent the same.
     same_prompts: Vec<SamePrompt>,
+    /// The classes of the items; `None` where right answers are no class labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<LabelCheck>,
     item: Checked,
     tries: Vec<Try>,
 }
@@ -87,29 +97,20 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let tries = replies(env.as_ref(), item, args.answer.as_deref());
     let judge = judge_role(&loaded.config).map(assemble::ModelRole::as_str);
     let work = async {
-        let mut prompts = BTreeMap::<String, (Split, String)>::new();
-        let mut same_prompts = Vec::new();
-        for split in Split::ALL {
-            for other in env.items(split) {
-                let Some(request) = asked(env.as_ref(), other, &skill).await else { continue };
-                let prompt = serde_json::to_string(&request.messages).unwrap_or_default();
-                match prompts.get(&prompt) {
-                    Some((first_split, first)) if *first_split != split => same_prompts.push(SamePrompt {
-                        first: format!("{first} ({first_split})"),
-                        second: format!("{} ({split})", other.id),
-                    }),
-                    Some(_) => {}
-                    None => drop(prompts.insert(prompt, (split, other.id.to_string()))),
-                }
+        let mut prompts = Prompts::new();
+        for other in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
+            if let Some(request) = asked(env.as_ref(), other, &skill).await {
+                let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
+                prompts.insert(other.id.clone(), hex_sha256(&messages));
             }
         }
         let mut outcomes = Vec::new();
         for (name, reply) in tries {
             outcomes.push(try_reply(env.as_ref(), item, &skill, name, reply, judge).await?);
         }
-        Ok::<_, EnvError>((same_prompts, outcomes))
+        Ok::<_, EnvError>((prompts, outcomes))
     };
-    let (same_prompts, outcomes) = crate::command::block_on(StopSignal::default(), "stopping", work)?
+    let (prompts, outcomes) = crate::command::block_on(StopSignal::default(), "stopping", work)?
         .map_err(skillrl::Error::Attempt)?;
     let (request, first) = match outcomes.first() {
         Some((request, result, _)) => (request.clone(), result.clone()),
@@ -118,7 +119,8 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let report = Report {
         env: env.name().to_owned(),
         splits: Split::ALL.map(|split| (split.as_str(), env.items(split).len())).into_iter().collect(),
-        same_prompts,
+        same_prompts: same_prompts(env.as_ref(), &prompts),
+        labels: LabelCheck::of(env.as_ref(), |item| prompts.get(&item.id).map(String::as_str)),
         item: checked(item, split, &request, first.as_ref()),
         tries: outcomes.into_iter().map(|(_, _, tried)| tried).collect(),
     };
@@ -127,6 +129,29 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     } else {
         crate::command::print(&harmless(&describe(&report, env.as_ref())))
     }
+}
+
+/// What each item asks the agent, as a hash.
+type Prompts = BTreeMap<ItemId, String>;
+
+/// Items of different splits that ask the agent the same.
+fn same_prompts(env: &dyn Env, prompts: &Prompts) -> Vec<SamePrompt> {
+    let mut seen = BTreeMap::<&str, (Split, &ItemId)>::new();
+    let mut same = Vec::new();
+    for split in Split::ALL {
+        for item in env.items(split) {
+            let Some(prompt) = prompts.get(&item.id) else { continue };
+            match seen.get(prompt.as_str()) {
+                Some((first_split, first)) if *first_split != split => same.push(SamePrompt {
+                    first: format!("{first} ({first_split})"),
+                    second: format!("{} ({split})", item.id),
+                }),
+                Some(_) => {}
+                None => drop(seen.insert(prompt, (split, &item.id))),
+            }
+        }
+    }
+    same
 }
 
 /// The item that was asked for, or the first one of the training split.
@@ -145,7 +170,7 @@ pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Re
                 .map(|item| format!("`{}`", item.id))
                 .collect();
             let hint = format!("ids of the training split are {} ..", named.join(", "));
-            crate::command::UsageError::new(format!("there is no item `{id}`")).with_hint(hint).into()
+            crate::command::UsageError::new(format!("item `{id}` not found")).with_hint(hint).into()
         }),
     }
 }
@@ -237,6 +262,9 @@ fn describe(report: &Report, env: &dyn Env) -> String {
             same.first, same.second
         );
     }
+    if let Some(labels) = &report.labels {
+        describe_labels(&mut text, labels);
+    }
     let item = &report.item;
     let of_type = if item.task_type.is_empty() { String::new() } else { format!(", {}", item.task_type) };
     let _ = writeln!(text, "\nitem   {} ({}{of_type})", item.id, item.split);
@@ -269,6 +297,22 @@ fn describe(report: &Report, env: &dyn Env) -> String {
         }
     }
     text
+}
+
+/// The items of each class by split, and what is doubtful about the labels.
+fn describe_labels(text: &mut String, labels: &LabelCheck) {
+    let row = |class: &ClassCount| {
+        let counts = Split::ALL.map(|split| class.of(split).to_string());
+        std::iter::once(class.label.clone()).chain(counts).collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<String>> = labels.classes.iter().map(row).collect();
+    let _ = write!(text, "\n{}", table(&LABEL_COLUMNS, &rows, terminal_width()));
+    for finding in label_findings(labels) {
+        let _ = writeln!(text, "warning: {}", finding.message);
+        if let Some(hint) = &finding.hint {
+            let _ = writeln!(text, "hint: {hint}");
+        }
+    }
 }
 
 /// How many items there are of each category; empty where there are no categories.

@@ -1,0 +1,98 @@
+//! Class labels that are misspelt, contradict each other, or are too rare.
+
+use super::{Check, Finding, counted};
+use skill_envs::labels::{LabelCheck, LabelConflict};
+use skill_envs::{Env, Split};
+
+/// How many labels or items a message names.
+const MAX_NAMED: usize = 5;
+
+/// What is doubtful about class labels, one finding for each kind of fault.
+pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !labels.similar.is_empty() {
+        let pairs = labels.similar.iter().map(|pair| {
+            format!("`{}` ({}) and `{}` ({})", pair.rare, items(pair.n_rare), pair.usual, items(pair.n_usual))
+        });
+        let message = format!("labels that may be one: {}", named(pairs));
+        findings.push(Finding::warning(
+            Check::Labels,
+            message,
+            "correct the rarer label in the data if it is a misspelling",
+        ));
+    }
+    if !labels.conflicts.is_empty() {
+        let pairs = labels.conflicts.iter().map(conflict);
+        let n_items = counted(labels.conflicts.len(), "item");
+        let message =
+            format!("{n_items} with the input of another item and a different label: {}", named(pairs));
+        findings.push(Finding::warning(
+            Check::Labels,
+            message,
+            "correct one of the labels, or remove one of the items",
+        ));
+    }
+    for split in Split::ALL {
+        let missing = labels.missing_in(split);
+        if missing.is_empty() {
+            continue;
+        }
+        let classes = missing.iter().map(|class| {
+            format!("`{}` ({} in all)", class.label, items(class.train + class.val + class.test))
+        });
+        let (message, hint) =
+            (format!("classes without an item in {split}: {}", named(classes)), hint_for(split));
+        findings.push(Finding::warning(Check::Labels, message, hint));
+    }
+    findings
+}
+
+/// The findings about an environment's labels, or that they are well; nothing where it has no classes.
+pub(super) fn findings(env: &dyn Env, inputs: &super::data::Inputs) -> Vec<Finding> {
+    let Some(labels) = LabelCheck::of(env, |item| inputs.get(&item.id).map(|input| input.hash.as_str()))
+    else {
+        return Vec::new();
+    };
+    let mut findings = label_findings(&labels);
+    if findings.is_empty() {
+        let message = format!("{}, each in every split", counted(labels.classes.len(), "class label"));
+        findings.push(Finding::ok(Check::Labels, message));
+    }
+    findings
+}
+
+fn hint_for(split: Split) -> &'static str {
+    match split {
+        Split::Train => {
+            "add such items to the training split: no edit can be learned from a class that is not in it"
+        }
+        Split::Val => {
+            "add such items, or give `val` a larger share: the gate does not see what an edit does to this class"
+        }
+        Split::Test => {
+            "add such items, or give `test` a larger share: the final score does not cover this class"
+        }
+    }
+}
+
+fn conflict(conflict: &LabelConflict) -> String {
+    let LabelConflict { first, second } = conflict;
+    format!(
+        "`{}` ({}) is `{}` and `{}` ({}) is `{}`",
+        first.id, first.split, first.label, second.id, second.split, second.label
+    )
+}
+
+fn items(count: usize) -> String {
+    counted(count, "item")
+}
+
+/// The first ones, and how many there are besides.
+fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
+    let n_more = texts.len().saturating_sub(MAX_NAMED);
+    let mut shown: Vec<String> = texts.take(MAX_NAMED).collect();
+    if n_more > 0 {
+        shown.push(format!("{n_more} more"));
+    }
+    shown.join(", ")
+}
