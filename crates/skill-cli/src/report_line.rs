@@ -71,18 +71,13 @@ pub(crate) fn coloured_step_line(record: &StepRecord, total_steps: u32) -> Strin
     line.replacen(decision, &styled.to_string(), 1)
 }
 
-/// What was decided, in words.
+/// The decision in words, with what it means where nothing was evaluated.
 fn decision_words(action: StepAction) -> &'static str {
     match action {
-        StepAction::AcceptNewBest => "accepted, new best",
-        StepAction::Accept => "accepted",
-        StepAction::Reject => "rejected",
-        StepAction::Indecisive => "indecisive, too few items to tell",
-        StepAction::ForceAccept => "kept without a gate",
-        StepAction::SkipNoOp => "no-op: the edits change nothing, so nothing was evaluated",
+        StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
         StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
-        other => other.as_str(),
+        other => other.words(),
     }
 }
 
@@ -116,15 +111,10 @@ pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> St
         );
     }
     let decision = match record.action {
-        SlowUpdateAction::InjectPlaceholder => "a region for guidance, empty until the next epoch ends",
-        SlowUpdateAction::AcceptNewBest => "accepted, new best",
-        SlowUpdateAction::Accept => "accepted",
-        SlowUpdateAction::Reject => "rejected",
-        SlowUpdateAction::Indecisive => "indecisive, too few items to tell",
-        SlowUpdateAction::ForceAccept => "kept without a gate",
+        // The first epoch has nothing to compare with.
+        SlowUpdateAction::InjectPlaceholder => return format!("epoch {} done", epoch.0),
         SlowUpdateAction::NoContent => "no guidance: nothing to evaluate",
-        SlowUpdateAction::SkipNoOp => "the guidance is already there",
-        other => other.as_str(),
+        other => other.words(),
     };
     let _ = write!(line, "  {decision}");
     line
@@ -161,7 +151,7 @@ pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &std::
     let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
     if summary.best().origin == Origin::Initial {
         return format!(
-            "\nNo better skill was found{paid}: best_skill.md is the skill that the run began with.\n\
+            "\nNo better skill was found{paid}: best_skill.md is the initial skill.\n\
              next: `skillrl report {run}` shows why candidates were rejected\n"
         );
     }

@@ -31,6 +31,14 @@ struct Scale {
 }
 
 impl Scale {
+    /// The scale of all charts over these steps.
+    fn of(course: &[ScorePoint], steps: &[StepRow]) -> Self {
+        let last = course.last();
+        let has_end = last.is_some_and(|point| point.is_epoch_end)
+            || steps.last().is_some_and(|step| guidance(step).is_some());
+        Self { n_steps: last.map_or(1, |point| point.step), margin: if has_end { BEHIND_STEP } else { 0.0 } }
+    }
+
     fn x(&self, step: f64) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
         LEFT + width * step / (f64::from(self.n_steps.max(1)) + self.margin)
@@ -45,35 +53,13 @@ impl Scale {
 /// The score by step: current and best skill as lines over the whole course, and each step that is shown one by one
 /// with its candidate's interval.
 pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) -> String {
-    let last = course.last();
-    let has_end = last.is_some_and(|point| point.is_epoch_end)
-        || steps.last().is_some_and(|step| guidance(step).is_some());
-    let scale = Scale {
-        n_steps: last.map_or(1, |point| point.step),
-        margin: if has_end { BEHIND_STEP } else { 0.0 },
-    };
+    let scale = Scale::of(course, steps);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by step\">"
     );
     axes(&mut svg, &scale);
-    let line = |class: &str, score: fn(&ScorePoint) -> f64| {
-        let mut points = format!("M{:.1} {:.1}", scale.x(0.0), Scale::y(baseline));
-        let mut last_x = f64::NEG_INFINITY;
-        for (point, is_last) in course.iter().zip((0..course.len()).rev().map(|n_left| n_left == 0)) {
-            let behind = if point.is_epoch_end { BEHIND_STEP } else { 0.0 };
-            let x = scale.x(f64::from(point.step) + behind);
-            // Nobody sees more, and the picture stays small however long the run is.
-            if x - last_x < LEAST_DISTANCE && !is_last {
-                continue;
-            }
-            // A score holds until the step that changes it.
-            let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(point)));
-            last_x = x;
-        }
-        format!("<path class=\"{class}\" d=\"{points}\"/>")
-    };
-    svg.push_str(&line("best", |point| point.best));
-    svg.push_str(&line("current", |point| point.current));
+    svg.push_str(&score_line("best", &scale, baseline, course, |point| point.best));
+    svg.push_str(&score_line("current", &scale, baseline, course, |point| point.current));
     let _ = write!(
         svg,
         "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>first skill: {baseline:.4}</title></circle>",
@@ -89,6 +75,53 @@ pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) ->
     }
     svg.push_str("</svg>");
     svg
+}
+
+/// The best skill's score by step of two runs over each other, on one scale; `None` as a baseline leaves a run out.
+pub(crate) fn overlaid(runs: [(Option<f64>, &[ScorePoint]); 2]) -> String {
+    let n_steps = runs.iter().filter_map(|(_, course)| course.last()).map(|point| point.step).max();
+    let has_end = runs.iter().any(|(_, course)| course.last().is_some_and(|point| point.is_epoch_end));
+    let scale = Scale { n_steps: n_steps.unwrap_or(1), margin: if has_end { BEHIND_STEP } else { 0.0 } };
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Selection score of both runs by step\">"
+    );
+    axes(&mut svg, &scale);
+    for ((baseline, course), class) in runs.into_iter().zip(["run-a", "run-b"]) {
+        let Some(baseline) = baseline else { continue };
+        svg.push_str(&score_line(class, &scale, baseline, course, |point| point.best));
+        let _ = write!(
+            svg,
+            "<g class=\"{class}\"><circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"/></g>",
+            scale.x(0.0),
+            Scale::y(baseline)
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// A score by step as a line.
+fn score_line(
+    class: &str,
+    scale: &Scale,
+    baseline: f64,
+    course: &[ScorePoint],
+    score: fn(&ScorePoint) -> f64,
+) -> String {
+    let mut points = format!("M{:.1} {:.1}", scale.x(0.0), Scale::y(baseline));
+    let mut last_x = f64::NEG_INFINITY;
+    for (point, is_last) in course.iter().zip((0..course.len()).rev().map(|n_left| n_left == 0)) {
+        let behind = if point.is_epoch_end { BEHIND_STEP } else { 0.0 };
+        let x = scale.x(f64::from(point.step) + behind);
+        // Nobody sees more, and the picture stays small however long the run is.
+        if x - last_x < LEAST_DISTANCE && !is_last {
+            continue;
+        }
+        // A score holds until the step that changes it.
+        let _ = write!(points, "H{x:.1}V{:.1}", Scale::y(score(point)));
+        last_x = x;
+    }
+    format!("<path class=\"{class}\" d=\"{points}\"/>")
 }
 
 /// The share of the selection split that is solved: without a bank, and with it after each round that was validated.
@@ -172,9 +205,9 @@ fn shares(svg: &mut String) {
 }
 
 /// A candidate in the chart.
-struct Mark<'a> {
+struct Mark {
     name: String,
-    decision: &'a str,
+    decision: &'static str,
     outcome: &'static str,
     score: Option<f64>,
     interval: Option<[f64; 2]>,
@@ -182,11 +215,11 @@ struct Mark<'a> {
     current: f64,
 }
 
-impl<'a> Mark<'a> {
-    fn of_step(step: &'a StepRow) -> Self {
+impl Mark {
+    fn of_step(step: &StepRow) -> Self {
         Self {
             name: format!("step {}", step.step),
-            decision: &step.decision,
+            decision: step.decision,
             outcome: step.outcome,
             score: step.score,
             interval: step.interval,
@@ -195,10 +228,10 @@ impl<'a> Mark<'a> {
         }
     }
 
-    fn of_guidance(epoch: u32, guidance: &'a SlowUpdateRow) -> Self {
+    fn of_guidance(epoch: u32, guidance: &SlowUpdateRow) -> Self {
         Self {
             name: format!("guidance of epoch {epoch}"),
-            decision: &guidance.decision,
+            decision: guidance.decision,
             outcome: guidance.outcome,
             score: guidance.score,
             interval: guidance.interval,
@@ -228,7 +261,7 @@ fn guidance(step: &StepRow) -> Option<&SlowUpdateRow> {
 
 /// A candidate: a disc where it was accepted, a cross where it was rejected, a diamond where too few items could
 /// tell, a dash where there was none.
-fn candidate(svg: &mut String, x: f64, mark: &Mark<'_>) {
+fn candidate(svg: &mut String, x: f64, mark: &Mark) {
     let title = format!("<title>{}</title>", mark.title());
     let interval = match (mark.score, mark.interval, mark.n_items) {
         (Some(score), _, Some(n_items)) => Some(score_interval(score, n_items, crate::LEVEL)),
@@ -268,22 +301,24 @@ fn candidate(svg: &mut String, x: f64, mark: &Mark<'_>) {
     svg.push_str("</g>");
 }
 
-/// The edit budget by step, as bars.
-pub(crate) fn budgets(steps: &[StepRow]) -> String {
+/// The edit budget by step, as bars below the steps of [`scores`].
+pub(crate) fn budgets(course: &[ScorePoint], steps: &[StepRow]) -> String {
     const HEIGHT: f64 = 60.0;
     let n_applied = |step: &StepRow| step.n_applied;
     // A step without a budget has a bar for its edits alone.
     let budget = |step: &StepRow| step.edit_budget.map_or(0.0, f64::from);
     let highest = steps.iter().map(|step| budget(step).max(n_applied(step) as f64)).fold(1.0, f64::max);
-    let width = WIDTH / steps.len().max(1) as f64;
+    let scale = Scale::of(course, steps);
+    // The bar of the last step ends with the picture.
+    let width = (0.8 * (scale.x(1.0) - scale.x(0.0))).min(2.0 * RIGHT);
     let mut svg =
         format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Edit budget by step\">");
-    for (place, step) in steps.iter().enumerate() {
-        let (x, applied) = (place as f64 * width, n_applied(step));
+    for step in steps {
+        let (x, applied) = (scale.x(f64::from(step.step)) - width / 2.0, n_applied(step));
         let (full, used) = (HEIGHT * budget(step) / highest, HEIGHT * applied as f64 / highest);
         let at_most = step.edit_budget.map(|edits| format!("of at most {edits} ")).unwrap_or_default();
         let bar = |class: &str, height: f64| {
-            let (y, width) = (HEIGHT - height.min(HEIGHT), width * 0.8);
+            let y = HEIGHT - height.min(HEIGHT);
             format!(
                 "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
                 height.min(HEIGHT)

@@ -185,7 +185,7 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         scores => scores(report),
-        budgets => Value::from_safe_string(chart::budgets(&report.steps)),
+        budgets => Value::from_safe_string(chart::budgets(&report.course, &report.steps)),
     });
     Ok(rendered?)
 }
@@ -196,15 +196,45 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
 ///
 /// As for [`page`].
 pub fn comparison_page(comparison: &RunComparison, reports: [&AnyReport; 2]) -> Result<String, ReportError> {
+    render_comparison(comparison, reports, Part::Page)
+}
+
+/// What [`comparison_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn comparison_content(
+    comparison: &RunComparison,
+    reports: [&AnyReport; 2],
+) -> Result<String, ReportError> {
+    render_comparison(comparison, reports, Part::Content)
+}
+
+fn render_comparison(
+    comparison: &RunComparison,
+    reports: [&AnyReport; 2],
+    part: Part,
+) -> Result<String, ReportError> {
     let [first, second] = reports;
     let rendered = environment()?.get_template("compare.html")?.render(context! {
+        is_page => part == Part::Page,
         comparison => Value::from(Serde(comparison)),
+        overlaid => overlaid(reports),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         scores => reports.map(any_scores).to_vec(),
         skills => Value::from(Serde(&difference(&first.text(), &second.text()))),
     });
     Ok(rendered?)
+}
+
+/// The curves of two runs over each other, where both train a document.
+fn overlaid(reports: [&AnyReport; 2]) -> Option<Value> {
+    let [AnyReport::Document(first), AnyReport::Document(second)] = reports else { return None };
+    let curve = |report: &'_ Report| report.headline.as_ref().map(|headline| headline.selection.before);
+    let curves = [(curve(first), first.course.as_slice()), (curve(second), second.course.as_slice())];
+    Some(Value::from_safe_string(chart::overlaid(curves)))
 }
 
 fn any_scores(report: &AnyReport) -> Value {
@@ -229,6 +259,9 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
     environment.add_filter("money", dollars);
     environment.add_filter("grouped", |number: u64| grouped(number));
+    environment.add_filter("counted", |number: u64, noun: &str| {
+        format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    });
     environment.add_filter("p", |p: f64| p_words(p));
     environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));
     environment.add_filter("e_value", |e: f64| e_words(e));

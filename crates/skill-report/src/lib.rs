@@ -36,6 +36,7 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
 pub use data::headline::{Comparison, Headline, ReportVerdict};
 pub use data::items::{ItemOutcome, ItemRow, Items};
+pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, RunPhase, runs_in};
 pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
@@ -44,8 +45,8 @@ pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
 pub use html::{
-    SCRIPT, STYLE, bank_content, bank_page, comparison_page, content, page, phases_content, phases_page,
-    rl_content, rl_page, sft_content, sft_page,
+    SCRIPT, STYLE, bank_content, bank_page, comparison_content, comparison_page, content, page,
+    phases_content, phases_page, rl_content, rl_page, sft_content, sft_page,
 };
 pub use skill_core::usage::{dollars, grouped};
 pub use tensorboard::TENSORBOARD_FILE;

@@ -4,6 +4,7 @@ use crate::bank::{self, Told};
 use serde::Serialize;
 use serde_json::Value;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
+use skill_pipeline::run_dir::format::StepAction;
 use skill_pipeline::run_dir::is_bank_run;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -213,7 +214,7 @@ fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
     let (tone, text) = match name_of(event) {
         "run_started" => {
             let after = number("/finished_steps");
-            let after = if after > 0.0 { format!(", going on after {unit} {after}") } else { String::new() };
+            let after = if after > 0.0 { format!(", resumed after {unit} {after}") } else { String::new() };
             let (total, workers) = (number("/total_steps"), number("/workers"));
             ("", format!("a process took up the run: {total} {unit}s, {workers} calls at once{after}"))
         }
@@ -305,7 +306,14 @@ fn rl_games(event: &Value) -> String {
 fn finished_step(record: &Value) -> (&'static str, String) {
     let number = |name: &str| record.get(name).and_then(Value::as_f64);
     let action = text(record, "action");
-    let tone = if action.starts_with("accept") { "good" } else { "" };
+    let known: Option<StepAction> = serde_json::from_value(Value::from(action)).ok();
+    let tone = match known {
+        Some(action) if action.is_accept() => "good",
+        Some(StepAction::Reject) => "bad",
+        Some(_) | None => "",
+    };
+    // A later version may know more actions.
+    let words = known.map_or_else(|| action.replace('_', " "), |action| action.words().to_owned());
     let step = number("step").unwrap_or_default();
     let score = number("candidate_gate_score");
     let scores = match (number("score_before"), score) {
@@ -313,7 +321,7 @@ fn finished_step(record: &Value) -> (&'static str, String) {
         (Some(before), None) => format!(", the score stays {before:.4}"),
         (None, _) => String::new(),
     };
-    (tone, format!("step {step}: {}{scores}", action.replace('_', " ")))
+    (tone, format!("step {step}: {words}{scores}"))
 }
 
 fn ended_epoch(event: &Value) -> (&'static str, String) {

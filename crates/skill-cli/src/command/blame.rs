@@ -86,7 +86,7 @@ fn described(blame: &Blame, is_full: bool) -> String {
 fn slow_update_lines(evidence: &SlowUpdateEvidence, is_full: bool) -> String {
     let mut text = String::new();
     let after = evidence.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
-    let action = evidence.action.as_str().replace('_', " ");
+    let action = evidence.action.words();
     let (epoch, step) = (evidence.epoch.0, evidence.step);
     let _ = writeln!(
         text,
@@ -128,7 +128,7 @@ fn argument(text: &mut String, indent: &str, reasoning: &str) {
 pub(super) fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
     let mut text = String::new();
     let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
-    let action = step.action.as_str().replace('_', " ");
+    let action = step.action.words();
     let _ = writeln!(text, "\nstep {}: {action}, {:.4}{after}", step.step, step.score_before);
     flips(&mut text, &step.won, &step.lost, is_full);
     for edit in step.edits.iter().filter(|edit| is_full || edits.contains(&edit.index)) {

@@ -20,7 +20,7 @@ fn the_demo_shows_what_it_promises() {
         |ending: &str| text.lines().filter(|line| line.starts_with("step ") && line.contains(ending)).count();
     assert!(n_steps("  accepted") >= 1, "{text}");
     assert!(n_steps("  rejected") >= 1, "{text}");
-    assert!(n_steps("  no-op") >= 1, "{text}");
+    assert!(n_steps("  no change") >= 1, "{text}");
     assert!(text.contains("SIMULATED"), "{text}");
 
     let summary = context.json("kept/run/summary.json");

@@ -35,6 +35,7 @@ mod interrupt;
 mod journal;
 mod killed;
 #[cfg(unix)]
+mod labels;
 mod large;
 mod leaks;
 mod lean;

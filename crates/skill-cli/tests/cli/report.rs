@@ -172,7 +172,8 @@ fn two_runs_are_compared_on_one_page() {
     for said in ["<h1>A demo · B short</h1>", "A is better", "train.epochs", "- only in A", "<svg viewBox"] {
         assert!(page.contains(said) || page.contains(&said.replace('-', "−")), "{said}");
     }
-    assert_eq!(page.matches("<svg viewBox").count(), 2);
+    // The curves of both over each other, and each by itself.
+    assert_eq!(page.matches("<svg viewBox").count(), 3);
     // A page that is the same twice: nothing in it knows the time.
     context.succeed(&["compare", "demo/run", "short", "--html", "again.html"]);
     assert_eq!(context.read("again.html"), page);

@@ -209,7 +209,7 @@ fn step(row: &StepRow, room: &mut Room) -> Step {
         step: row.step,
         epoch: row.epoch,
         outcome: row.outcome.to_owned(),
-        decision: row.decision.clone(),
+        decision: row.decision.to_owned(),
         score_before: row.before,
         candidate_score: row.score,
         candidate_interval: row.interval,

@@ -72,14 +72,14 @@ async fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     training.end().await.unwrap();
     let news = structured(&client.answer_to(id).await);
     assert_eq!((&news["now"]["state"], &news["now"]["steps_done"]), (&"finished".into(), &2.into()));
-    assert!(said(&news).contains(&"step 1: accept new best, 0.0000 → 1.0000"), "{news}");
+    assert!(said(&news).contains(&"step 1: accepted, new best, 0.0000 → 1.0000"), "{news}");
     assert!(!said(&news).contains(&"first skill: 0.0000 on the selection split"), "told before: {news}");
 
     // Whoever comes back later with the cursor misses nothing, also from another server.
     client.leave().await;
     let mut client = place.client().await;
     let late = client.call("follow_run", json!({"run": "live", "cursor": cursor})).await;
-    assert!(said(&late).contains(&"step 1: accept new best, 0.0000 → 1.0000"), "{late}");
+    assert!(said(&late).contains(&"step 1: accepted, new best, 0.0000 → 1.0000"), "{late}");
     assert!(!said(&late).contains(&"first skill: 0.0000 on the selection split"), "{late}");
     assert_eq!(late["n_events_left_out"], 0);
     client.leave().await;

@@ -111,6 +111,20 @@ impl SlowUpdateAction {
         self.into()
     }
 
+    /// The decision in words, such as `accepted, new best`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::InjectPlaceholder => "guidance region added",
+            Self::AcceptNewBest => "accepted, new best",
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Indecisive => "indecisive, too few items to tell",
+            Self::ForceAccept => "kept without a gate",
+            Self::NoContent => "no guidance",
+            Self::SkipNoOp => "guidance unchanged",
+        }
+    }
+
     /// Whether new guidance became part of the current skill.
     pub fn is_accept(self) -> bool {
         matches!(self, Self::AcceptNewBest | Self::Accept | Self::ForceAccept)

@@ -149,6 +149,20 @@ impl StepAction {
         self.into()
     }
 
+    /// The decision in words, such as `accepted, new best`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::AcceptNewBest => "accepted, new best",
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Indecisive => "indecisive, too few items to tell",
+            Self::ForceAccept => "kept without a gate",
+            Self::SkipNoOp => "no change",
+            Self::SkipNoPatches => "no edits proposed",
+            Self::SkipNoRewrite => "no new skill",
+        }
+    }
+
     /// Whether the candidate became the current skill.
     pub fn is_accept(self) -> bool {
         matches!(self, Self::AcceptNewBest | Self::Accept | Self::ForceAccept)

@@ -38,13 +38,13 @@ pub use files::{FILES_FILE, FilesLine, RunPart};
 pub use held::RunDir;
 pub use path::way_to;
 pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, RESULTS_FILE, SUMMARY_FILE};
-pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, SLOW_RESULT, round_path};
+pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
 pub(crate) use read::parse_versioned;
 pub use read::{
     RunStatus, is_bank_run, is_held, is_run, read_bank_summary, read_config, read_finished_step,
     read_summary, run_status,
 };
-pub use reader::{RunReader, RunTotals};
+pub use reader::{AnswerBrief, RunReader, RunTotals};
 pub use sent::Sent;
 pub use skill_llm::journal::JOURNAL_FILE;
 pub use skills::RunSkills;

@@ -10,6 +10,9 @@ pub const CARRIED_DIR: &str = "skill_files";
 /// The file that holds the results of an evaluation, item by item.
 pub const RESULTS_FILE: &str = "results.json";
 
+/// The file that holds the rollouts of a step on the training split, or of one of its micro-batches.
+pub(crate) const ROLLOUTS_FILE: &str = "rollout_results.json";
+
 /// The file that sums up an evaluation, or a run.
 pub const SUMMARY_FILE: &str = "summary.json";
 

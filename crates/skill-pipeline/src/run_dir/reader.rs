@@ -7,10 +7,11 @@ use super::format::{
 };
 use super::history::{self, history_path, lacks_a_step, read_history};
 use super::live::{self, LiveState};
-use super::path::{COMPARISON_PAIRS, RESULTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
+use super::path::{COMPARISON_PAIRS, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
 use super::read::{is_held, read_config, read_epoch_end, read_json, read_summary, read_versioned};
 use crate::error::PipelineError;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx, Usage};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,22 @@ struct ResultBrief {
     soft: f64,
     #[serde(default)]
     usage: Usage,
+}
+
+/// What was answered in a rollout, and what is right.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct AnswerBrief {
+    /// The item.
+    pub id: ItemId,
+    /// The strict score.
+    pub hard: f64,
+    /// The answer that was scored; empty where there was none.
+    #[serde(default)]
+    pub predicted_answer: String,
+    /// What a right answer looks like; empty where the environment does not tell.
+    #[serde(default)]
+    pub reference_text: String,
 }
 
 impl RunTotals {
@@ -207,15 +224,19 @@ impl RunReader {
     ///
     /// A file that cannot be read or is not what it should be.
     pub fn raw_patches(&self, step: StepIdx) -> Result<Vec<RawPatch>, PipelineError> {
-        const NAME: &str = "raw_patches.json";
+        self.of_batches(step, "raw_patches.json")
+    }
+
+    /// The rows of a file of a step, or of those of its micro-batches, in order; empty if there are none.
+    fn of_batches<T: DeserializeOwned>(&self, step: StepIdx, name: &str) -> Result<Vec<T>, PipelineError> {
         let dir = step_path(&self.path, step);
-        if let Some(patches) = read_json(&dir.join(NAME))? {
-            return Ok(patches);
+        if let Some(rows) = read_json(&dir.join(name))? {
+            return Ok(rows);
         }
-        let mut all: Vec<RawPatch> = Vec::new();
+        let mut all: Vec<T> = Vec::new();
         for batch_idx in 0.. {
-            match read_json::<Vec<RawPatch>>(&dir.join(format!("batch_{batch_idx}")).join(NAME))? {
-                Some(patches) => all.extend(patches),
+            match read_json::<Vec<T>>(&dir.join(format!("batch_{batch_idx}")).join(name))? {
+                Some(rows) => all.extend(rows),
                 None => break,
             }
         }
@@ -273,6 +294,26 @@ impl RunReader {
         let briefs: Option<Vec<ResultBrief>> =
             read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))?;
         Ok(briefs.map(|briefs| briefs.iter().map(|brief| brief.usage.tokens()).collect()))
+    }
+
+    /// The answers of an evaluation, the samples of an item side by side; `None` if it was not made.
+    ///
+    /// As for [`scores`](Self::scores), what else the agent did is not kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`raw_patches`](Self::raw_patches).
+    pub fn answers(&self, dir: EvaluationDir) -> Result<Option<Vec<AnswerBrief>>, PipelineError> {
+        read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))
+    }
+
+    /// The answers of a step's rollouts on the training split, all micro-batches in order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`raw_patches`](Self::raw_patches).
+    pub fn training_answers(&self, step: StepIdx) -> Result<Vec<AnswerBrief>, PipelineError> {
+        self.of_batches(step, ROLLOUTS_FILE)
     }
 
     /// The results of an evaluation; `None` if it was not made.

@@ -115,10 +115,10 @@ mod tests {
         ] {
             assert_eq!(said(vacant), "", "{vacant:?}");
         }
-        assert_eq!(said(&["train.jsonl"]), "DIR is not empty and is no run: it holds train.jsonl");
+        assert_eq!(said(&["train.jsonl"]), "DIR is not empty and is not a run: it holds train.jsonl");
         assert_eq!(
             said(&["b/config.json", "b/events.jsonl", "c", "a/x", "d", "e"]),
-            "DIR is not empty and is no run: it holds a, the run b, c and 2 more"
+            "DIR is not empty and is not a run: it holds a, the run b, c and 2 more"
         );
         let damaged = said(&["history.json", "x"]);
         assert_eq!(damaged, "DIR has history.json, but no config.json: it is not a run, or a damaged one");

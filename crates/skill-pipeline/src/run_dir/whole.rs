@@ -3,14 +3,11 @@
 use super::evaluation::{EvaluationDir, evaluation_path};
 use super::format::StepRecord;
 use super::held::RunDir;
-use super::path::{RESULTS_FILE, snapshot_path, step_path};
+use super::path::{RESULTS_FILE, ROLLOUTS_FILE, snapshot_path, step_path};
 use skill_core::{SkillHash, StepIdx};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-
-/// What the agent did in a step, or in one of its micro-batches.
-const ROLLOUTS: &str = "rollout_results.json";
 
 /// So many bytes of the end of a file are looked at.
 const TAIL: u64 = 16;
@@ -31,8 +28,8 @@ pub(super) fn damaged_files(run: &Path, history: &[StepRecord]) -> Vec<PathBuf> 
         let (step, dir) = (record.step, step_path(run, record.step));
         let mut files = vec![dir.join("step_record.json")];
         match record.accumulation_batches.len() {
-            0 => files.push(dir.join(ROLLOUTS)),
-            n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS))),
+            0 => files.push(dir.join(ROLLOUTS_FILE)),
+            n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS_FILE))),
         }
         if record.selection_n_seen.is_some() {
             files.push(results(EvaluationDir::Selection(step)));

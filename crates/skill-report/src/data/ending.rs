@@ -56,7 +56,7 @@ fn silence(run_dir: &Path) -> String {
     if let Some(seen) = &seen {
         let _ = write!(text, " (pid {})", seen.pid);
     }
-    text.push_str(" ended without a word");
+    text.push_str(" died");
     if let Some((seen, stage)) = seen.as_ref().and_then(|seen| Some((seen, seen.stage.as_ref()?))) {
         let step = seen.step.map(|step| format!("step {step} ")).unwrap_or_default();
         let _ = write!(text, " in {step}{stage} {}/{}", seen.done, seen.total);
@@ -120,15 +120,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let silent = || Ending::Silent.reason_and_hint(dir.path()).0.unwrap();
         let end = ": it was killed or crashed, or the machine went down";
-        assert_eq!(silent(), format!("its process ended without a word{end}"));
+        assert_eq!(silent(), format!("its process died{end}"));
         let live = "{\"format_version\":\"1.0\",\"pid\":7,\"started_unix_ms\":1,\"updated_unix_ms\":1,\
                     \"total_steps\":2,\"finished_at_start\":0,\"finished_steps\":0,\"step\":1,\"stage\":\"evaluate\",\
                     \"stage_started_unix_ms\":1,\"done\":6,\"total\":40,\"in_flight\":0,\"limit\":0,\"waiting\":0,\
                     \"calls\":1,\"tokens\":1,\"money\":0.0,\"seconds\":1.0}";
         fs::write(dir.path().join("live.json"), live).unwrap();
-        assert_eq!(
-            silent(),
-            format!("its process (pid 7) ended without a word in step 1 evaluate 6/40{end}")
-        );
+        assert_eq!(silent(), format!("its process (pid 7) died in step 1 evaluate 6/40{end}"));
     }
 }

@@ -35,7 +35,7 @@ impl EpochRow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlowUpdateRow {
     /// What it came to, in words.
-    pub decision: String,
+    pub decision: &'static str,
     /// `accepted`, `rejected`, `indecisive` or `skipped`: what it came to in the rough.
     pub outcome: &'static str,
     /// The shares of the sample that the last epoch's skill and this one's solved.
@@ -103,7 +103,7 @@ fn slow_update(
     };
     let pairs = record.n_pairs.iter().filter(|(_, count)| **count > 0);
     Ok(SlowUpdateRow {
-        decision: record.action.as_str().replace('_', " "),
+        decision: record.action.words(),
         outcome: outcome(record.action),
         sample: record.prev_hard.zip(record.curr_hard).map(|(previous, current)| [previous, current]),
         pairs: pairs.map(|(category, count)| (category.as_str().replace('_', " "), *count)).collect(),

@@ -183,15 +183,14 @@ fn sentence(
     (n_candidates, n_unread, metric): (usize, usize, GateMetric),
 ) -> String {
     if n_candidates == 0 && n_unread > 0 {
-        return "No step came to a candidate, as no reply of the optimizer held an edit that could be read: the skill is the \
-                one that the run began with."
+        return "No step produced a candidate, because no optimizer reply contained a readable edit: the skill is unchanged."
             .to_owned();
     }
     if n_candidates == 0 {
-        return "No step came to a candidate: the skill is the one that the run began with.".to_owned();
+        return "No step produced a candidate: the skill is unchanged.".to_owned();
     }
     if maker.step() == StepIdx(0) {
-        return "No candidate was better than the skill that the run began with.".to_owned();
+        return "No candidate was better than the initial skill.".to_owned();
     }
     let by = match metric {
         GateMetric::Hard => String::new(),

@@ -8,6 +8,7 @@ pub(crate) mod epochs;
 pub(crate) mod front;
 pub(crate) mod headline;
 pub(crate) mod items;
+pub(crate) mod labels;
 pub(crate) mod notes;
 pub(crate) mod overview;
 pub(crate) mod phases;
@@ -23,6 +24,7 @@ use front::FrontRow;
 use headline::Headline;
 use indexmap::IndexMap;
 use items::Items;
+use labels::Classes;
 use notes::NoteRow;
 use overview::{RunPhase, Standing};
 use serde::Serialize;
@@ -118,6 +120,8 @@ pub struct Report {
     pub change: Vec<DiffLine>,
     /// The best skill.
     pub skill: Vec<SkillLine>,
+    /// The classes of the items; `None` where right answers are no class labels.
+    pub classes: Option<Classes>,
     /// The items of the selection split over time.
     pub items: Items,
     /// What the agent did on items of the final evaluation.
@@ -210,6 +214,7 @@ impl Report {
         let chosen = Chosen::of(&source.history, options.max_steps);
         let steps = steps::read(&source, &chosen, options.max_step_characters)?;
         let items = items::read(&source, &chosen, options.max_items)?;
+        let classes = labels::read(&source, &chosen, options.max_items)?;
         let (skill, changed) = best_skill(run)?;
         let summary = source.summary.as_ref();
         let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
@@ -235,6 +240,7 @@ impl Report {
             trajectories: conversation::read(&source, options),
             not_measured: said.chain(simulated(run)).chain(not_measured(&headline, &source)).collect(),
             steps,
+            classes,
             items,
             headline: Some(headline),
             version: summary.map(|summary| summary.version.clone()),
@@ -243,7 +249,7 @@ impl Report {
 
     fn not_begun(run: &RunReader, name: String, env: String) -> Result<Self, ReportError> {
         let Standing { phase, reason, .. } = Standing::of(run.path(), false);
-        let nothing = "The first skill is not measured yet: nothing can be said.".to_owned();
+        let nothing = "The initial skill is not measured yet.".to_owned();
         Ok(Self {
             models: models(run),
             change: Vec::new(),
@@ -264,6 +270,7 @@ impl Report {
             total: None,
             sent: Sent::of(run)?.into(),
             skill: Vec::new(),
+            classes: None,
             items: Items::default(),
             trajectories: Trajectories::default(),
             not_measured: unfinished(phase).into_iter().chain(simulated(run)).chain([nothing]).collect(),
@@ -373,7 +380,7 @@ pub fn models(run: &RunReader) -> Vec<(String, String)> {
 fn simulated(run: &RunReader) -> Option<String> {
     let names = &run.config().simulated_models;
     (!names.is_empty()).then(|| {
-        format!("Models were simulated ({}): the numbers say nothing of real ones.", names.join(", "))
+        format!("Models were simulated ({}): the numbers do not apply to real models.", names.join(", "))
     })
 }
 
@@ -384,7 +391,7 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
     match &headline.test {
         None if is_finished => {
             said.push(
-                "The test split was not read, so nothing is known about tasks that took no part in training."
+                "The test split was not read, so nothing is known about tasks outside of training."
                     .to_owned(),
             );
         }
@@ -396,23 +403,24 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
     let n_early = intervals.flatten().count();
     if n_early > 0 {
         said.push(format!(
-            "{n_early} candidates were rejected before every item was measured: they could no longer win. Their \
-             scores are not known; the chart shows the interval in which they are."
+            "{} rejected early, when the remaining items could no longer change the decision: the chart shows the \
+             interval that the score is in.",
+            counted_were(n_early, "candidate")
         ));
     }
     let n_indecisive = history.iter().filter(|record| record.action == StepAction::Indecisive).count();
     let n_unread = history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
     if n_unread > 0 {
         said.push(format!(
-            "In {n_unread} of {} steps no reply of the optimizer held an edit that could be read, so nothing was tried in \
-             them: each step says why.",
+            "In {n_unread} of {} steps no optimizer reply contained a readable edit, so nothing was tried: each step says \
+             why.",
             history.len()
         ));
     }
     if n_indecisive > 0 {
         said.push(format!(
-            "Of {n_indecisive} candidates too few items could tell: they were neither better nor worse as far as the \
-             selection split can show."
+            "{} indecisive: the selection split has too few items to tell whether they were better.",
+            counted_were(n_indecisive, "candidate")
         ));
     }
     if headline.n_candidates > 1 {
@@ -427,4 +435,9 @@ fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
         ));
     }
     said
+}
+
+/// A number of things with its verb: `1 candidate was`.
+fn counted_were(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun} was") } else { format!("{count} {noun}s were") }
 }

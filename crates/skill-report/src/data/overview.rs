@@ -95,7 +95,7 @@ pub enum RunPhase {
     Finished,
     /// It has not, and no process works on it: the last one said why it ended, or nobody can say.
     Stopped,
-    /// It has not, and the last process ended without a word: it was killed or crashed.
+    /// It has not, and the last process died: it was killed or crashed.
     Interrupted,
     /// Its files cannot be read, or are of a newer format.
     Damaged,

@@ -30,7 +30,7 @@ pub struct StepRow {
     /// What it came to.
     pub action: StepAction,
     /// The same in words.
-    pub decision: String,
+    pub decision: &'static str,
     /// `accepted`, `rejected`, `indecisive` or `skipped`: what it came to in the rough.
     pub outcome: &'static str,
     /// The mean score of the agent on the step's batch.
@@ -222,7 +222,7 @@ fn brief(record: &StepRecord) -> StepRow {
         step: record.step.0,
         epoch: record.epoch.0,
         action: record.action,
-        decision: decision(record),
+        decision: record.action.words(),
         outcome: outcome(record.action),
         batch: record.rollout_hard,
         batch_n: record.rollout_n,
@@ -254,10 +254,6 @@ fn edit_line(row: EditRow) -> EditLine {
         content: row.content_preview,
         note: row.note,
     }
-}
-
-fn decision(record: &StepRecord) -> String {
-    record.action.as_str().replace('_', " ")
 }
 
 fn outcome(action: StepAction) -> &'static str {

@@ -4,6 +4,7 @@ use super::{StepWork, note_tokens, round_6};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::prompts::BatchScore;
+use crate::run_dir::ROLLOUTS_FILE;
 use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
@@ -68,8 +69,7 @@ impl<'run> Run<'run> {
         let mean = MeanScore::of_results(&all);
         (record.rollout_hard, record.rollout_soft) = (round_6(mean.hard), round_6(mean.soft));
         for (batch, results) in batches.iter().zip(&results) {
-            self.dir
-                .put_json(&batch_dir(&step_dir, batch.batch_idx).join("rollout_results.json"), results)?;
+            self.dir.put_json(&batch_dir(&step_dir, batch.batch_idx).join(ROLLOUTS_FILE), results)?;
         }
 
         let watch = self.begin(Some(step), Stage::Reflect);

@@ -1,0 +1,136 @@
+//! Class labels: what `env check` and `doctor` doubt before a run, and what the report shows of classes after it.
+
+use crate::context::{TestContext, code};
+use crate::server::{Server, body, is_optimizer, reply};
+use serde_json::{Value, json};
+use wiremock::Request;
+
+const QUEUES: [(&str, &str); 3] =
+    [("billing", "Charged twice"), ("shipping", "The parcel is late"), ("refund", "Money back")];
+
+/// Whether a ticket is about billing and labelled as another queue.
+fn is_mislabelled(number: usize) -> bool {
+    number % 9 == 4
+}
+
+/// Sixty tickets; some have the text of one queue and the label of another one.
+fn tickets(last_rows: &str) -> String {
+    let row = |number: usize| {
+        let (queue, text) = QUEUES[number % 3];
+        let text = if is_mislabelled(number) { QUEUES[0].1 } else { text };
+        format!("T-{number},\"{text}, order {number}\",{queue}\n")
+    };
+    let rows: String = (0..60).map(row).collect();
+    format!("id,body,queue\n{rows}{last_rows}")
+}
+
+/// The target knows billing at once, and the others only with the rule that the optimizer proposes.
+fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
+    let body = body(request);
+    if is_optimizer(&body) {
+        let edit = json!({"op": "append", "target": "", "content": "- Parcels go to shipping, money back is a refund."});
+        return reply(&json!({"patch": {"reasoning": "rule missing", "edits": [edit]}}).to_string(), "stop");
+    }
+    let said = body.to_string();
+    let knows = said.contains("Parcels go to shipping");
+    let queue = match () {
+        () if said.contains("Charged twice") => "Billing.",
+        () if knows && said.contains("parcel is late") => "shipping",
+        () if knows && said.contains("Money back") => "refund",
+        () => "I do not know",
+    };
+    reply(queue.trim_end_matches('.').to_lowercase().as_str(), "stop")
+}
+
+fn trained(data: &str) -> TestContext {
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(answer);
+    context.write("tickets.csv", data);
+    let url = server.address();
+    let models = ["--target", "target", "--optimizer", "optimizer", "--base-url", &url];
+    let args = [&["train", "tickets.csv", "--answer", "queue"], &models[..]].concat();
+    context.run(&args).assert_code(code::SUCCESS);
+    context
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn the_report_shows_classes_confusions_and_doubtful_labels() {
+    let context = trained(&tickets(""));
+    let report = parsed(&context.succeed(&["report", "--json", "runs/tickets"]));
+    let classes = &report["classes"];
+    assert_eq!(
+        (&classes["split"], &classes["after"]["labels"]),
+        (&json!("test"), &json!(["billing", "refund", "shipping"]))
+    );
+    let rows = classes["rows"].as_array().unwrap();
+    let n_test: u64 = rows.iter().map(|row| row["n"].as_u64().unwrap()).sum();
+    assert_eq!(n_test, report["headline"]["test"]["n"].as_u64().unwrap());
+    let refund = rows.iter().find(|row| row["label"] == "refund").unwrap();
+    assert_eq!(
+        (&refund["before"], &refund["after"], &refund["precision"]),
+        (&json!(0.0), &json!(1.0), &json!(1.0))
+    );
+    // With the first skill a refund got an answer that is no label.
+    assert_eq!(classes["before"]["rows"][1], json!([0, 0, 0, refund["n"]]));
+    let doubtful = classes["doubtful"].as_array().unwrap();
+    assert!(!doubtful.is_empty());
+    for item in doubtful {
+        let number: usize = item["id"].as_str().unwrap().trim_start_matches("T-").parse().unwrap();
+        assert!(is_mislabelled(number), "{item}");
+        assert_eq!((&item["label"], &item["answered"]), (&json!("shipping"), &json!("billing")));
+        assert_eq!(item["n_answered"], item["n_rollouts"]);
+    }
+    let page = context.read("runs/tickets/report.html");
+    for part in ["<h2 id=\"classes\">", "<table class=\"matrix\">", "<h3 id=\"doubtful-labels\">"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_report_of_a_run_without_class_labels_has_no_classes() {
+    let rows: String = (0..60).map(|number| format!("\"What is {number}?\",answer {number}\n")).collect();
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(answer);
+    context.write("data.csv", &format!("question,answer\n{rows}"));
+    let args = ["train", "data.csv", "--model", "m", "--base-url", &server.address()];
+    context.run(&args).assert_code(code::SUCCESS);
+    assert_eq!(parsed(&context.succeed(&["report", "--json", "runs/data"]))["classes"], Value::Null);
+    assert!(!context.read("runs/data/report.html").contains("id=\"classes\""));
+    assert_eq!(parsed(&context.succeed(&["env", "check", "--json"])).get("labels"), None);
+}
+
+#[test]
+fn misspelt_contradicting_and_rare_labels_are_named_before_a_run() {
+    let context = trained(&tickets(
+        "T-90,\"Charged twice, order 3\",biling\nT-91,\"Charged twice, order 3\",billing\n",
+    ));
+    let labels = &parsed(&context.succeed(&["env", "check", "--json"]))["labels"];
+    let classes = labels["classes"].as_array().unwrap();
+    let n_items: u64 = classes
+        .iter()
+        .flat_map(|class| ["train", "val", "test"].map(|split| class[split].as_u64().unwrap()))
+        .sum();
+    assert_eq!((classes.len(), n_items), (4, 62));
+    let similar = labels["similar"].as_array().unwrap();
+    assert_eq!(similar.len(), 1);
+    assert_eq!((&similar[0]["rare"], &similar[0]["usual"]), (&json!("biling"), &json!("billing")));
+    let conflicts = labels["conflicts"].as_array().unwrap();
+    let ids: Vec<&str> = conflicts
+        .iter()
+        .flat_map(|pair| ["first", "second"].map(|of| pair[of]["id"].as_str().unwrap()))
+        .collect();
+    assert!(!conflicts.is_empty() && ids.contains(&"T-90"), "{ids:?}");
+
+    let found = context.run(&["doctor", "--json", "--offline"]);
+    let findings = parsed(&found.stdout);
+    let of_labels =
+        findings["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == "labels");
+    // The misspelling, the contradiction, and a class that is missing in two splits.
+    assert_eq!(of_labels.filter(|finding| finding["status"] == "warning").count(), 4, "{findings}");
+    let shown = context.succeed(&["env", "check"]);
+    assert!(shown.contains("`biling`") && shown.contains("T-90"), "{shown}");
+}
