@@ -39,10 +39,36 @@ function applyFilter() {
 }
 filter.addEventListener("input", applyFilter);
 
+const compare = document.getElementById("compare");
+const chosen = document.getElementById("chosen");
+
+function boxes() {
+  return [...rows.querySelectorAll("input[name=run]")];
+}
+
+// Two runs are compared: the button is there for two, and no third one can be chosen.
+function applyChoice() {
+  const names = boxes().filter((box) => box.checked).map((box) => box.value);
+  for (const box of boxes()) box.disabled = names.length >= 2 && !box.checked;
+  compare.hidden = boxes().length < 2;
+  compare.querySelector("button").disabled = names.length !== 2;
+  chosen.textContent = names.length ? names.join(" and ") : "Choose two runs below.";
+}
+rows.addEventListener("change", applyChoice);
+
+// The rows are replaced whenever a run has changed; what was chosen stays.
+function replaceRows(html) {
+  const names = new Set(boxes().filter((box) => box.checked).map((box) => box.value));
+  rows.innerHTML = html;
+  for (const box of boxes()) box.checked = names.has(box.value);
+  applyChoice();
+}
+
 const source = new EventSource("/news");
 source.addEventListener("open", () => { link.className = "on"; link.textContent = "live"; });
 source.addEventListener("error", () => { link.className = "off"; link.textContent = "connecting"; });
-source.addEventListener("rows", (event) => { rows.innerHTML = event.data; sayTimes(); applyFilter(); });
+source.addEventListener("rows", (event) => { replaceRows(event.data); sayTimes(); applyFilter(); });
 sayTimes();
 applyFilter();
+applyChoice();
 setInterval(sayTimes, 30000);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Other machines could reach it, and nothing would keep anybody out.
-    #[error("{listen} can be reached from other machines, and there is no token")]
+    #[error("{listen} can be reached from other machines, so a token is required")]
     TokenNeeded {
         /// The address.
         listen: SocketAddr,

@@ -12,6 +12,7 @@ const LAYOUT: &str = include_str!("../assets/layout.html");
 const LIST: &str = include_str!("../assets/list.html");
 const ROWS: &str = include_str!("../assets/rows.html");
 const RUN: &str = include_str!("../assets/run.html");
+const COMPARE: &str = include_str!("../assets/compare.html");
 const MESSAGE: &str = include_str!("../assets/message.html");
 
 const PROBLEM: &str = include_str!("../assets/problem.html");
@@ -47,6 +48,7 @@ impl Pages {
             ("list.html", LIST),
             ("rows.html", ROWS),
             ("run.html", RUN),
+            ("compare.html", COMPARE),
             ("message.html", MESSAGE),
             ("problem.html", PROBLEM),
         ];
@@ -99,6 +101,14 @@ impl Pages {
             Some((before, after)) => (before.to_owned(), after.to_owned()),
             None => (page, String::new()),
         }
+    }
+
+    /// The page that compares two runs.
+    pub(crate) fn comparison(&self, names: &[String], content: String) -> String {
+        self.render(
+            "compare.html",
+            context! { names => names.to_vec(), content => Value::from_safe_string(content) },
+        )
     }
 
     /// What is shown in the place of a report that cannot be made.

@@ -59,15 +59,36 @@ impl Reports {
             content: Err(format!("the report could not be made: {error}")),
         })
     }
+
+    /// Two runs side by side, as they are now, or what is wrong with them.
+    pub(crate) async fn comparison(&self, root: &Path, runs: [Found; 2]) -> Result<String, String> {
+        // Nobody closes the semaphore.
+        let _turn = self.turns.acquire().await;
+        let root = root.to_owned();
+        let making = tokio::task::spawn_blocking(move || compare(&root, runs.each_ref()));
+        making.await.unwrap_or_else(|error| Err(format!("the comparison could not be made: {error}")))
+    }
+}
+
+/// That nothing of a run is read outside of the served directory.
+fn check_links(root: &Path, found: &Found) -> Result<(), String> {
+    let leaving = leaving_link(root, &found.path).map_err(|error| found.problem(&error))?;
+    match leaving {
+        Some(link) => {
+            Err(format!("{link} is a link that leaves the served directory; nothing of this run is read"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn compare(root: &Path, [first, second]: [&Found; 2]) -> Result<String, String> {
+    check_links(root, first)?;
+    check_links(root, second)?;
+    skillrl::report::comparison_content(&first.path, &second.path).map_err(|error| first.problem(&error))
 }
 
 fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
-    let leaving = leaving_link(root, &found.path).map_err(|error| found.problem(&error))?;
-    if let Some(link) = leaving {
-        return Err(format!(
-            "{link} is a link that leaves the served directory; nothing of this run is read"
-        ));
-    }
+    check_links(root, found)?;
     let content = if is_bank_run(&found.path) {
         let report = skillrl::report::bank(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::bank_content(&report)

@@ -11,7 +11,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse as _, Response};
@@ -57,6 +57,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/news", get(list_news))
         .route("/run/{*name}", get(run))
         .route("/report/{*name}", get(report))
+        .route("/compare", get(compare))
         .route("/news/{*name}", get(run_news))
         .route("/stop/{*name}", post(stop))
         .route("/continue/{*name}", post(go_on))
@@ -137,7 +138,7 @@ async fn unknown(State(app): State<Arc<App>>) -> Response {
 }
 
 fn no_run(app: &App) -> Response {
-    say(app, StatusCode::NOT_FOUND, "There is no such run", "Only the runs of the list can be looked at.")
+    say(app, StatusCode::NOT_FOUND, "Run not found", "Only the runs of the list can be opened.")
 }
 
 async fn asset(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
@@ -193,6 +194,25 @@ async fn report(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
     let Some((found, _)) = find(&app, &name).await else { return no_run(&app) };
     let made = app.reports.of(app.runs.root(), &found).await;
     Html(content(&app, &made)).into_response()
+}
+
+/// Two runs side by side: `?run=A&run=B`, as the form of the list asks.
+async fn compare(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    let names: Vec<String> = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+        .filter(|(key, _)| key == "run")
+        .map(|(_, name)| name.into_owned())
+        .collect();
+    let [first, second] = names.as_slice() else {
+        let text = "Choose two runs in the list; the address of a comparison is /compare?run=A&run=B.";
+        return say(&app, StatusCode::BAD_REQUEST, "Two runs are compared", text);
+    };
+    let (Some((first, _)), Some((second, _))) = (find(&app, first).await, find(&app, second).await) else {
+        return no_run(&app);
+    };
+    match app.reports.comparison(app.runs.root(), [first, second]).await {
+        Ok(content) => Html(app.pages.comparison(&names, content)).into_response(),
+        Err(problem) => say(&app, StatusCode::CONFLICT, "These runs cannot be compared", &problem),
+    }
 }
 
 fn content(app: &App, made: &Made) -> String {

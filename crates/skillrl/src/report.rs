@@ -126,6 +126,16 @@ pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunC
     Ok(comparison)
 }
 
+/// The comparison of two runs as HTML without the page around it: see [`skill_report::comparison_content`].
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn comparison_content(first: &Path, second: &Path) -> Result<String, Error> {
+    let (comparison, [a, b]) = compared(first, second)?;
+    skill_report::comparison_content(&comparison, [&a, &b]).map_err(of_report)
+}
+
 /// Gathers the report of a run that fine-tunes, also of one in progress.
 ///
 /// # Errors

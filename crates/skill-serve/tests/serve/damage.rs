@@ -28,7 +28,7 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
         ("newer", "has format version 99.0, this program reads up to"),
         ("lacking", "history.jsonl: does not hold each of the steps 1 to 2 once"),
         ("strange", "summary.json: is not of the expected form"),
-        ("headless", "there is no run in"),
+        ("headless", "no run in"),
     ];
     for (name, expect) in cases {
         let row = list.split("<tr ").find(|row| row.contains(&format!("data-run=\"{name}\""))).unwrap();

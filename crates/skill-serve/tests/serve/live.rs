@@ -14,7 +14,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let rows = list.until("rows", |rows| rows.as_str().unwrap().contains("data-run=\"live\""));
     assert!(rows.as_str().unwrap().contains("training"));
     let page = site.body("/run/live");
-    assert!(page.contains("The first skill is not measured yet"), "{page}");
+    assert!(page.contains("The initial skill is not measured yet"), "{page}");
 
     let mut news = site.news("/news/live");
     let stage = |now: &Value| {
@@ -37,7 +37,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let line = |lines: &Value, text: &str| {
         lines.as_array().unwrap().iter().any(|line| line["text"].as_str().unwrap().contains(text))
     };
-    news.until("log", |lines| line(lines, "step 1: accept new best, 0.0000 → 1.0000"));
+    news.until("log", |lines| line(lines, "step 1: accepted, new best, 0.0000 → 1.0000"));
     let now = news.until("now", |now| now["n_steps"] == 1);
     assert_ne!(now["report"], first, "the page fetches a new report");
     assert!(site.body("/report/live").contains("<details id=\"step-1\">"));

@@ -37,6 +37,31 @@ fn the_page_of_a_run_holds_its_report() {
 }
 
 #[test]
+fn two_runs_are_compared_with_their_curves_over_each_other() {
+    let site = Site::new(|runs| {
+        finished(&runs.join("team/a b"));
+        finished(&runs.join("z"));
+    });
+    let list = site.body("/");
+    assert!(list.contains("name=\"run\" value=\"team&#x2f;a b\""), "{list}");
+    let page = site.body("/compare?run=team%2Fa+b&run=z");
+    let runs = ["runs/team/a b", "runs/z"].map(|run| site.path(run));
+    let content = skillrl::report::comparison_content(&runs[0], &runs[1]).unwrap();
+    assert!(page.contains(&content), "{page}");
+    let curves = page.split("id=\"curves\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    assert_eq!(
+        ["run-a", "run-b"].map(|class| curves.matches(&format!("<path class=\"{class}\"")).count()),
+        [1, 1]
+    );
+    for (query, status) in
+        [("", 400), ("?run=z", 400), ("?run=z&run=z&run=z", 400), ("?run=z&run=..%2Fz", 404)]
+    {
+        assert_eq!(site.get(&format!("/compare{query}")).status, status, "{query}");
+    }
+    site.end();
+}
+
+#[test]
 fn a_report_that_was_read_while_a_process_worked_is_made_again_when_it_is_gone() {
     let site = Site::new(|runs| finished(&runs.join("a")));
     let run = site.path("runs/a");
@@ -50,7 +75,7 @@ fn a_report_that_was_read_while_a_process_worked_is_made_again_when_it_is_gone()
     drop(process);
     let report = site.body("/report/a");
     assert!(report.contains("2 steps so far, interrupted"), "{report}");
-    assert!(report.contains("its process ended without a word"), "{report}");
+    assert!(report.contains("its process died"), "{report}");
     site.until("/", |list| list.contains("<span class=\"tag interrupted\">interrupted</span>"));
     site.end();
 }
