@@ -30,6 +30,17 @@ const GAP: &str = "  ";
 /// Stands where the end of a line was cut off.
 const CUT: &str = "…";
 
+/// The bar that is on the terminal, for what else is written there: there is one terminal.
+static ON_SCREEN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Writes to the terminal while no bar is on it, so that nothing of the bar stays behind.
+pub(crate) fn beside_bar<T>(write: impl FnOnce() -> T) -> T {
+    match lock(&ON_SCREEN).clone() {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
 /// The lines of one stage; they go when it is dropped.
 pub(crate) struct StageBar {
     shared: Arc<Shared>,
@@ -69,6 +80,7 @@ impl StageBar {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let stage =
             StageView { place, done: 0, total, at_once: 0, elapsed: Duration::ZERO, live: None, bank: None };
+        *lock(&ON_SCREEN) = Some(bar.clone());
         let run = run_dir.and_then(|dir| RunReader::open(dir).ok());
         let shared = Arc::new(Shared { bar, run, began: Instant::now(), stage: Mutex::new(stage) });
         let (still_there, gone) = channel::<()>();
@@ -118,6 +130,7 @@ impl Drop for StageBar {
             let _ = ticker.join();
         }
         self.shared.bar.finish_and_clear();
+        *lock(&ON_SCREEN) = None;
     }
 }
 
@@ -224,7 +237,7 @@ fn second_line(live: &LiveState, width: usize) -> String {
     }
     if let Some(trouble) = &pulse.trouble {
         if pulse.retrying > 0 {
-            parts.push((8, format!("{} tried again", pulse.retrying)));
+            parts.push((8, format!("{} retrying", pulse.retrying)));
         }
         parts.push((0, format!("({})", harmless(trouble))));
     }
@@ -371,14 +384,14 @@ mod tests {
     fn what_is_tried_again_is_said_and_why_where_there_is_room() {
         let mut live = live(Spend { calls: 7, tokens: 12_000, ..Spend::default() });
         (live.pulse.retrying, live.pulse.trouble) = (2, Some("HTTP 500: boom; attempt 3 of 8".to_owned()));
-        let expect = "12 in flight  3 waiting  2 tried again  (HTTP 500: boom; attempt 3 of 8)  7 calls  12 k tokens  run 10.0 min left";
+        let expect = "12 in flight  3 waiting  2 retrying  (HTTP 500: boom; attempt 3 of 8)  7 calls  12 k tokens  run 10.0 min left";
         check(&second_line(&live, 150), 150, expect);
         check(
             &second_line(&live, 79),
             79,
-            "12 in flight  3 waiting  2 tried again  7 calls  12 k tokens  run 10.0 min left",
+            "12 in flight  3 waiting  2 retrying  7 calls  12 k tokens  run 10.0 min left",
         );
-        check(&second_line(&live, 20), 20, "2 tried again");
+        check(&second_line(&live, 20), 20, "2 retrying");
     }
 
     #[test]

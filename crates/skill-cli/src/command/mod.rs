@@ -259,7 +259,8 @@ pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
 
 /// Writes a sentence for people to standard error; where nobody reads that, it is no failure.
 pub(crate) fn say(text: &str) {
-    writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width())).unwrap_or_default();
+    let write = || writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width()));
+    crate::progress_bar::beside_bar(write).unwrap_or_default();
 }
 
 /// An error if a file is there that nobody asked to replace.

@@ -24,8 +24,8 @@ fn init(context: &TestContext, typed: &str) -> Screen {
 fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let context = TestContext::new();
     context.write("tickets.jsonl", &tickets());
-    // Data, where it is, its answer, the proposed scorer and prompt, no skill; then the models and the caps.
-    let typed = "\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
+    // Data, where it is (first a path that is wrong), its answer, the proposed scorer and prompt, no skill; then the models and the caps.
+    let typed = "tasks\nticket.jsonl\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
     let screen = init(&context, typed);
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
     for said in [
@@ -58,6 +58,18 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     assert!(!file.contains("sk-ant"), "no key is written");
     let shown = context.succeed(&["env", "check", "skillrl.toml"]);
     assert!(shown.contains("My parcel is late.") || shown.contains("Charged twice."), "{shown}");
+}
+
+#[test]
+fn a_path_that_is_kept_can_be_filled_in_later() {
+    let context = TestContext::new();
+    let screen = init(&context, "tasks\nlater.csv\n\n\nollama\nqwen\n\n\n\n\n");
+    assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
+    assert!(
+        context.read("skillrl.toml").lines().any(|line| line == "data = \"later.csv\""),
+        "{}",
+        screen.text
+    );
 }
 
 #[test]

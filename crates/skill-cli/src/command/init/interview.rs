@@ -11,7 +11,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 /// Offered in place of the kinds that read data files.
-const DATA: (&str, &str) = ("data", "a file, or several, of tasks with right answers");
+const DATA: (&str, &str) = ("tasks", "your own data: a file, or several, with right answers");
 const SCORERS: [(&str, &str); 7] = [
     ("em_f1", "the same words, as question answering has it"),
     ("contains", "the reply contains the right answer"),
@@ -44,7 +44,7 @@ pub(super) fn ask<R: BufRead, W: Write>(
     let kinds: Vec<_> =
         [DATA].into_iter().chain(others.map(|kind| (kind.as_str(), kind.summary()))).collect();
     match questions.choice("What are the tasks?", &kinds, DATA.0)? {
-        "data" => data(questions, dir, &mut settings)?,
+        "tasks" => data(questions, dir, &mut settings)?,
         "exec" => {
             let program =
                 questions.understood("Which command starts the program?", "python3 env.py", some)?;
@@ -71,24 +71,38 @@ fn some(answer: &str) -> Result<String, String> {
     if answer.is_empty() { Err("this one is needed".to_owned()) } else { Ok(answer.to_owned()) }
 }
 
+/// The path of the data, and its first record; without one if the person keeps a path that cannot be read yet.
+fn sample<R: BufRead, W: Write>(
+    questions: &mut Questions<R, W>,
+    dir: &Path,
+    proposed: &str,
+) -> anyhow::Result<(String, Option<DataSample>)> {
+    const FIRST: &str = "\nWhere is the data? A file, or a directory (JSON Lines, JSON, CSV)";
+    const AGAIN: &str = "Another path, or Enter to keep this one and add the data before you train";
+    let mut path = questions.text(FIRST, proposed)?;
+    loop {
+        let error = match DataSample::read(&dir.join(&path)) {
+            Ok(sample) => return Ok((path, Some(sample))),
+            Err(error) => skillrl::llm::error::with_causes(&error),
+        };
+        questions.say(&format!("  {}", harmless(&error)))?;
+        let other = questions.text(AGAIN, &path)?;
+        if other == path {
+            return Ok((path, None));
+        }
+        path = other;
+    }
+}
+
 fn data<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     dir: &Path,
     settings: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let there = DATA_NAMES.into_iter().find(|name| dir.join(name).exists()).unwrap_or("data");
-    let path =
-        questions.text("\nWhere is the data? A file, or a directory (JSON Lines, JSON, CSV)", there)?;
+    let (path, sample) = sample(questions, dir, there)?;
     settings.push(setting("env.data", &path));
-    let sample = match DataSample::read(&dir.join(&path)) {
-        Ok(sample) => sample,
-        Err(error) => {
-            let said = skillrl::llm::error::with_causes(&error);
-            questions.say(&format!("  {}", harmless(&said)))?;
-            questions.say("  so its fields are not looked at; the data has to be there before you train")?;
-            return Ok(());
-        }
-    };
+    let Some(sample) = sample else { return Ok(()) };
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     questions.say(&format!("  the first item has the fields {}", harmless(&names.join(", "))))?;
     let is_field = |answer: &str| {

@@ -66,7 +66,10 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         self.understood("Number or name", proposed, |answer| {
             let numbered = answer.parse().ok().and_then(|number: usize| names.get(number.checked_sub(1)?));
             let named = || names.iter().find(|name| **name == answer);
-            numbered.or_else(named).copied().ok_or_else(|| "none of them".to_owned())
+            numbered
+                .or_else(named)
+                .copied()
+                .ok_or_else(|| format!("type a number from 1 to {} or a name", names.len()))
         })
     }
 

@@ -152,7 +152,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>, scrolled: usize) {
         draw_rounds(frame, list, view, scrolled);
         "skills"
     };
-    let help = format!("q quits, the run goes on    up and down scroll    s shows {other}");
+    let help = format!("q quits, the run continues    up and down scroll    s shows {other}");
     frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
 }
 

@@ -13,6 +13,10 @@ use skillrl::pipeline::run_dir::format::StepRecord;
 use skillrl::pipeline::run_dir::live::LiveState;
 use skillrl::reports::{RunOverview, RunPhase};
 
+/// The most lines of the chart of scores, with its title.
+const MAX_SCORES: u16 = 14;
+/// The most columns of one step in it.
+const MAX_COLUMNS: usize = 12;
 /// Below this height, what matters least is left out.
 pub(super) const LOW: u16 = 16;
 
@@ -37,7 +41,8 @@ pub(super) struct View<'a> {
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let is_low = frame.area().height < LOW;
     let n_warnings = if is_low || view.warnings.is_empty() { 0 } else { 4 };
-    let n_scores = if is_low || view.history.is_empty() { 0 } else { 4 };
+    let n_scores =
+        if is_low || view.history.is_empty() { 0 } else { (frame.area().height / 4).clamp(4, MAX_SCORES) };
     let head_lines = head_lines(view.overview, usize::from(frame.area().width));
     let n_head = u16::try_from(head_lines.len()).unwrap_or(u16::MAX);
     let [head, gauges, scores, steps, warnings, keys] = Layout::vertical([
@@ -56,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let block = Block::new().borders(Borders::TOP).title("warnings");
     let lines: Vec<Line<'_>> = view.warnings.iter().map(|warning| Line::from(harmless(warning))).collect();
     frame.render_widget(Paragraph::new(lines).block(block), warnings);
-    let help = Line::from("q quits, the run goes on    up and down scroll")
+    let help = Line::from("q quits, the run continues    up and down scroll")
         .style(Style::new().add_modifier(Modifier::DIM));
     frame.render_widget(Paragraph::new(help), keys);
 }
@@ -169,8 +174,10 @@ fn share(done: usize, total: usize) -> f64 {
 fn draw_scores(frame: &mut Frame<'_>, area: Rect, history: &[StepRecord]) {
     let n_shown = usize::from(area.width);
     let skipped = history.len().saturating_sub(n_shown);
-    let scores: Vec<u64> =
-        history.iter().skip(skipped).map(|record| (record.current_score.max(0.0) * SCALE) as u64).collect();
+    // A short run fills a wide screen.
+    let n_columns = (n_shown / history.len().max(1)).clamp(1, MAX_COLUMNS);
+    let scores = history.iter().skip(skipped).map(|record| (record.current_score.max(0.0) * SCALE) as u64);
+    let scores: Vec<u64> = scores.flat_map(|score| std::iter::repeat_n(score, n_columns)).collect();
     let block = Block::new().borders(Borders::TOP).title("score of the current skill, from 0 to 1");
     frame.render_widget(Sparkline::default().data(scores).max(SCALE as u64).block(block), area);
 }
@@ -291,6 +298,7 @@ pub(super) mod tests {
     fn a_run_fills_a_terminal() {
         insta::assert_snapshot!("watch_120x24", drawn(120, 24, 0));
         insta::assert_snapshot!("watch_80x24", drawn(80, 24, 0));
+        insta::assert_snapshot!("watch_200x50", drawn(200, 50, 0));
     }
 
     #[test]
