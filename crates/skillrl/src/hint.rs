@@ -83,7 +83,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         }
         PipelineError::NewerFormat { .. } => "use the version of skillrl that wrote the run",
         PipelineError::NotARun { .. } => {
-            "take another `run.dir`, or restore config.json; nothing was overwritten"
+            "use another `run.dir`, or restore config.json; nothing was overwritten"
         }
         PipelineError::InsideARun { .. } => "take another `run.dir`; nothing was written there",
         PipelineError::NotVacant { .. } => {
@@ -101,10 +101,10 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
             "wait for it, or ask it to end with `skillrl stop RUN` after the step under way"
         }
         PipelineError::NotMeasured { .. } => {
-            "ask again when the first skill is measured; if no process works on the run, start its command again"
+            "try again after the baseline; if no process works on the run, start its command again"
         }
         PipelineError::Mismatch { .. } => {
-            "set these back to go on with this run, or start a new one with another `run.dir`"
+            "set these back to resume this run, or start a new one with another `run.dir`"
         }
         PipelineError::Capped { .. } => OF_CAP,
         PipelineError::Journal(error) => of_journal(error),
@@ -118,7 +118,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
             "`skillrl doctor` asks it for edits; raise `limits.max_reply_tokens` and `models.optimizer.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal with `skillrl journal prune RUN --place PLACE`"
         }
         PipelineError::StoppedUnkept => {
-            "`skillrl eval --out DIR` keeps what it has measured, and goes on from there"
+            "`skillrl eval --out DIR` keeps what it has measured, and resumes from there"
         }
         PipelineError::Halted | PipelineError::Stopped { .. } => "start the same command again to resume",
         other => other.hint(),
@@ -181,7 +181,9 @@ pub fn of_model(error: &LlmError) -> &'static str {
             }
             _ => "look at what the program printed, in `agent_traces` of the run directory",
         },
-        LlmError::BadRequest { .. } => "check the model's name and its settings in the configuration",
+        LlmError::BadRequest { .. } => {
+            "check the model's name and its settings in the configuration; `skillrl doctor` names the nearest model that the server lists"
+        }
         LlmError::ContextTooLong { .. } => {
             "take a smaller `train.minibatch_size` or a model with a longer context"
         }
@@ -197,7 +199,7 @@ pub fn of_model(error: &LlmError) -> &'static str {
             "check the disk and `journal.sqlite` in the run directory, then start the same command again"
         }
         LlmError::NotRecorded { .. } => {
-            "let it go on with the models, or see what has changed since the recording"
+            "let it continue with the models, or see what has changed since the recording"
         }
         LlmError::InvalidReply { .. } => {
             "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
@@ -219,21 +221,21 @@ pub fn of_model(error: &LlmError) -> &'static str {
 pub fn of_journal(error: &JournalError) -> &'static str {
     match error {
         JournalError::Sqlite { is_full: true, .. } | JournalError::Sent { is_full: true, .. } => {
-            "make room, then start the same command again to go on"
+            "make room, then start the same command again to resume"
         }
         // A run has no journal of another name: somebody named another file.
         JournalError::NotAJournal { path } if path.file_name().is_none_or(|name| name != JOURNAL_FILE) => {
             "name the directory of a run, which its configuration has as `run.dir`, or the journal.sqlite in it"
         }
         JournalError::NotAJournal { .. } => {
-            "bring the journal back from a copy, or move the file away and go on with `skillrl train --new-journal`: calls that only it holds are made again then"
+            "bring the journal back from a copy, or move the file away and continue with `skillrl train --new-journal`: calls that only it holds are then sent again"
         }
         JournalError::NewerSchema { .. } => "use the version of skillrl that wrote it",
         JournalError::OlderSchema { .. } => {
             "start the run once more with this version, which brings it up to date"
         }
         JournalError::Corrupt { .. } => {
-            "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then goes on with `skillrl train --new-journal`, and calls that it no longer holds are made again"
+            "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then continues with `skillrl train --new-journal`, and calls that it no longer holds are sent again"
         }
         JournalError::Closed { .. } => "start the same command again to resume",
         other => other.hint(),
@@ -241,7 +243,7 @@ pub fn of_journal(error: &JournalError) -> &'static str {
 }
 
 /// What to do about a cap that is reached.
-const OF_CAP: &str = "raise the cap in `[budget]`, then start the same command again to go on";
+const OF_CAP: &str = "raise the cap in `[budget]`, then start the same command again to resume";
 
 /// What to do about a file or a directory of a run that cannot be used.
 fn of_file(error: &io::Error) -> &'static str {

@@ -473,10 +473,7 @@ impl Draft {
                 && !has(role, "price_output")
         });
         if let Some(role) = unpriced {
-            let message = format!(
-                "`budget.money` needs prices: `models.{role}` has neither `price_input` nor `price_output`"
-            );
-            self.report(cap.place.clone(), ProblemKind::Conflict { message });
+            self.report(cap.place.clone(), ProblemKind::Unpriced { role });
         }
     }
 

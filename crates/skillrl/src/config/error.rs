@@ -112,6 +112,12 @@ pub enum ProblemKind {
         /// Both values, and what is valid.
         message: String,
     },
+    /// A cap on money where a model has no prices.
+    #[error("`budget.money` needs prices: `models.{role}` has neither `price_input` nor `price_output`")]
+    Unpriced {
+        /// The model.
+        role: &'static str,
+    },
     /// A key without which nothing works.
     #[error("`{key}` is missing")]
     Missing {
@@ -163,6 +169,10 @@ impl ProblemKind {
             }
             Self::Value { key, .. } => format!("change `{key}` and start the same command again"),
             Self::Conflict { .. } => "change one of the two and start the same command again".to_owned(),
+            Self::Unpriced { role } => format!(
+                "add `price_input` and `price_output` (dollars per million tokens) to [models.{role}], or cap \
+                 `budget.calls` or `budget.tokens` instead"
+            ),
             Self::Missing { key, example } => {
                 let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
                 format!("add a line like `{name} = {example}` to the section [{section}]")
@@ -232,7 +242,7 @@ impl ConfigError {
     /// What a person can do about the first problem, as one sentence.
     pub fn hint(&self) -> String {
         match self {
-            Self::Read { .. } => "`skillrl init` writes a configuration file to start from".to_owned(),
+            Self::Read { .. } => "`skillrl init` writes a configuration file to start from; `skillrl train DATA --answer FIELD` needs none".to_owned(),
             Self::TooLarge { .. } => "check that the path names a skillrl.toml".to_owned(),
             Self::NotText { .. } => "save the file as UTF-8".to_owned(),
             Self::Json { advice, .. } => (*advice).to_owned(),
