@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
+/// What people get besides the default program.
+const FEATURES: &str = "tables";
 /// Where everything goes.
 const DIRECTORY: &str = "target/dist";
 /// The crate of the Python package.
@@ -57,7 +59,8 @@ fn static_program(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
     ensure!(has_compiler, "SQLite is C: install musl-gcc (musl-tools in Debian)");
     let variable = format!("CC_{}", target.replace('-', "_"));
     let build = ["--release", "--package", "skill-cli", "--bin", "skillrl", "--target", &target];
-    cmd!(sh, "cargo build {build...}").env(variable, "musl-gcc").run()?;
+    let nameless = without_paths(sh)?;
+    cmd!(nameless, "cargo build {build...} --features {FEATURES}").env(variable, "musl-gcc").run()?;
     let built = sh.current_dir().join("target").join(&target).join("release/skillrl");
     // ldd says so on both of its streams, depending on the version, and fails for some static programs.
     let linked = cmd!(sh, "ldd {built}").quiet().ignore_status().output()?;
@@ -85,9 +88,43 @@ fn static_program(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
     Ok(sh.remove_path(&folder)?)
 }
 
+/// A shell whose builds name no directory of this machine: those of its user and of this checkout are left out of what
+/// compilers write into programs.
+fn without_paths(sh: &Shell) -> anyhow::Result<Shell> {
+    let home = sh.var("HOME").context("HOME is not set")?;
+    let cargo = sh.var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
+    let root = sh.current_dir();
+    // Of several prefixes that fit, the last one is taken.
+    let prefixes = [(home, "~"), (cargo, "cargo"), (root.display().to_string(), ".")];
+    let rust = prefixes.each_ref().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    let c = prefixes.each_ref().map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+    let nameless = sh.clone();
+    nameless.set_var("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
+    nameless.set_var("CFLAGS", c.join(" "));
+    Ok(nameless)
+}
+
+/// An error if a file of an archive names the checkout or the packages of this machine.
+fn check_without_paths(sh: &Shell, python: &Path, wheel: &Path) -> anyhow::Result<()> {
+    const CHECK: &str = "import sys, zipfile\n\
+                         wheel = zipfile.ZipFile(sys.argv[1])\n\
+                         found = [(name, path) for name in wheel.namelist() for path in sys.argv[2:] \
+                         if path.encode() in wheel.read(name)]\n\
+                         sys.exit(f'paths of this machine: {found}' if found else 0)";
+    let home = sh.var("HOME").context("HOME is not set")?;
+    let cargo = sh.var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
+    let root = sh.current_dir();
+    Ok(cmd!(sh, "{python} -c {CHECK} {wheel} {cargo}/registry {root}").run()?)
+}
+
 /// The wheel as it is given away.
 fn release_wheel(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
-    let wheel = wheel(sh, directory, &["--release"])?;
+    let wheel = wheel(
+        &without_paths(sh)?,
+        directory,
+        &["--release", "--features", &format!("extension,{FEATURES}")],
+    )?;
+    check_without_paths(sh, &check::python(sh, REQUIREMENTS)?, &wheel)?;
     let bytes = std::fs::metadata(&wheel)?.len();
     eprintln!("dist: the wheel has {bytes} bytes");
     ensure!(bytes < MAX_WHEEL_BYTES, "{} has {bytes} bytes, more than {MAX_WHEEL_BYTES}", wheel.display());
