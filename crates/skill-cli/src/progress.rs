@@ -88,7 +88,7 @@ impl State {
                 }
                 let resumed = match finished_steps {
                     0 => String::new(),
-                    step => format!(", going on after {unit} {step}"),
+                    step => format!(", resumed after {unit} {step}"),
                 };
                 self.line(&format!(
                     "{}: {env}, {n_train} train / {n_val} val / {n_test} test items, {}, {workers} at once{resumed}",

@@ -104,7 +104,7 @@ pub enum LlmError {
         message: String,
     },
     /// The command that prints the key did not.
-    #[error("there is no key for {provider}: {message}")]
+    #[error("no key for {provider}: {message}")]
     NoToken {
         /// Who needs the key.
         provider: String,

@@ -62,7 +62,7 @@ impl Room {
 pub(crate) enum State {
     /// A process works on it.
     Training,
-    /// It has begun, and nobody works on it: start_run with the same configuration goes on with it.
+    /// It has begun, and nobody works on it: start_run with the same configuration resumes it.
     Stopped,
     /// As stopped, and the process that worked on it was killed or crashed.
     Interrupted,

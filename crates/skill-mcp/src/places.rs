@@ -37,7 +37,7 @@ impl Configs {
         let path = path.filter(|path| path.starts_with(&self.root) && path.is_file());
         path.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).ok_or_else(|| {
             ToolError::new(
-                format!("there is no configuration `{name}` below {}", self.root.display()),
+                format!("configuration `{name}` not found below {}", self.root.display()),
                 "call list_configurations for those that there are; a path is relative to that directory",
             )
         })
@@ -83,7 +83,7 @@ pub(crate) fn find<'listing>(
             n if n > MAX_NAMES => "call list_runs for the names of the runs".to_owned(),
             _ => format!("the runs are {}", known.join(", ")),
         };
-        ToolError::new(format!("there is no run `{name}`"), hint)
+        ToolError::new(format!("run `{name}` not found"), hint)
     })
 }
 

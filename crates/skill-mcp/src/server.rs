@@ -176,7 +176,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, rmcp::ErrorData> {
         let Some(kind) = self.tools().find(|kind| kind.name() == request.name) else {
-            let message = format!("there is no tool `{}`", request.name);
+            let message = format!("unknown tool `{}`", request.name);
             return Err(rmcp::ErrorData::invalid_params(message, None));
         };
         let arguments = request.arguments.unwrap_or_default();

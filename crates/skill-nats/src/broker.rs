@@ -202,9 +202,9 @@ impl BrokerError {
             }
             Self::NoJetStream => "start the server with JetStream: `nats-server -js`",
             Self::Full { .. } => {
-                "give JetStream more room in the server's configuration, or delete streams that nobody needs"
+                "give JetStream more room in the server's configuration, or delete unused streams"
             }
-            Self::NoQueue { .. } => "nothing needs to be done: the stream is made again with the next job",
+            Self::NoQueue { .. } => "nothing needs to be done: the stream is recreated with the next job",
             Self::TooLarge { .. } => "raise `max_payload` in the server's configuration",
             Self::Configuration { .. } => "change the setting",
             Self::Other { .. } => "look into the log of the server",

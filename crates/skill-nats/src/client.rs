@@ -193,7 +193,7 @@ impl NatsClient {
         if self.is_connected() {
             return Ok(());
         }
-        Err(BrokerError::Unreachable { message: "the connection is lost and being made again".to_owned() })
+        Err(BrokerError::Unreachable { message: "the connection was lost and is being restored".to_owned() })
     }
 }
 

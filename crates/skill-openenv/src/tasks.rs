@@ -150,7 +150,7 @@ impl Tasks {
             (None, _) => {
                 let first = self.of(split.unwrap_or(Split::Train)).iter().take(MAX_NAMED);
                 let first: Vec<String> = first.map(|item| format!("`{}`", item.id)).collect();
-                Err(wrong(format!("there is no task `{id}`; the first ones are {}", first.join(", "))))
+                Err(wrong(format!("task `{id}` not found; the first ones are {}", first.join(", "))))
             }
         }
     }

@@ -124,7 +124,7 @@ pub enum PipelineError {
         found: &'static str,
     },
     /// The directory holds other things than a run.
-    #[error("{} is not empty and is no run: it holds {found}", path.display())]
+    #[error("{} is not empty and is not a run: it holds {found}", path.display())]
     NotVacant {
         /// The directory.
         path: PathBuf,
@@ -140,7 +140,7 @@ pub enum PipelineError {
         run: PathBuf,
     },
     /// The directory holds no run.
-    #[error("there is no run in {}", path.display())]
+    #[error("no run in {}", path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,

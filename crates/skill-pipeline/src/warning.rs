@@ -152,7 +152,7 @@ impl fmt::Display for Warning {
                  and totals exclude what it costs",
                 model.as_str()
             ),
-            Self::NoEdits { n_steps } => write!(f, "none of the {n_steps} steps came to an edit"),
+            Self::NoEdits { n_steps } => write!(f, "none of the {n_steps} steps produced an edit"),
             Self::ChangedSkill { file, kept } => {
                 write!(f, "{file} was changed after the run wrote it; what it held is kept in {kept}")
             }

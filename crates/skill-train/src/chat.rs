@@ -77,7 +77,7 @@ pub enum ChatError {
         token: String,
     },
     /// The conversation does not end with what the agent says.
-    #[error("the conversation does not end with an assistant message, so there is no completion")]
+    #[error("the conversation does not end with an assistant message, so it has no completion")]
     NoCompletion,
     /// The template writes earlier messages differently when others follow, so that no tokens of theirs can be named.
     #[error("the chat template rewrites message {message} when others follow, so its tokens cannot be found")]

@@ -87,7 +87,7 @@ fn templates(prompts: HashMap<String, String>) -> PyResult<HashMap<String, Strin
     let template = |(name, text): (String, String)| {
         let Some(prompt) = PromptName::parse(&name) else {
             let names: Vec<&str> = PromptName::ALL.into_iter().map(PromptName::as_str).collect();
-            let text = format!("there is no prompt {name:?}; the prompts are {}", names.join(", "));
+            let text = format!("unknown prompt {name:?}; the prompts are {}", names.join(", "));
             return Err(PyValueError::new_err(text));
         };
         if text.contains(BLOCK) {

@@ -136,7 +136,7 @@ impl<'config> Engine<'config> {
             let is_lasting =
                 worst.turn >= LASTING_TURN || worst.wait().is_some_and(|wait| wait >= LASTING_WAIT);
             let calls = if retrying == 1 { "1 call is".to_owned() } else { format!("{retrying} calls are") };
-            is_lasting.then(|| format!("{calls} tried again after failures: {worst}"))
+            is_lasting.then(|| format!("{calls} being retried after failures: {worst}"))
         })
     }
 

@@ -116,7 +116,7 @@ pub enum Error {
         steps: u64,
     },
     /// There is no split of this name.
-    #[error("there is no split `{name}`; the splits are train, val and test")]
+    #[error("unknown split `{name}`; the splits are train, val and test")]
     UnknownSplit {
         /// What was asked for.
         name: String,

@@ -88,7 +88,7 @@ impl ExportError {
                 advice.join("; ")
             }
             Self::Empty { .. } => {
-                "write what the agent should do, or train until a step is accepted; an empty skill is of use to nobody"
+                "write what the agent should do, or train until a step is accepted; an empty skill is useless"
                     .to_owned()
             }
             Self::Exists { .. } => "--force replaces a package that is there".to_owned(),

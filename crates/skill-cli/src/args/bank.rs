@@ -12,7 +12,7 @@ pub(crate) enum BankCommand {
     Log(BankLogArgs),
     /// Shows what changed between two banks, or between two versions of a skill.
     Diff(BankDiffArgs),
-    /// Says where each skill comes from: source, round, tasks and trajectories, teacher, parents.
+    /// Shows the origin of each skill: source, round, tasks and trajectories, teacher, parents.
     Blame(BankBlameArgs),
     /// Keeps skills as they are: no run retires or revises them from then on.
     Pin(BankSkillsArgs),

@@ -9,12 +9,12 @@ pub(crate) struct CollectArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command goes on
+    /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command resumes
     /// after it was stopped.
     #[arg(long, visible_alias = "output", value_name = "FILE")]
     pub(crate) out: PathBuf,
 
-    /// How many episodes; each task is tried once before any is tried again. Without it, one for each task.
+    /// How many episodes; each task is tried once before any is repeated. Without it, one for each task.
     #[arg(long, value_name = "N")]
     pub(crate) episodes: Option<usize>,
 

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// How many calls `list` shows if nobody says.
+/// How many calls `list` shows by default.
 const LISTED: &str = "50";
 
 #[derive(Debug, Subcommand)]
@@ -37,7 +37,7 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
 
-    /// Calls that came to this: `reply`, `failed`, or one class of failure such as `timeout`.
+    /// Calls with this outcome: `reply`, `failed`, or one class of failure such as `timeout`.
     #[arg(long)]
     pub(crate) outcome: Option<String>,
 }
@@ -102,7 +102,7 @@ pub(crate) struct JournalPruneArgs {
     #[arg(long, conflicts_with_all = ["place", "model", "outcome"])]
     pub(crate) all: bool,
 
-    /// Says how much would go, and changes nothing.
+    /// Shows how much would be removed, without changing anything.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

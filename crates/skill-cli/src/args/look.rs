@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct BlameArgs {
-    /// The directory of a run, finished or not, or a skill file: one that stands in a run, or any with --run.
+    /// The directory of a run, finished or not, or a skill file: one of a run, or any with --run.
     #[arg(value_name = "RUN|SKILL")]
     pub(crate) path: PathBuf,
 

@@ -71,7 +71,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Trains a skill, or goes on with a run that was stopped.
+    /// Trains a skill, or resumes a stopped run.
     Train(TrainArgs),
     /// Fine-tunes a local model on demonstrations, with skills in its prompts; in programs built with the feature `weights`.
     Sft(SftArgs),
@@ -87,11 +87,11 @@ pub(crate) enum Command {
     Collect(CollectArgs),
     /// Has a teacher turn episodes into a bank of skills.
     Distill(DistillArgs),
-    /// Looks for everything that stands between a configuration and a run: files, data, keys, models, cost.
+    /// Checks that a configuration is ready to run: files, data, keys, models, cost.
     Doctor(DoctorArgs),
     /// Runs one item with the real models and shows everything: prompts, replies, answer, score, tokens, cost.
     Try(TryArgs),
-    /// Says what a run will take: calls, tokens and money, by stage; nothing is sent.
+    /// Estimates calls, tokens and cost of a run by stage, without sending anything.
     Estimate(EstimateArgs),
     /// Measures the first skill twice: how much its score varies, and what the selection split can show.
     Noise(NoiseArgs),
@@ -99,45 +99,45 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Trains on a bundled task with simulated models: no network, no key.
     Demo(DemoArgs),
-    /// Looks at the configuration.
+    /// Shows or documents the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Looks into the journal of a run: every call with its messages, reply and attempts.
+    /// Inspects the journal of a run: every call with its messages, reply and attempts.
     #[command(subcommand)]
     Journal(JournalCommand),
-    /// Makes a run again from its journal, without a network: to check it, or to try a change on it.
+    /// Repeats a run from its recorded calls, offline, to verify it or to try other settings.
     Replay(ReplayArgs),
-    /// Writes what a run came to and why as one HTML page that needs nothing else.
+    /// Writes the report of a run as one self-contained HTML page.
     Report(ReportArgs),
     /// Shows the runs of a directory in a browser, live: progress, reports, spend, metrics, and a way to stop.
     Serve(ServeArgs),
-    /// Lets an agent estimate, start, follow, stop and read runs: a server of the Model Context Protocol.
+    /// Serves the Model Context Protocol: agents estimate, start, follow, stop and read runs.
     ///
-    /// It speaks over standard input and output, and is there in programs that are built with the feature `mcp`.
+    /// It speaks over standard input and output; in programs built with the feature `mcp`.
     Mcp(McpArgs),
     /// Makes rollouts of runs on other machines, by way of a broker; in programs built with the feature `nats`.
     Worker(WorkerArgs),
     /// Tells the optimizer something about a task, a step or an edit, or pins or forbids an edit: the next step reads it.
     Note(NoteArgs),
-    /// Asks a run in progress to end after the step under way; the same command goes on with it later.
+    /// Stops a run after the current step; the command that started it resumes it.
     Stop(StopArgs),
-    /// Says where each line of a skill comes from: step, edit, trajectories, and the items that were won and lost.
+    /// Shows the origin of each line of a skill: step, edit, trajectories, and the items that were won and lost.
     Blame(BlameArgs),
-    /// Says where a run stands, or every run of a directory: what it does, its scores, what it has used.
+    /// Shows the state of a run, or of every run of a directory: stage, scores, spend.
     Status(StatusArgs),
-    /// Checks that every file of a run is as the run wrote it, and says what brings back a damaged one.
+    /// Checks that every file of a run is as the run wrote it, and how to restore damaged ones.
     Check(CheckArgs),
-    /// Shows a run on the whole terminal as it goes on.
+    /// Follows a run on the whole terminal.
     Watch(WatchArgs),
-    /// Shows what a run or one of its steps came to, in the terminal.
+    /// Shows the results of a run or of one step in the terminal.
     Show(ShowArgs),
     /// Shows what changed between two skills of a run.
     Diff(DiffArgs),
-    /// Puts two runs side by side: settings, cost, and their best skills on the items of both.
+    /// Compares two runs: settings, cost, and their best skills on the items of both.
     Compare(CompareArgs),
-    /// Says what a file is: a skill, a skill bank, a run or a journal, and what there is to know about it.
+    /// Identifies a file (skill, skill bank, run or journal) and summarizes it.
     Inspect(InspectArgs),
-    /// Looks at the tasks before anything is paid for.
+    /// Checks, plays, exports or serves the tasks of an environment, without calling models.
     #[command(subcommand)]
     Env(EnvCommand),
     /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
@@ -147,15 +147,15 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
     Lint(LintArgs),
-    /// Takes rules out of a skill one by one, and leaves out those without which the score is no lower.
+    /// Removes rules from a skill one by one, as long as the selection score does not drop.
     Prune(PruneArgs),
-    /// Looks at a skill bank, and changes it as a person wants: pins, retires and restores skills, imports and exports.
+    /// Inspects and edits a skill bank: pins, retires and restores skills, imports and exports.
     #[command(subcommand)]
     Bank(BankCommand),
-    /// Works with the prompts that the optimizer is asked with.
+    /// Writes the optimizer's prompts, to edit them.
     #[command(subcommand)]
     Prompts(PromptsCommand),
-    /// Writes what completes commands in a shell, to standard output.
+    /// Writes shell completions to standard output.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -277,7 +277,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, default_value = "val")]
     pub(crate) split: String,
 
-    /// Writes the result with every item to this directory, and keeps the calls there: the same command goes on after
+    /// Writes the result with every item to this directory, and keeps the calls there: the same command resumes after
     /// it was stopped, and measures nothing twice.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -327,7 +327,7 @@ pub(crate) struct NoiseArgs {
     #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.05)]
     pub(crate) effect: f64,
 
-    /// Says what it will take and sends nothing.
+    /// Estimates calls and cost without sending anything.
     #[arg(long)]
     pub(crate) estimate: bool,
 
@@ -479,7 +479,7 @@ pub(crate) struct EnvServeArgs {
     #[arg(long, value_name = "BANK")]
     pub(crate) bank: Option<PathBuf>,
 
-    /// The most sessions at once, each a WebSocket with an episode of its own.
+    /// The most sessions at once, each a WebSocket with its own episode.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) max_sessions: usize,
 

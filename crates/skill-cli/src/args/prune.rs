@@ -22,7 +22,7 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Says which rules would be tried in which order, and what that would cost at most; nothing is sent.
+    /// Lists the rules in the order in which they would be tried, and the maximum cost, without sending anything.
     #[arg(long)]
     pub(crate) dry_run: bool,
 

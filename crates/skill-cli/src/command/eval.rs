@@ -184,9 +184,7 @@ pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
         return PipelineError::StoppedUnkept;
     }
     if !matches!(error, PipelineError::StoppedUnkept) {
-        super::say(
-            "note: nothing of this measurement is kept; with `--out DIR` the same command goes on where it ended",
-        );
+        super::say("note: this measurement was not saved; with `--out DIR` the same command resumes it");
     }
     error
 }

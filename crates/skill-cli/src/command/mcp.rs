@@ -25,7 +25,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     let until = stop.soon.clone();
     let runtime = super::runtime()?;
     let serving = server.serve_stdio(until);
-    let outcome = runtime.block_on(super::heeding_signals(stop, "stopping; runs go on", serving));
+    let outcome = runtime.block_on(super::heeding_signals(stop, "stopping; runs continue", serving));
     // A thread may still wait for what the client says next.
     runtime.shutdown_background();
     Ok(outcome.map_err(of_mcp)?)

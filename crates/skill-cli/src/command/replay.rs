@@ -87,7 +87,7 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
             .map(|recorded| bank_lines(&recorded, replay.run())),
     };
     if let Some(recorded) = recorded {
-        let _ = writeln!(text, "\nThe recorded run came to:\n{}", recorded.trim_end());
+        let _ = writeln!(text, "\nThe recorded run's result:\n{}", recorded.trim_end());
     }
     Ok(text)
 }

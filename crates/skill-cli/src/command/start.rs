@@ -89,7 +89,9 @@ pub(super) fn say_mapping(loaded: &LoadedConfig) {
 pub(super) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
     let names = simulated_models(&loaded.config, roles);
     match start.is_mock && !names.is_empty() {
-        true => format!("simulated models: {}; these numbers say nothing of real ones\n", names.join(", ")),
+        true => {
+            format!("simulated models: {}; these numbers do not apply to real models\n", names.join(", "))
+        }
         false => String::new(),
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn described(status: &RunOverview) -> String {
 
 /// How to go on with a run that stands still.
 fn next(status: &RunOverview) -> Option<String> {
-    const GOES_ON: &str = "the command that started it goes on from here";
+    const GOES_ON: &str = "the command that started it resumes from here";
     match (status.phase, &status.hint) {
         // What stopped it would stop it again: the hint says what to change first.
         (RunPhase::Stopped, Some(hint)) if hint.contains("same command") || hint.contains("`run.dir`") => {
@@ -186,7 +186,7 @@ pub(crate) fn now(live: &LiveState) -> String {
             let _ = write!(text, "; {}", harmless(trouble));
         }
         Some(trouble) => {
-            let _ = write!(text, "; {} tried again: {}", pulse.retrying, harmless(trouble));
+            let _ = write!(text, "; {} retrying: {}", pulse.retrying, harmless(trouble));
         }
         None => {}
     }

@@ -18,6 +18,6 @@ pub(crate) fn run(args: &StopArgs) -> anyhow::Result<()> {
     }
     request_stop(path).map_err(skillrl::Error::Pipeline)?;
     super::print(&format!(
-        "{place} stops when the step under way is done, or the evaluation after the last step; the command that started it goes on with it later\n"
+        "{place} stops when the step under way is done, or the evaluation after the last step; the command that started it resumes it later\n"
     ))
 }

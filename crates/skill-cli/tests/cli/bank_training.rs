@@ -397,7 +397,7 @@ fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
     outcome.assert_code(code::DIVERGED);
     assert_names(&outcome.stderr, &["1 finished step", "--live"]);
     let text = context.succeed(&[&longer[..], &["--live"]].concat());
-    assert_names(&text, &["changed:", "evolution.rounds", "The recorded run came to:"]);
+    assert_names(&text, &["changed:", "evolution.rounds", "The recorded run's result:"]);
     assert!(!text.contains(", 0 sent"), "{text}");
     // A change of the recorded bank is found.
     let log = context.read("run/bank/log.jsonl");
@@ -546,5 +546,5 @@ fn a_measurement_of_a_bank_warns_as_that_of_a_skill_does() {
     assert!(n_shown > 0);
     // Without a directory nothing is kept, which is said.
     let capped = context.run(&[&eval[..], &["--set", "budget.calls=5"]].concat());
-    assert_names(&capped.stderr, &["nothing of this measurement is kept"]);
+    assert_names(&capped.stderr, &["--out DIR"]);
 }

@@ -368,7 +368,7 @@ fn a_try_that_fails_shows_what_was_asked() {
     let (server, context) = context();
     let outcome = context.run(&["try", "val-9", CONFIG]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("there is no item `val-9`"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("item `val-9`"), "{}", outcome.stderr);
     server.answer_with(|_, _| ResponseTemplate::new(503).set_body_string("overloaded"));
     let outcome = context.run(&["try", "val-1", CONFIG]);
     outcome.assert_code(code::OUTAGE);

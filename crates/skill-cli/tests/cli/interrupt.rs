@@ -126,9 +126,9 @@ fn a_provider_that_asks_for_a_long_wait_is_told_of_at_once() {
     let mut told = None;
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
         let line = line.unwrap();
-        if line.contains("tried again") {
+        if line.contains("being retried") {
             let status = context.succeed(&["status", "task/run"]);
-            assert!(status.contains("; 1 tried again: ") && status.contains("slow down"), "{status}");
+            assert!(status.contains("; 1 retrying: ") && status.contains("slow down"), "{status}");
             assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
             told = Some(line);
         }

@@ -140,7 +140,7 @@ fn pruned_calls_are_gone_and_the_run_makes_them_again() {
     let outcome = context.run(&["journal", "prune", RUN, "--place", "step 12"]);
     outcome.assert_code(code::SUCCESS);
     assert!(outcome.stdout.starts_with("took out: "), "{}", outcome.stdout);
-    assert_names(&outcome.stderr, &["paid for again"]);
+    assert_names(&outcome.stderr, &["billed again"]);
     assert_eq!(listed(&context, &["--place", "step 12"]).len(), 0);
     assert_ne!(listed(&context, &["--place", "step 11"]).len(), 0);
 

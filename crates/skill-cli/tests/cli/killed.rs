@@ -150,7 +150,7 @@ fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earl
     assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
     let status = context.succeed(&["status", "task/run"]);
     assert!(status.starts_with("task/run: interrupted, 0/2 steps\n"), "{status}");
-    assert_names(&status, &[&format!("why its process (pid {process}) ended"), "next the command"]);
+    assert_names(&status, &[&format!("why its process (pid {process}) died"), "next the command"]);
     for gone in ["  now ", "  left ", "401"] {
         assert!(!status.contains(gone), "{gone}: {status}");
     }
@@ -158,6 +158,6 @@ fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earl
     assert_eq!((&json["phase"], &json["live"]), (&Value::from("interrupted"), &Value::Null));
     context.succeed(&["report", "task/run", "--output", "killed.html"]);
     let page = context.read("killed.html");
-    assert!(page.contains("0 steps so far, interrupted") && page.contains("ended without a word"), "{page}");
+    assert!(page.contains("0 steps so far, interrupted") && page.contains("its process (pid "), "{page}");
     assert!(!page.contains("in progress"), "{page}");
 }

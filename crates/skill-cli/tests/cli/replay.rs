@@ -122,7 +122,7 @@ fn an_unfinished_run_is_replayed_as_far_as_it_came() {
     context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
     assert_same_files(&context.untimed_files("task/run"), &context.untimed_files("task/run-replay"));
 
-    // An outage after the divergence says how far it came, and the same command goes on.
+    // An outage after the divergence says how far it came, and the same command resumes.
     server.answer_with(server::outage_after(0));
     let args = ["replay", "task/run", "--set", "train.batch_size=1", "--into", "other", "--live", "--quiet"];
     let outcome = context.run(&args);

@@ -150,7 +150,7 @@ fn an_optimizer_without_a_single_edit_is_said() {
     });
     let outcome = context.run(&["train", "task/skillrl.toml"]);
     outcome.assert_code(code::SUCCESS);
-    let warning = "warning: none of the 2 steps came to an edit; ";
+    let warning = "warning: none of the 2 steps produced an edit; ";
     assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
     let quiet = context.run(&["train", "task/skillrl.toml", "--quiet"]);
     assert!(quiet.stderr.contains(warning), "{}", quiet.stderr);

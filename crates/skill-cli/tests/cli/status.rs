@@ -16,7 +16,7 @@ fn a_finished_run_says_where_it_stands() {
 
     let outcome = context.run(&["status", "nowhere"]);
     outcome.assert_code(code::RUN_DIR);
-    assert!(outcome.stderr.contains("there is no run in nowhere\nhint: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("error: no run in nowhere\nhint: "), "{}", outcome.stderr);
 }
 
 #[test]

@@ -504,7 +504,7 @@ async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
 async fn what_a_program_was_passed_is_not_shown() {
     for (script, expect) in [
         ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; its standard error ends with: key=[key]"),
-        ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is no JSON object"),
+        ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is not a JSON object"),
         // What is kept of the end begins in the middle of it.
         ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; its standard error ends with: [key] "),
     ] {

@@ -149,7 +149,7 @@ impl AgentConfig {
         let cannot_be_told = matches!(self.kind, AgentKind::Gemini | AgentKind::Command);
         if self.effort.is_some() && cannot_be_told {
             return Err(wrong(format!(
-                "`reasoning_effort` is set, and there is no way to tell it to the agent \"{}\": leave it out, or put \
+                "`reasoning_effort` is set, and it cannot be passed to the agent \"{}\": leave it out, or put \
                  it into `agent_args`",
                 self.kind.as_str()
             )));

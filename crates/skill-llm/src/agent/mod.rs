@@ -160,7 +160,7 @@ fn last_words(text: &str) -> String {
     let line: String = line.join(" ").chars().filter(|letter| !letter.is_control()).collect();
     let n_over = line.chars().count().saturating_sub(MAX_QUOTED_CHARS);
     match (line.is_empty(), n_over) {
-        (true, _) => "it says nothing".to_owned(),
+        (true, _) => "it printed nothing".to_owned(),
         (false, 0) => line,
         (false, n_over) => format!("..{}", line.chars().skip(n_over).collect::<String>()),
     }

@@ -119,8 +119,8 @@ impl TokenCommand {
 fn read(stdout: &[u8], now: SystemTime) -> Result<Held, String> {
     let text = std::str::from_utf8(stdout).map_err(|_| "printed what is not UTF-8".to_owned())?.trim();
     let (token, expires_at) = if text.starts_with('{') {
-        let object: Value =
-            serde_json::from_str(text).map_err(|_| "printed something that is no JSON object".to_owned())?;
+        let object: Value = serde_json::from_str(text)
+            .map_err(|_| "printed something that is not a JSON object".to_owned())?;
         let token =
             ["accessToken", "access_token", "token"].iter().find_map(|name| object.get(*name)?.as_str());
         let token = token.ok_or("printed an object without `accessToken`, `access_token` or `token`")?;

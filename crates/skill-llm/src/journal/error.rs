@@ -106,12 +106,12 @@ impl JournalError {
                 "name the directory of a run, or the journal.sqlite in it"
             }
             Self::NotAJournal { .. } => {
-                "bring the journal back from a copy, or move the file away: calls that only it holds are made again then"
+                "bring the journal back from a copy, or move the file away: calls that only it holds are then sent again"
             }
             Self::NewerSchema { .. } => "use the version that wrote it",
             Self::OlderSchema { .. } => "open it for writing with this version, which brings it up to date",
             Self::Corrupt { .. } => {
-                "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; calls that it no longer holds are made again"
+                "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; calls that it no longer holds are sent again"
             }
             Self::Closed { .. } => "open it again",
         }

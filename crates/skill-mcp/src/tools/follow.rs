@@ -246,10 +246,10 @@ pub(super) async fn now(
 
 fn next(now: &Now) -> &'static str {
     match now.state {
-        RunPhase::Training => "the run goes on: call follow_run again with next_cursor",
+        RunPhase::Training => "the run continues: call follow_run again with next_cursor",
         RunPhase::Finished => "the run has come to its end: read_run has the result, read_skill the skill",
         RunPhase::Stopped | RunPhase::Interrupted => {
-            "no process works on the run; start_run with the same configuration goes on with it"
+            "no process works on the run; start_run with the same configuration resumes it"
         }
         RunPhase::Damaged => "the files of the run cannot be read: tell the person whom you work for",
     }

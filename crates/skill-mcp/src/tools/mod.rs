@@ -59,9 +59,9 @@ impl Kind {
         match self {
             Self::ListConfigurations => "Configurations that can be trained",
             Self::EstimateRun => "What a run will take",
-            Self::StartRun => "Start a run, or go on with it",
+            Self::StartRun => "Start or resume a run",
             Self::ListRuns => "Runs",
-            Self::ReadRun => "What a run came to",
+            Self::ReadRun => "Results of a run",
             Self::FollowRun => "Wait for news of a run",
             Self::StopRun => "Stop a run after its step",
             Self::ReadSkill => "A skill of a run",

@@ -124,7 +124,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         note: match state {
             State::Finished => "the run has come to its end: read_run has the result".to_owned(),
             State::Training | State::Stopped | State::Interrupted | State::Damaged => {
-                "the run goes on by itself: follow_run tells what happens in it, stop_run stops it".to_owned()
+                "the run continues by itself: follow_run reports its events, stop_run stops it".to_owned()
             }
         },
     })

@@ -49,7 +49,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         "the run stops when the step under way is done, or the evaluation after the last step; follow_run tells when"
     } else {
         let message = format!("no process works on `{}`, so there is nothing to stop", input.run);
-        return Err(ToolError::new(message, "read_run says what it came to; start_run goes on with it"));
+        return Err(ToolError::new(message, "read_run shows its result; start_run resumes it"));
     };
     Ok(Output {
         run: input.run,

@@ -23,7 +23,7 @@ async fn no_name_leads_out_of_the_directories() {
     {
         for tool in ["read_run", "follow_run", "stop_run", "read_skill", "read_trajectories"] {
             let said = client.refused(tool, json!({"run": name})).await;
-            assert!(said.contains("there is no run") && !said.contains(SECRET), "{tool} {name}: {said}");
+            assert!(said.contains("not found") && !said.contains(SECRET), "{tool} {name}: {said}");
         }
     }
     let absolute = place.path("outside.toml").to_string_lossy().into_owned();
@@ -32,10 +32,7 @@ async fn no_name_leads_out_of_the_directories() {
     {
         for tool in ["estimate_run", "start_run"] {
             let said = client.refused(tool, json!({"config": name})).await;
-            assert!(
-                said.contains("there is no configuration") && !said.contains(SECRET),
-                "{tool} {name}: {said}"
-            );
+            assert!(said.contains("not found") && !said.contains(SECRET), "{tool} {name}: {said}");
         }
     }
     assert_eq!(files(&place.path("outside")), before);
@@ -61,9 +58,9 @@ async fn links_that_leave_the_directories_are_not_followed() {
     let listed = client.call("list_configurations", json!({})).await;
     assert!(!listed.to_string().contains("linked"), "{listed}");
     let said = client.refused("estimate_run", json!({"config": "linked.toml"})).await;
-    assert!(said.contains("there is no configuration"), "{said}");
+    assert!(said.contains("not found"), "{said}");
     let said = client.refused("read_run", json!({"run": "linked"})).await;
-    assert!(said.contains("there is no run"), "{said}");
+    assert!(said.contains("not found"), "{said}");
     for tool in ["read_run", "read_skill", "read_trajectories"] {
         let said = client.refused(tool, json!({"run": "deep"})).await;
         assert!(

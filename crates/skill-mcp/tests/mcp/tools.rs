@@ -57,7 +57,7 @@ async fn a_server_that_only_reads_offers_nothing_else() {
     assert!(tools.as_array().unwrap().iter().all(is_read_only), "{tools}");
     for tool in ["start_run", "stop_run"] {
         let answer = client.ask("tools/call", json!({"name": tool, "arguments": {"run": "x"}})).await;
-        assert_eq!(answer["error"]["message"], format!("there is no tool `{tool}`"));
+        assert_eq!(answer["error"]["message"], format!("unknown tool `{tool}`"));
     }
     client.leave().await;
 }

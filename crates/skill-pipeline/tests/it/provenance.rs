@@ -101,5 +101,5 @@ proptest! {
 fn a_run_that_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let error = skill_pipeline::RunReader::open(dir.path()).unwrap_err();
-    assert_eq!(error.to_string(), format!("there is no run in {}", dir.path().display()));
+    assert_eq!(error.to_string(), format!("no run in {}", dir.path().display()));
 }

@@ -188,7 +188,7 @@ impl Shared {
         if !self.bases.contains_key(&asked.base_model) {
             let known: Vec<&str> = self.bases.keys().map(String::as_str).collect();
             let message =
-                format!("there is no base model {}; there are {}", asked.base_model, known.join(", "));
+                format!("base model {} not found; available are {}", asked.base_model, known.join(", "));
             return Err(Refusal::field(&["base_model"], message));
         }
         let lora = &asked.lora_config;
@@ -363,7 +363,7 @@ impl Shared {
     fn weights(&self, base_model: Option<&String>, model_path: Option<&str>) -> Result<Weights, Refusal> {
         match (base_model, model_path) {
             (Some(name), None) if self.bases.contains_key(name) => Ok(Weights::Base(name.clone())),
-            (Some(_), None) => Err(Refusal::field(&["base_model"], "there is no such base model")),
+            (Some(_), None) => Err(Refusal::field(&["base_model"], "base model not found")),
             // Weights whose saving waits in the queue are there when the job's turn comes.
             (None, Some(path)) => Checkpoints::parse(path, Kind::Sampler)
                 .map(Weights::Saved)

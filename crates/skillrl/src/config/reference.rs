@@ -205,6 +205,6 @@ fn key_markdown(text: &mut String, section: &SectionSpec, key: &KeySpec) {
         let _ = writeln!(text, "- Kinds that have it: {}.", kinds.join(", "));
     }
     if key.effect == Effect::Process {
-        text.push_str("- A run can go on with another value.\n");
+        text.push_str("- A run can be resumed with another value.\n");
     }
 }

@@ -98,7 +98,7 @@ fn variable(key: &str, name: &str) -> Result<Value, ProblemKind> {
     }
     Err(ProblemKind::Secret {
         key: key.to_owned(),
-        what: "takes the name of an environment variable, and what stands there is not one",
+        what: "takes the name of an environment variable, and this is not one",
     })
 }
 

@@ -102,7 +102,7 @@ fn load_chain(path: &Path, seen: &mut Vec<PathBuf>) -> Result<Map<String, Value>
         Some(Value::String(base)) => {
             let place = path.parent().unwrap_or(Path::new("")).join(&base);
             if !place.is_file() {
-                let message = format!("inherits from `{base}`, and there is no file {}", place.display());
+                let message = format!("inherits from `{base}`, but {} is missing", place.display());
                 return Err(bad(
                     message,
                     "fix the path in `_base_`: it is relative to the file that names it",

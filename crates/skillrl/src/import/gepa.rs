@@ -141,7 +141,7 @@ fn chosen(
             Ok(candidate.clone())
         }
         Some(_) => Err(wrong(format!("candidate {number} is not texts by name"))),
-        None => Err(wrong(format!("there is no candidate {number}; there are {}", candidates.len()))),
+        None => Err(wrong(format!("candidate {number} not found; the file has {}", candidates.len()))),
     }
 }
 

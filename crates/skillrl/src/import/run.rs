@@ -86,7 +86,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     reader.outcome.lose(
         "journal",
         "",
-        "calls were not recorded there, so the run can be read but neither go on nor be replayed",
+        "calls were not recorded there, so the run can be read, but neither resumed nor replayed",
     );
     reader.list_what_is_left();
     reader.group_what_is_taken();

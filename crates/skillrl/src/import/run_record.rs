@@ -111,12 +111,12 @@ pub(super) fn history(
         if let Some(action) = action {
             notes.push((
                 format!("action {action}"),
-                "there is no such action here; the step's notes say it".to_owned(),
+                "no counterpart of this action; the step's notes name it".to_owned(),
             ));
         }
     }
     for key in unknown {
-        notes.push((format!("history.json {key}"), "there is no such field in our records".to_owned()));
+        notes.push((format!("history.json {key}"), "no counterpart in the records".to_owned()));
     }
     let has = |name: &str| rows.iter().any(|row| row.get(name).is_some());
     for name in ["timing", "wall_time_s"].into_iter().filter(|name| has(name)) {
@@ -127,7 +127,7 @@ pub(super) fn history(
         notes.push(("history.json batch_seed".to_owned(), reason.to_owned()));
     }
     for name in ["current_origin", "best_origin", "lr_control_mode"].into_iter().filter(|name| has(name)) {
-        notes.push((format!("history.json {name}"), "there is no such field in our records".to_owned()));
+        notes.push((format!("history.json {name}"), "no counterpart in the records".to_owned()));
     }
     notes.sort();
     notes.dedup();

@@ -218,7 +218,7 @@ pub(super) fn finish(path: &Path, name: &str, draft: Draft) -> Result<Outcome, I
 pub(super) fn written(path: &Path, mut draft: Draft) -> Result<(String, Outcome), ImportError> {
     let rest: Vec<Entry> = std::mem::take(&mut draft.entries).into_values().collect();
     for entry in rest.iter().filter(|entry| !is_blank(&entry.value)) {
-        draft.lose(entry, "there is no such setting here");
+        draft.lose(entry, "no counterpart");
     }
     if let Some(fault) = draft.fault.take() {
         let advice = "fix the value, there or in the file of `_base_` that has it";
@@ -288,7 +288,7 @@ fn map_training(draft: &mut Draft) {
             Rule::Derived(reason) => draft.idle(&entry, reason),
             Rule::None(off, reason) if off.is(&entry.value) => draft.idle(
                 &entry,
-                format!("changes nothing with this value; with others there is no counterpart: {reason}"),
+                format!("changes nothing with this value; other values have no counterpart: {reason}"),
             ),
             Rule::None(_, reason) => {
                 let belongs = switched.iter().find(|(switch, _)| reason.ends_with(switch));
@@ -357,9 +357,9 @@ pub(super) fn same_value(draft: &mut Draft, entry: &Entry, key: &str) {
 fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {
     let Some((_, spec)) = keys::find(key) else {
         if off.is(&entry.value) {
-            return draft.idle(entry, "changes nothing with this value, and there is no such setting here");
+            return draft.idle(entry, "changes nothing with this value, and has no counterpart");
         }
-        return draft.lose(entry, "there is no such setting here");
+        return draft.lose(entry, "no counterpart");
     };
     if draft.has(key) {
         // Several keys there are one here, and have been read together.

@@ -105,7 +105,7 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
         (Some(entry), None) => {
             draft.set("env.kind", "tasks");
-            draft.lose(entry, "there is no such environment here; env.kind = \"exec\" plays any program");
+            draft.lose(entry, "no counterpart; env.kind = \"exec\" plays any program");
             ("tasks", None)
         }
         (None, _) => {

@@ -170,7 +170,7 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
             draft.outcome.map(entry.key.as_str(), "models.*.command");
         }
         "codex_exec_sandbox" => draft.outcome.map(entry.key.as_str(), "models.*.sandbox"),
-        _ => draft.lose(entry, "there is no such setting here"),
+        _ => draft.lose(entry, "no counterpart"),
     }
 }
 

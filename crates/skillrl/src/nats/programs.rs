@@ -83,7 +83,7 @@ impl ProgramFacts {
     pub fn compare(&self, base: &Path, found: &mut Differences) {
         let place = self.directory.as_ref().map_or_else(|| base.to_owned(), |dir| base.join(dir));
         if self.directory.is_some() && !place.is_dir() {
-            found.problems.push(format!("`{}`: there is no directory {}", self.key, place.display()));
+            found.problems.push(format!("`{}`: directory not found: {}", self.key, place.display()));
             return;
         }
         let here = hashes(&self.command, &place);
@@ -95,7 +95,7 @@ impl ProgramFacts {
                     found.problems.push(format!("`{}`: the program {word} is not installed", self.key));
                 }
                 None => {
-                    let message = format!("`{}`: there is no file {word} in {}", self.key, place.display());
+                    let message = format!("`{}`: file {word} not found in {}", self.key, place.display());
                     found.problems.push(message);
                 }
                 Some(here) if here == there => {}

@@ -139,7 +139,7 @@ impl ConfigWorkshop {
 fn set(values: &mut Value, asked: &str) -> Result<(), String> {
     let (path, text) =
         asked.split_once('=').ok_or_else(|| format!("`{asked}` is not of the form KEY=VALUE"))?;
-    let (section, key) = keys::find(path).ok_or_else(|| format!("there is no setting `{path}`"))?;
+    let (section, key) = keys::find(path).ok_or_else(|| format!("unknown setting `{path}`"))?;
     if key.effect != Effect::Process {
         return Err(format!("`{path}` decides the results of a run, and is the driver's"));
     }

@@ -92,7 +92,7 @@ impl ReplayError {
             Self::IntoItself { .. } => "name another directory with --into, or leave it away",
             Self::RunDirIsSet => "name the directory with --into",
             Self::Diverged { .. } => {
-                "--live goes on with the models from there; without changed settings the recorded run may not have come further, or the data or the program has changed"
+                "--live continues with the models from there; without changed settings the recorded run may not have come further, or the data or the program has changed"
             }
             Self::Differs { .. } => {
                 "the program, the environment or a file that it reads has changed since the recording"

@@ -431,7 +431,7 @@ impl Working {
                 return true;
             }
         }
-        panic!("the child ended without a word: {:?}", self.child.wait());
+        panic!("the child died: {:?}", self.child.wait());
     }
 
     fn next_said(&mut self) -> Option<Said> {

@@ -189,7 +189,7 @@ fn write_file(args: &BankExportArgs, bank: &Bank, format: BankFormat) -> anyhow:
         .map_err(|source| skillrl::Error::Pipeline(PipelineError::Bank { path: path.clone(), source }))?;
     let name = args.out.file_name().and_then(|name| name.to_str());
     let Some(name) = name else {
-        return Err(UsageError::new(format!("{} is no name of a file", args.out.display())).into());
+        return Err(UsageError::new(format!("{} is not a file name", args.out.display())).into());
     };
     let parent = args.out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     write_files(parent, [(name, written.text.as_str())], false)?;

@@ -81,7 +81,7 @@ fn item(world: &dyn World, args: &EnvPlayArgs) -> anyhow::Result<Item> {
     found.cloned().ok_or_else(|| {
         let what = args.item.as_deref().map_or_else(String::new, |id| format!(" `{id}`"));
         let first = Split::ALL.into_iter().flat_map(|split| world.items(split)).next();
-        let error = UsageError::new(format!("there is no item{what}"));
+        let error = UsageError::new(format!("item{what} not found"));
         match first {
             Some(first) => error.with_hint(format!("the first one is `{}`", first.id)).into(),
             None => error.into(),

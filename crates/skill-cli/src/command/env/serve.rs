@@ -84,7 +84,7 @@ mod served {
         Ok(assemble::world_with(loaded, engine.judge()?)?.ok_or_else(|| {
             let kind = loaded.config.env.kind();
             UsageError::new(format!(
-                "the environment `{kind}` runs its own agent, so nobody else can play it"
+                "the environment `{kind}` runs its own agent, so it cannot be played from outside"
             ))
             .with_hint("let the program take steps: see docs/env-protocol.md")
         })?)

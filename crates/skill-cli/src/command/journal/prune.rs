@@ -27,9 +27,7 @@ pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
     }
     let say = super::super::say;
     say(&format!("taking out of {}: {calls}", path.display()));
-    say(
-        "warning: a run that goes on and still needs one of these calls makes it again, and it is paid for again",
-    );
+    say("warning: if a resumed run still needs one of these calls, it is sent and billed again");
     let pruned = prune(&path, &filter).map_err(super::of_journal)?;
     drop(held);
     super::super::print_wrapped(&format!("took out: {}\n", describe(pruned)))

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum OutsideError {
     /// No episode of this id was begun here, or it was long ago.
-    #[error("there is no episode `{id}`")]
+    #[error("episode `{id}` not found")]
     UnknownEpisode {
         /// The id.
         id: String,

@@ -97,7 +97,7 @@ impl Draft {
         if self.env("files_dir").is_none() {
             for key in ["files_field", "pages_field", "file_tools", "file_calls", "max_tool_turns"] {
                 if self.is_meant(key) {
-                    let message = format!("`env.{key}` is about files, and there is no `env.files_dir`");
+                    let message = format!("`env.{key}` is about files, but `env.files_dir` is not set");
                     self.conflict(key, message);
                 }
             }

@@ -77,7 +77,7 @@ impl Draft {
             && self.entry("models.embedding.path").is_none()
         {
             let message =
-                "`retrieval.mode` is \"embedding\", and there is no section [models.embedding]".to_owned();
+                "`retrieval.mode` is \"embedding\", but the section [models.embedding] is missing".to_owned();
             self.report(place, ProblemKind::Conflict { message });
         }
     }

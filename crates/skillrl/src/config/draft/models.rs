@@ -190,7 +190,7 @@ impl Draft {
             && !self.is_given(role, "base_url")
         {
             let message = format!(
-                "`models.{role}.provider` \"{}\" needs `models.{role}.base_url`: everybody has an address of their own",
+                "`models.{role}.provider` \"{}\" needs `models.{role}.base_url`: each account has its own address",
                 provider.name
             );
             self.model_conflict(role, "provider", message);

@@ -108,7 +108,7 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
     ),
     SectionSpec::new(
         "budget",
-        "What the run may use, over all its processes. At a cap it stops, and goes on with a higher one.",
+        "What the run may use, over all its processes. At a cap it stops; it can be resumed with a higher one.",
         &[BudgetConfig::KEYS],
     ),
 ];

@@ -17,7 +17,7 @@ fn check(setting: &str, expect: &str) {
 
 #[test]
 fn a_key_in_place_of_a_variables_name() {
-    const EXPECT: &str = "`models.target.api_key_env` takes the name of an environment variable, and what";
+    const EXPECT: &str = "`models.target.api_key_env` takes the name of an environment variable, and";
     for value in [
         SECRET,
         "AIzaSyDoNotShow",
