@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the lines are drawn anew while no work is finished; the run writes what it does as often.
+/// How often the lines are redrawn while no work is finished; the run writes what it does as often.
 const PERIOD: Duration = Duration::from_millis(500);
 /// The width where the terminal does not say its own.
 const USUAL_WIDTH: usize = 80;

@@ -98,7 +98,7 @@ pub enum EarlyVerdict {
 /// The running comparison of one candidate with the current skill.
 ///
 /// Results go in strictly in the evaluation order. The verdict is [`EarlyVerdict::Rejected`] from the shortest prefix
-/// on at which the candidate cannot win any more, and what comes after it is not looked at. Once every item is in,
+/// on at which the candidate can no longer win, and what comes after it is not looked at. Once every item is in,
 /// the verdict is `Rejected` exactly if [`Gate::decide_exact`] rejects, or [`GateRule::decide`] for a rule.
 ///
 /// ```
@@ -277,7 +277,7 @@ impl PrefixFold {
 
     /// Takes the result of the item at `position` in the evaluation order, counted from 0.
     ///
-    /// The first result of a position counts, and one that is not needed any more is ignored.
+    /// The first result of a position counts, and one that is no longer needed is ignored.
     pub fn push(&mut self, position: usize, score: ItemScore) -> EarlyVerdict {
         self.push_counted(position, score, 0)
     }

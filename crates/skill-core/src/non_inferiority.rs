@@ -39,7 +39,7 @@ impl NonInferiority {
             && self.gate.total(candidate).plus_sum(&self.allowance(current.len())) >= self.gate.total(current)
     }
 
-    /// The comparison of a candidate of which nothing is known yet: it is rejected as soon as it cannot stand any more,
+    /// The comparison of a candidate of which nothing is known yet: it is rejected as soon as it can no longer stand,
     /// whatever the open items give, and so with the outcome of the whole evaluation. One that is open when all items
     /// are in stands.
     ///

@@ -49,7 +49,7 @@ pub trait World: Send + Sync {
 /// One play of a multi-turn world, from its reset to its end.
 #[async_trait]
 pub trait Episode: Send {
-    /// Begins the episode, or begins it anew, and tells what is seen first.
+    /// Begins the episode, or restarts it, and tells what is seen first.
     ///
     /// # Errors
     ///

@@ -198,7 +198,7 @@ fn warn_of_empty_replies(results: &[RolloutResult], ctx: &StageCtx<'_>) {
 struct Pruning<'run> {
     skill: &'run SkillDoc,
     rules: Vec<SkillRule>,
-    /// Which rules were taken out, or are not tried again.
+    /// Which rules were taken out, or are not retried.
     is_taken: Vec<bool>,
     /// The draws of the selection split, those of an item side by side.
     draws: Vec<Drawn>,

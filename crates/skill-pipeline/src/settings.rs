@@ -211,7 +211,7 @@ impl TrainSettings {
     }
 }
 
-/// Skill-aware reflection: a defect of the skill is mended by edits, and where the skill is right and the agent did not
+/// Skill-aware reflection: a defect of the skill is repaired by edits, and where the skill is right and the agent did not
 /// keep to it a note goes into the skill's appendix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SkillAware {

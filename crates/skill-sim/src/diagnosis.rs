@@ -5,7 +5,7 @@ use crate::conventions::{Convention, is_code};
 use crate::prompts::Trajectory;
 use crate::values::{Quantity, Unit, find_clock, find_date, find_quantity};
 
-/// A class of failure, which a rule in the skill may mend.
+/// A class of failure, which a rule in the skill may repair.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Finding {
     /// The answer stands in a longer text.

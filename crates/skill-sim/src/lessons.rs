@@ -1,4 +1,4 @@
-//! The rules that mend a class of failure, each in several phrasings.
+//! The rules that repair a class of failure, each in several phrasings.
 
 use crate::diagnosis::Finding;
 use skill_core::random::Dice;

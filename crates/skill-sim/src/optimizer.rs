@@ -26,7 +26,7 @@ const MOST_GUIDANCE: usize = 12;
 /// The most lines of notes.
 const MOST_NOTES: usize = 4;
 
-/// An optimizer that works by rules: it compares answers with references and proposes what would mend the difference.
+/// An optimizer that works by rules: it compares answers with references and proposes what would repair the difference.
 ///
 /// It understands the prompts of a step in every update mode, and those of an epoch's end, by their headings, and
 /// answers each in JSON. Its

@@ -7,7 +7,7 @@ use crate::lessons::{WORDY_STILL, glossary_rules, phrase, phrasings};
 use skill_core::random::Dice;
 use skill_core::{Edit, EditOp};
 
-/// Edits of the skill that would mend these findings, the best supported first; none for what the skill already says.
+/// Edits of the skill that would repair these findings, the best supported first; none for what the skill already says.
 pub(super) fn propose(skill: &str, counted: &[(Finding, u32)], dice: Dice) -> Vec<Edit> {
     let rules = HouseRules::read(skill);
     let mut edits: Vec<Edit> = Vec::new();
@@ -72,7 +72,7 @@ fn same_anchor_or_text(a: &Edit, b: &Edit) -> bool {
     }
 }
 
-/// Whether the skill says somewhere what would mend the finding.
+/// Whether the skill says somewhere what would repair the finding.
 pub(super) fn says_so(skill: &str, finding: &Finding, stance: Option<Stance>) -> bool {
     match finding.convention() {
         Some(convention) => {

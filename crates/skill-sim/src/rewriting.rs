@@ -23,7 +23,7 @@ pub(super) enum Form {
     Edits,
     /// Suggestions, by which an editor rewrites the skill.
     Suggestions,
-    /// The whole skill, written anew.
+    /// The whole skill, rewritten.
     Skills,
 }
 

@@ -25,7 +25,7 @@ pub(super) trait Lessons: Habit {
     /// Whether an episode was played in this world.
     fn is_in(played: &Played) -> bool;
 
-    /// The habits that would have mended a failed episode.
+    /// The habits that would have repaired a failed episode.
     fn diagnose(played: &Played) -> Vec<Self>;
 
     /// The habits that an episode shows at work.
@@ -108,7 +108,7 @@ fn action_of(reply: &str) -> String {
 pub(super) struct Analysis {
     /// The failures by name, with how many episodes have them and what they are; the commonest first.
     pub(super) failures: Vec<(&'static str, u32, &'static str)>,
-    /// What would mend them.
+    /// What would repair them.
     pub(super) edits: Vec<Edit>,
     /// Rules that would do harm there.
     pub(super) harmful: &'static [&'static str],

@@ -1,6 +1,6 @@
 //! Runs that somebody looks at: their news, gathered once for all who look.
 //!
-//! While a run is looked at, its files are looked at twice a second; when nobody looks any more, that ends.
+//! While a run is looked at, its files are looked at twice a second; when it is no longer watched, that ends.
 
 use crate::discover::Found;
 use crate::lock;
@@ -77,7 +77,7 @@ pub struct Now {
     pub in_flight: Option<usize>,
     /// Calls that wait for their turn, likewise.
     pub waiting: Option<usize>,
-    /// Calls that have failed and are tried again, likewise.
+    /// Calls that have failed and are retried, likewise.
     pub retrying: Option<usize>,
     /// What the one of them came to last that has failed most often, in words.
     pub trouble: Option<String>,
@@ -164,7 +164,7 @@ pub struct News {
     pub now: Option<Now>,
     /// Lines of the log.
     pub lines: Vec<Line>,
-    /// Lines before these are not kept any more.
+    /// Lines before these are no longer kept.
     pub has_lost_lines: bool,
     /// Rollouts.
     pub rollouts: Vec<Shown>,

@@ -92,7 +92,7 @@ impl Runs {
 
     /// The runs as they are now, or as they were when reading takes long.
     pub async fn listing(self: &Arc<Self>) -> Arc<Listing> {
-        // The reading goes on when nobody waits for it any more.
+        // The reading goes on when it is no longer awaited.
         let reading = tokio::spawn(Arc::clone(self).read_in_turn());
         drop(tokio::time::timeout(PATIENCE, reading).await);
         Arc::clone(&lock(&self.listing))

@@ -138,7 +138,7 @@ impl Ledger {
         let mut sum = lock(&sum);
         let mut since = journal.spent_since(sum.last_call).ok()?;
         if since.last_call < sum.last_call {
-            // Calls were taken out of it: everything is added up anew.
+            // Calls were taken out of it: everything is added up again.
             sum.last_call = 0;
             since = journal.spent_since(0).ok()?;
         }

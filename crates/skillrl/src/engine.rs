@@ -428,7 +428,7 @@ impl<'config> Engine<'config> {
     }
 }
 
-/// The calls of all providers that are tried again, and the one of them that has failed most often.
+/// The calls of all providers that are retried, and the one of them that has failed most often.
 fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
     let troubles = providers.iter().filter_map(|provider| provider.retries.trouble());
     troubles.reduce(|(count, worst), (other_count, other)| {

@@ -19,7 +19,7 @@ const RECORDED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../skill-envs/tests/data/alfworld/pick_clean_then_place_in_recep-DishSponge-None-Drawer-49.json"
 );
-/// Steps of an episode, after which it begins anew.
+/// Steps of an episode, after which it restarts.
 const EPISODE: u32 = 50;
 
 /// Which game to play, and how much of it.

@@ -219,7 +219,7 @@ impl Interrupts {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next one; `None` if none can come any more.
+    /// Waits for the next one; `None` if none can come.
     async fn next(&mut self) -> Option<()> {
         tokio::select! {
             pressed = self.interrupt.recv() => pressed,
@@ -238,7 +238,7 @@ impl Interrupts {
         Ok(Self)
     }
 
-    /// Waits for the next one; `None` if none can come any more.
+    /// Waits for the next one; `None` if none can come.
     async fn next(&mut self) -> Option<()> {
         tokio::signal::ctrl_c().await.ok()
     }

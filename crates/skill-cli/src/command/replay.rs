@@ -1,4 +1,4 @@
-//! `skillrl replay`: a recorded run is made again from its journal.
+//! `skillrl replay`: a recorded run is repeated from its journal.
 
 use crate::args::ReplayArgs;
 use crate::bank_line::bank_lines;

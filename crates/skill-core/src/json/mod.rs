@@ -4,7 +4,7 @@
 //! middle of a word. Three readings share one tolerant parser:
 //!
 //! - [`extract_json`] gives the one value that is meant, and nothing where that is in doubt;
-//! - [`extract`] gives the one value that fits what the caller expects, says what had to be mended, and keeps
+//! - [`extract`] gives the one value that fits what the caller expects, says what had to be repaired, and keeps
 //!   what is whole of a reply that was cut off;
 //! - [`read_patch`] and [`read_object`] know the replies of this crate's domain.
 //!
@@ -47,10 +47,10 @@ pub const MAX_DEPTH: usize = 127;
 ///
 /// 1. the first fence tagged `json` whose content is valid, of whatever type;
 /// 2. the text from the first `{` to the last `}`, if that is one valid value;
-/// 3. the only object of the text, mended where it is damaged; an object in a fence tagged as JSON goes
+/// 3. the only object of the text, repaired where it is damaged; an object in a fence tagged as JSON goes
 ///    before one in prose.
 ///
-/// Two objects, an object that cannot be mended, and one that is cut off give `None`.
+/// Two objects, an object that cannot be repaired, and one that is cut off give `None`.
 ///
 /// ```
 /// use skill_core::json::extract_json;

@@ -1,4 +1,4 @@
-//! A tolerant JSON parser: one pass, no recursion, and every mend on record.
+//! A tolerant JSON parser: one pass, no recursion, and every repair on record.
 //!
 //! It reads one object or array from a position in a text and does not mind what follows.
 //! It fails rather than guesses where it meets something that no rule explains.
@@ -45,7 +45,7 @@ pub(super) struct Room {
     pub(super) tape: Tape,
     /// Where another reading of the same value is tried.
     pub(super) spare: Tape,
-    /// What was mended in it, or before reading it failed.
+    /// What was repaired in it, or before reading it failed.
     pub(super) repairs: Repairs,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One kind of damage that a reading had to mend; [`fmt::Display`] gives a sentence for people.
+/// One kind of damage that a reading had to repair; [`fmt::Display`] gives a sentence for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Repair {

@@ -164,7 +164,7 @@ impl<'a> Scanner<'a> {
         std::mem::take(&mut self.room.tape.built)
     }
 
-    /// What was mended in the value found last.
+    /// What was repaired in the value found last.
     pub(super) fn repairs(&self) -> &Repairs {
         &self.room.repairs
     }
@@ -271,7 +271,7 @@ impl<'a> Scanner<'a> {
 
     /// Takes what the tolerant parser read, unless it is JSON to the letter.
     ///
-    /// Of JSON to the letter only a quote can be misread: whatever else is mended, a strict reading fails at.
+    /// Of JSON to the letter only a quote can be misread: whatever else is repaired, a strict reading fails at.
     #[inline]
     fn letter_or(&mut self, parsed: Parsed, start: usize) -> Parsed {
         if self.has_guessed_quotes()

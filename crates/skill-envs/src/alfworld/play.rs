@@ -48,7 +48,7 @@ impl Play {
         &self.game
     }
 
-    /// Begins anew.
+    /// Restarts.
     pub fn reset(&mut self) -> Turn<'_> {
         self.state.copy_from(&self.game.start);
         self.text.clear();

@@ -44,7 +44,7 @@ enum GameSource {
     /// A file, relative to the data directory where it is below it, and the hash of its text: a run does not go on
     /// with a game that has changed.
     Game { file: String, content: SkillHash },
-    /// A game that is made anew from its seed.
+    /// A game that is regenerated from its seed.
     Generated {
         seed: u64,
         key: String,

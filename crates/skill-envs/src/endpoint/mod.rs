@@ -2,7 +2,7 @@
 //!
 //! An agent is pointed at [`EndpointSession::base_url_openai`] or [`EndpointSession::base_url_anthropic`] with
 //! [`EndpointSession::token`] as its key. Its calls are answered by the run's target, with all the layers around it:
-//! they are kept in the journal, counted against the budget, paced and tried again. What it did comes back as a
+//! they are kept in the journal, counted against the budget, paced and retried. What it did comes back as a
 //! [`SessionRecord`], and its system prompt contains the skill, as [`SkillInPrompt`] says.
 //!
 //! One listener on loopback serves all rollouts of an environment; a token tells them apart. The server's tasks only

@@ -70,7 +70,7 @@ pub struct EndpointSession {
     asked: mpsc::Receiver<Asked>,
     recorder: Recorder,
     states: States,
-    /// Replies that nobody waited for any more.
+    /// Replies that were no longer awaited.
     unclaimed: Vec<(Arc<ChatRequest>, ChatReply)>,
     n_asked: u64,
     failure: Option<LlmError>,

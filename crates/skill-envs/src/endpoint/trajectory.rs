@@ -20,7 +20,7 @@ pub struct SessionRecord {
     pub conversation: Vec<TrajectoryMessage>,
     /// Where in `conversation` each conversation begins.
     pub conversation_starts: Vec<usize>,
-    /// How many calls the target has answered, those included whose reply nobody waited for any more.
+    /// How many calls the target has answered, those included whose reply was no longer awaited.
     pub n_calls: u32,
     /// Tokens of all these calls.
     pub usage: Usage,
@@ -288,7 +288,7 @@ impl Said {
     }
 
     /// Whether a message is this reply, as agents resend it: identifiers of tool calls say enough, texts may have lost
-    /// the space around them, and arguments may be written anew.
+    /// the space around them, and arguments may be rewritten.
     pub(super) fn is(&self, message: &Message) -> bool {
         if self.tool_calls.len() != message.tool_calls.len() {
             return false;

@@ -9,12 +9,12 @@
 //! Up to [`ExecConfig::processes`] of them run side by side. They are started when they are needed, lead process groups
 //! of their own, and see only the environment variables that they are meant to see. A process that dies, misses a
 //! deadline or prints what is no answer is killed with everything that it has started, and the next request gets a new
-//! one; the item under way ends in [`crate::EnvError::Broken`], which is tried again and never becomes a score. A
+//! one; the item under way ends in [`crate::EnvError::Broken`], which is retried and never becomes a score. A
 //! program that dies again and again, or that does not say what the protocol wants, ends in
 //! [`crate::EnvError::Program`]. Either way the message names the line of its standard output and shows the end of its
 //! standard error.
 //!
-//! A rollout that nobody waits for any more takes its process with it, so that nothing of it reaches the next one.
+//! A rollout that is no longer awaited takes its process with it, so that nothing of it reaches the next one.
 
 mod agent;
 mod config;

@@ -129,7 +129,7 @@ impl Shared {
         !self.lock().pending.is_empty()
     }
 
-    /// Writes down why the process is of no use any more; the first reason stays.
+    /// Writes down why the process is no longer usable; the first reason stays.
     pub(super) fn fail(&self, kind: FaultKind, message: String) {
         self.fail_with(Fault::new(kind, message));
     }
@@ -151,7 +151,7 @@ impl Shared {
         self.stop.cancel();
     }
 
-    /// Why the process is of no use any more, with what it said last.
+    /// Why the process is no longer usable, with what it said last.
     fn fault(&self) -> Fault {
         let failure = self.lock().failure.clone();
         let fault = failure.unwrap_or_else(|| Fault::broken("it ended"));
@@ -312,7 +312,7 @@ impl Process {
         self.shared.describe(Fault::program(format!("the answer to `{method}` says that {what}")))
     }
 
-    /// Why the process is of no use any more; `None` if it is.
+    /// Why the process is no longer usable; `None` if it is.
     pub(super) fn failure(&self) -> Option<FaultKind> {
         self.shared.lock().failure.as_ref().map(|fault| fault.kind)
     }
@@ -367,7 +367,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Says that a process is gone when nobody looks after it any more.
+/// Says that a process is gone when it is no longer supervised.
 ///
 /// The task that does may never get that far: it goes with the runtime that it was started in, even before it has
 /// begun.

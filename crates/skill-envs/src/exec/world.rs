@@ -79,7 +79,7 @@ impl ExecEpisode {
         }
     }
 
-    /// What an answer shows; an episode that is over needs no process any more.
+    /// What an answer shows; an episode that is over no longer needs a process.
     fn observe(&mut self, answer: ObservationAnswer) -> Result<Observation, EnvError> {
         let Some(lease) = &self.lease else { return Err(self.broken("the episode has no process")) };
         lease.has_answered();

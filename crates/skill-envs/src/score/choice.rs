@@ -85,7 +85,7 @@ pub fn named_choice(name: &str, choices: &[Choice]) -> Option<usize> {
     chosen(name, choices, ChoiceBy::Label).or_else(|| by_text(name, choices))
 }
 
-/// The choices in the order that belongs to this seed and id, labelled anew, and where the right one is then.
+/// The choices in the order that belongs to this seed and id, relabelled, and where the right one is then.
 ///
 /// The order is that of SkillOpt: CPython's `random.Random(s).shuffle` with `s` made of the first 16 hexadecimal
 /// digits of the SHA-256 of `SEED:ID`.

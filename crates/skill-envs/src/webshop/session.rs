@@ -132,7 +132,7 @@ impl Session {
         Some(session)
     }
 
-    /// Begins the visit anew.
+    /// Restarts the visit.
     pub fn restart(&mut self) {
         self.purchase = None;
         self.n_draws = 0;

@@ -159,7 +159,7 @@ impl WebshopEpisode {
         &self.session
     }
 
-    /// Begins the visit anew and tells what is seen first.
+    /// Restarts the visit and tells what is seen first.
     pub fn begin(&mut self) -> Observation {
         self.session.restart();
         let text = self.page();

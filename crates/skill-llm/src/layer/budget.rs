@@ -4,7 +4,7 @@
 //! prompt, or what the server's reports have shown of its tokens, and the whole limit of its reply. So calls that run at
 //! the same time cannot pass a cap together. Without a limit on replies a cap is approximate: the longest reply seen is
 //! reserved then. Where the cap would be passed only because of what others have reserved, a call waits for them to
-//! settle, in order. Once a cap is reached, nothing is sent any more.
+//! settle, in order. Once a cap is reached, nothing more is sent.
 
 use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _};

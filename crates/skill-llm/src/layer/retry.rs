@@ -155,7 +155,7 @@ impl RetryBudget {
         left as u32
     }
 
-    /// How many calls have failed and are tried again, and the one of them that has failed most often; `None` while
+    /// How many calls have failed and are retried, and the one of them that has failed most often; `None` while
     /// there are none.
     pub fn trouble(&self) -> Option<(usize, Trouble)> {
         self.troubles.now()
@@ -199,7 +199,7 @@ impl RetryBudget {
     }
 }
 
-/// A model whose calls are tried again after failures that may pass.
+/// A model whose calls are retried after failures that may pass.
 pub struct Retried<M: ?Sized = dyn ChatModel> {
     inner: Arc<M>,
     policy: RetryPolicy,

@@ -110,7 +110,7 @@ impl fmt::Debug for ReqwestTransport {
     }
 }
 
-/// Addresses that were asked before: all requests of a run go to a few, and each would read its own anew.
+/// Addresses that were asked before: all requests of a run go to a few, and each would parse its own.
 #[derive(Default)]
 struct Addresses(Mutex<Vec<(String, Url)>>);
 

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 /// Makes connections.
 #[async_trait]
 pub trait Connect: Send + Sync {
-    /// A connection, which is made again by itself when it breaks.
+    /// A connection, which is repeated by itself when it breaks.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl Shared {
         if let Some(worker) = state.worker_with(&key) {
             entry.holder = Holder::Worker(worker);
         }
-        // A result whose commit failed, or whose acknowledgement never came, is made again.
+        // A result whose commit failed, or whose acknowledgement never came, is repeated.
         let is_stale = state.jobs.get(&key).is_some_and(|known| known.waiting.is_empty());
         if is_stale {
             state.end_job(&key);

@@ -56,7 +56,7 @@ impl BankRun<'_> {
                 (self.n_tried.get(&candidate).copied().unwrap_or_default(), rate, candidate)
             })
             .collect();
-        // What was tried in vain is tried again only where tasks still fail.
+        // What was tried in vain is retried only where tasks still fail.
         let is_needed =
             |candidate: &SkillRef| match self.bank.bank().skill(&candidate.skill).map(|skill| &skill.tier) {
                 Some(Tier::TaskType(task_type)) => record.weak.contains(task_type),

@@ -126,7 +126,7 @@ impl OnDisk<'_> {
             Self::Names(path) => (path, sync_dir(path)),
         };
         match flushed {
-            // What is gone again belonged to a step that was begun anew.
+            // What is gone again belonged to a step that was restarted.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done.map_err(failed("write", path)),
         }

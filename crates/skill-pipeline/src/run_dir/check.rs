@@ -91,7 +91,7 @@ impl Fault {
 pub enum Remedy {
     /// The command that started the run writes it again; what is there of a skill is kept beside it.
     Resume,
-    /// The run is made again from its journal, if that is whole.
+    /// The run is repeated from its journal, if that is whole.
     Rebuild,
     /// Only a copy of it.
     Copy,

@@ -29,7 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a lock that is held is tried again, and how long is waited in between: whoever looks whether somebody works
+/// How often a lock that is held is retried, and how long is waited in between: whoever looks whether somebody works
 /// on a run holds the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! The journal of a run, which a run that has sent or measured something does not begin anew by accident.
+//! The journal of a run, which a run that has sent or measured something does not begin again by accident.
 
 use super::held::RunDir;
 use super::timings::Timings;
@@ -12,7 +12,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A journal that cannot be read; one that is not there or has no entry where the run has measured something; one
-    /// with fewer requests than it is known to have had. With these its caps would begin anew, and what was paid would
+    /// with fewer requests than it is known to have had. With these its caps would begin again, and what was paid would
     /// be paid again.
     pub fn check_journal(&self) -> Result<(), PipelineError> {
         let state = self.read_state()?;

@@ -2,7 +2,7 @@
 //!
 //! Turns whose requests continue each other are one example, in which every reply is learnt: an episode is then read
 //! once. Where a request does not continue the one before (a prompt that shows the possible actions of the turn under
-//! way alone, a limited history), an example begins anew, so each reply is learnt after the very prompt that it answers.
+//! way alone, a limited history), an example restarts, so each reply is learnt after the very prompt that it answers.
 
 use crate::weights::PolicyText;
 use serde_json::{Map, Value, json};

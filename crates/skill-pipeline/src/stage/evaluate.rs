@@ -118,7 +118,7 @@ async fn evaluate_as(
 pub struct CandidatePlan<'run> {
     /// Draws of the split's items by index, in the order in which they are measured.
     pub order: Vec<usize>,
-    /// Ends the evaluation when the candidate cannot win any more; `None` measures every item.
+    /// Ends the evaluation when the candidate can no longer win; `None` measures every item.
     pub rejection: Option<EarlyRejection>,
     /// Results of this very skill that were measured before.
     pub known: &'run BTreeMap<Drawn, RolloutResult>,

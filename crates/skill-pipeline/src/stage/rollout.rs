@@ -3,7 +3,7 @@
 //! Here it is decided what each item is shown and looked up what was made before; a [`RolloutRunner`] makes the rest.
 //!
 //! A finished rollout is kept in the journal, so that an environment is not asked twice either. In training a rollout
-//! belongs to its place in the run: another step measures anew. In an evaluation it belongs to what the item was shown,
+//! belongs to its place in the run: another step re-measures. In an evaluation it belongs to what the item was shown,
 //! so that a skill that returns is not measured again, and neither is an item that another skill shows the same.
 
 mod panel;

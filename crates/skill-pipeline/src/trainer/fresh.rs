@@ -1,7 +1,7 @@
 //! The initial and the best skill on the selection split once more, in draws that no decision was made by.
 //!
 //! The best of many noisy scores flatters: it was chosen because it was high. A score from new draws does not, and the
-//! initial skill is measured anew too, since the skills that beat it did so where it was unlucky.
+//! initial skill is re-measured too, since the skills that beat it did so where it was unlucky.
 
 use super::finish::Place;
 use super::run::Run;

@@ -62,7 +62,7 @@ impl<'a> Talk<'a> {
         Ok(Self { access, files, request, n_opening, usage: Usage::default(), calls: Vec::new() })
     }
 
-    /// Lets the agent use tools until it answers or may not use them any more.
+    /// Lets the agent use tools until it answers or may no longer use them.
     ///
     /// A conversation that no longer fits the model, or that its policy refuses, after the agent has read files is the
     /// agent's own doing, and so a failed task.

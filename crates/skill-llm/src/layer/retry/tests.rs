@@ -323,7 +323,7 @@ async fn rate_limits_take_nothing_from_the_budget() {
     assert_eq!(chat(vec![down()]).await, (true, 1));
 }
 
-/// Whoever looks on sees what is tried again, from the first failure to the end of the call.
+/// Whoever looks on sees what is retried, from the first failure to the end of the call.
 #[tokio::test(start_paused = true)]
 async fn what_is_tried_again_is_there_to_be_seen() {
     let budget = Arc::new(RetryBudget::default());

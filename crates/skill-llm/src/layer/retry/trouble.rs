@@ -1,4 +1,4 @@
-//! The calls of a provider that have failed and are tried again: for those who look on.
+//! The calls of a provider that have failed and are retried: for those who look on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// So many characters of a failure's words are told.
 const MAX_CHARACTERS: usize = 200;
 
-/// A call that has failed and is tried again.
+/// A call that has failed and is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     /// What its last attempt came to, in words.
@@ -53,7 +53,7 @@ struct Calls {
 }
 
 impl Troubles {
-    /// How many calls are tried again, and the one that has failed most often.
+    /// How many calls are retried, and the one that has failed most often.
     pub(super) fn now(&self) -> Option<(usize, Trouble)> {
         let calls = self.lock();
         let worst = calls.by_id.values().max_by_key(|trouble| trouble.turn)?;

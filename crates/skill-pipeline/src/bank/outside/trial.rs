@@ -196,7 +196,7 @@ impl Trial {
         Ok(())
     }
 
-    /// As if the groups that were begun had been given up: who took their places is not known any more.
+    /// As if the groups that were begun had been given up: who took their places is no longer known.
     fn skip_begun(&mut self) {
         let size = self.group_size();
         for begun in self.begun.values_mut() {
