@@ -107,7 +107,7 @@ pub fn trainer(
     let pulse = with_workers(engine.pulse(), elsewhere.as_ref());
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, pulse));
     let trainer = trainer_of(loaded, models, events, stop)?
-        .with_targets(loaded.config.train.targets_score, targets)
+        .with_targets(loaded.config.train.targets_score.unwrap_or_default(), targets)
         .with_budget(engine.budget(), engine.prices())
         .with_trouble(with_their_trouble(engine.lasting_trouble(), elsewhere.as_ref()));
     Ok((with_runner(trainer, elsewhere), run_dir(loaded)))

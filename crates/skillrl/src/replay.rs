@@ -208,8 +208,10 @@ impl Replay {
                 let mut loaded = loaded.clone();
                 loaded.config.run.workers = 1;
                 let models = mute(&loaded, ModelRole::Optimizer)?;
-                assemble::trainer_of(&loaded, models, events, stop)?
-                    .with_targets(loaded.config.train.targets_score, mute_targets(&loaded)?)
+                assemble::trainer_of(&loaded, models, events, stop)?.with_targets(
+                    loaded.config.train.targets_score.unwrap_or_default(),
+                    mute_targets(&loaded)?,
+                )
             }
         };
         Ok(trainer.with_recording(recording))

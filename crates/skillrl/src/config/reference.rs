@@ -32,8 +32,7 @@ pub fn json_schema() -> Value {
             }
         }
     }
-    if let Some(target) = sections().iter().find(|section| section.path == "models.target")
-        && let Some(models) = properties.get_mut("models").and_then(|models| models.get_mut("properties"))
+    if let Some(models) = properties.get_mut("models").and_then(|models| models.get_mut("properties"))
         && let Some(models) = models.as_object_mut()
     {
         let description =
@@ -41,7 +40,7 @@ pub fn json_schema() -> Value {
         let named = json!({
             "type": "object",
             "description": description,
-            "additionalProperties": section_schema(target),
+            "additionalProperties": { "$ref": "#/properties/models/properties/target" },
         });
         models.insert("targets".to_owned(), named);
     }

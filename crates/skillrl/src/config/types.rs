@@ -206,8 +206,9 @@ settings! {
         /// target itself, which alone does the training tasks. An item counts what they score together, so that a
         /// change is kept for what it is worth to all of them. Without any, the target alone.
         targets: Option<Vec<String>> = decisive(Texts, Absent { example: "[\"target\", \"small\"]" });
-        /// For targets: what an item counts. mean: the mean of their scores. worst: the lowest of them.
-        targets_score: TargetsScore = decisive(choice::<TargetsScore>(), Value("\"mean\""));
+        /// For targets: what an item counts. mean: the mean of their scores. worst: the lowest of them. Without it, the
+        /// mean.
+        targets_score: Option<TargetsScore> = decisive(choice::<TargetsScore>(), Absent { example: "\"worst\"" });
         /// How often the training split is gone through. A run can go on with more.
         epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
         /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.
