@@ -8,6 +8,8 @@
 //! Decisions are of whole evaluations. What may be decided earlier is in [`crate::early`].
 
 use crate::gate::{Gate, GateAction, ItemScore};
+use crate::stats::normal::upper_quantile;
+use crate::stats::power::detectable_beyond;
 use crate::stats::{Paired, PairedCounts, eprocess, ln_e_value_of, mcnemar, mcnemar_p, spent_alpha};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -27,6 +29,9 @@ crate::named_enum! {
         NoRegression = "no_regression",
     }
 }
+
+/// The probability with which a gain has to be found where it is said to be findable.
+const POWER: f64 = 0.8;
 
 /// What a candidate must show to be accepted, besides a higher score.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -202,6 +207,30 @@ impl GateRule {
     /// Whether an item can be won against a skill with these draws.
     fn has_room(&self, draws: &[ItemScore]) -> bool {
         self.gate.total(draws).lacks_of(draws.len())
+    }
+
+    /// True if the gate would accept a candidate that gains `gain` over a skill of this score four times in five, about:
+    /// on so many items, of whose scores a share of `flip_rate` changes from one pass to the next.
+    ///
+    /// It is that of [`detectable_effect`](crate::stats::detectable_effect), whose normal approximation calls the rules
+    /// by how many standard errors they ask for; `eprocess` asks for somewhat more than that.
+    ///
+    /// ```
+    /// use skill_core::{Gate, GateRule};
+    ///
+    /// let rule = GateRule::strict(Gate::default());
+    /// assert!(rule.can_find(0.05, 0.5, 200, 0.1));
+    /// assert!(!rule.can_find(0.05, 0.5, 20, 0.1), "too few items");
+    /// assert!(!rule.can_find(0.05, 0.98, 200, 0.1), "less than that is left to gain");
+    /// ```
+    pub fn can_find(&self, gain: f64, score: f64, n_items: usize, flip_rate: f64) -> bool {
+        let standard_errors = match self.mode {
+            GateMode::Strict | GateMode::NoRegression { .. } => 0.0,
+            GateMode::Paired { standard_errors } => standard_errors,
+            GateMode::Mcnemar { alpha } | GateMode::EProcess { alpha } => upper_quantile(alpha),
+        };
+        let has_room = gain > 0.0 && 1.0 - score >= gain && self.mode.least_discordant(n_items) <= n_items;
+        has_room && detectable_beyond(standard_errors, flip_rate, n_items, POWER) <= gain
     }
 
     /// What the comparison with one skill comes to.

@@ -39,11 +39,16 @@ pub fn minimum_detectable_effect(discordant: f64, n_items: usize, alpha: f64, po
 /// assert_eq!(detectable_effect(0.5, 4, 0.05, 0.8), 1.0);
 /// ```
 pub fn detectable_effect(flip_rate: f64, n_items: usize, alpha: f64, power: f64) -> f64 {
+    detectable_beyond(upper_quantile(alpha), flip_rate, n_items, power)
+}
+
+/// As [`detectable_effect`], for a rule that accepts what lies so many standard errors above 0.
+pub(crate) fn detectable_beyond(standard_errors: f64, flip_rate: f64, n_items: usize, power: f64) -> f64 {
     if n_items == 0 {
         return 1.0;
     }
     // n * effect^2 = z^2 * (flip_rate + effect).
-    let (n, z_squared) = (n_items as f64, both_quantiles(alpha, power).powi(2));
+    let (n, z_squared) = (n_items as f64, (standard_errors + upper_quantile(1.0 - power)).powi(2));
     let effect = (z_squared + (z_squared * z_squared + 4.0 * n * z_squared * flip_rate).sqrt()) / (2.0 * n);
     effect.min(1.0)
 }

@@ -46,6 +46,8 @@ pub struct SearchLimits {
     /// Steps in a row without an acceptance after which the search ends, where each could have shown an improvement;
     /// 0 never ends it.
     pub patience: u32,
+    /// The gain that a rejected candidate must have been able to show to count for that; `None` counts all of them.
+    pub patience_gain: Option<f64>,
 }
 
 impl TrainSettings {

@@ -47,7 +47,7 @@ impl Run<'_> {
             return Ok(());
         }
         let Some(state) = stored else { return Ok(()) };
-        let left = match self.end_of(state) {
+        let left = match self.end_of(state)? {
             Some(_) => None,
             None => self.facts(state)?.plan(),
         };
@@ -72,7 +72,7 @@ impl Run<'_> {
 
     /// The next step; `None` where the search is over.
     fn next_step(&mut self, state: &TrainState) -> Result<Option<StepPlan>, PipelineError> {
-        if self.end_of(state).is_some() {
+        if self.end_of(state)?.is_some() {
             return Ok(None);
         }
         let facts = self.facts(state)?;
@@ -124,20 +124,43 @@ impl Run<'_> {
     }
 
     /// Why there is no further step, whatever the budget.
-    fn end_of(&self, state: &TrainState) -> Option<SearchEnd> {
+    fn end_of(&self, state: &TrainState) -> Result<Option<SearchEnd>, PipelineError> {
         // No candidate is strictly better than a skill that solves everything.
         // One that saves tokens may be accepted still.
         if state.current.score >= 1.0 && self.settings.evidence.saving.is_none() {
-            return Some(SearchEnd::Perfect);
+            return Ok(Some(SearchEnd::Perfect));
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
         if patience == 0 {
-            return None;
+            return Ok(None);
         }
-        let since = state.history.iter().rev().take_while(|record| !record.action.is_accept());
         // A step without a candidate has shown nothing.
-        let n_shown = since.filter(|record| record.selection_n_seen.is_some()).count();
-        (n_shown >= patience).then_some(SearchEnd::Plateau)
+        let measured: Vec<&StepRecord> =
+            state.history.iter().filter(|record| record.selection_n_seen.is_some()).collect();
+        let flip_rate = self.flip_rate()?.unwrap_or_default();
+        let numbers = (1..=u32::try_from(measured.len()).unwrap_or(u32::MAX)).rev();
+        let since = measured.iter().rev().zip(numbers).take_while(|(record, _)| !record.action.is_accept());
+        let n_shown = since.filter(|(record, test)| self.could_show(record, *test, flip_rate)).count();
+        Ok((n_shown >= patience).then_some(SearchEnd::Plateau))
+    }
+
+    /// Whether a measured candidate, of this number, could have shown the gain that patience is about.
+    fn could_show(&self, record: &StepRecord, test: u32, flip_rate: f64) -> bool {
+        let Some(gain) = self.settings.search.patience_gain else { return true };
+        let rule = self.settings.evidence.rule(self.settings.gate, test);
+        rule.can_find(gain, record.score_before, self.env.items(Split::Val).len(), flip_rate)
+    }
+
+    /// The share of the selection split that comes out otherwise in a second pass with the initial skill, if there was
+    /// one.
+    fn flip_rate(&self) -> Result<Option<f64>, PipelineError> {
+        if !self.settings.evidence.fresh || self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_none()
+        {
+            return Ok(None);
+        }
+        let (first, second) =
+            (self.scores(EvaluationDir::Baseline)?, self.scores(EvaluationDir::FreshBaseline)?);
+        Ok(Some(flip_rate(&first, &second)))
     }
 
     /// How a planned search went.
@@ -147,7 +170,7 @@ impl Run<'_> {
         }
         let facts = self.facts(state)?;
         let plan = format!("{} steps within {}", state.history.len(), budget_text(&facts));
-        let ended = self.end_of(state).unwrap_or(SearchEnd::Budget);
+        let ended = self.end_of(state)?.unwrap_or(SearchEnd::Budget);
         Ok(Some(SearchRecord { plan, ended }))
     }
 
@@ -160,17 +183,7 @@ impl Run<'_> {
         let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
         let target = settings.search.target_prices;
         let rollout = spending(of_baseline, target).times(1.0 / n_draws.max(1) as f64);
-        let fresh = match settings.evidence.fresh {
-            true => self.dir.read_evaluation(EvaluationDir::FreshBaseline)?,
-            false => None,
-        };
-        let flip_rate = match &fresh {
-            Some(_) => Some(flip_rate(
-                &self.scores(EvaluationDir::Baseline)?,
-                &self.scores(EvaluationDir::FreshBaseline)?,
-            )),
-            None => None,
-        };
+        let flip_rate = self.flip_rate()?;
 
         let (mut spent, mut of_optimizer) = (spending(of_baseline, target), StageTokens::default());
         for (stage, used) in state.tokens() {

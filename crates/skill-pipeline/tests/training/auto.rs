@@ -133,6 +133,23 @@ fn a_search_ends_on_a_plateau_and_goes_on_with_more_patience() {
 }
 
 #[test]
+fn a_rejection_that_could_not_have_shown_the_gain_is_no_part_of_a_plateau() {
+    let with = |patience_gain| {
+        let base = planned(400.0);
+        let search = SearchLimits { patience: 2, patience_gain, ..base.search };
+        let settings = TrainSettings { search, ..base };
+        let dir = tempfile::tempdir().unwrap();
+        Job { settings, optimizer: stubborn_optimizer(), ..Job::default() }.run(dir.path()).unwrap()
+    };
+    // On ten items without noise a gain of seven points is what the gate sees four times in five.
+    let ended = |patience_gain| with(patience_gain).search.unwrap().ended;
+    assert_eq!(ended(Some(0.1)), SearchEnd::Plateau);
+    assert_eq!(ended(Some(0.05)), SearchEnd::Budget);
+    assert_eq!(with(Some(0.1)).total_rejects, 2);
+    assert_eq!(ended(None), SearchEnd::Plateau);
+}
+
+#[test]
 fn every_plan_is_in_the_records_and_batches_go_through_the_training_tasks() {
     let dir = tempfile::tempdir().unwrap();
     train(300.0, dir.path());

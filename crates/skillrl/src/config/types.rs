@@ -202,6 +202,9 @@ settings! {
         /// With auto: after how many measured candidates in a row without an acceptance the search ends. 0 never
         /// ends it.
         patience: u32 = process(integer(0, MAX_COUNT), Value("0")) => search.patience;
+        /// For patience: only candidates count that could have shown a gain of this share, by the size of the selection
+        /// split, its noise and the gate. Without it all count.
+        patience_gain: Option<f64> = process(number(0.001, 0.5), Absent { example: "0.05" }) => search.patience_gain;
         /// The targets that do the selection and the test split, by their names in [models.targets]; `target` is the
         /// target itself, which alone does the training tasks. An item counts what they score together, so that a
         /// change is kept for what it is worth to all of them. Without any, the target alone.
